@@ -1,0 +1,50 @@
+# Every target sets up what it needs and is quick when nothing changed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed-dev
+RUN_STAMP := $(VENV)/.installed-runtime
+
+.PHONY: run test check bench format lock clean debian
+
+# Dependencies are installed hash-checked; the project itself is linked in place, offline.
+$(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
+	@$(PYTHON) -c 'import sys; sys.exit("edge-gateway needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/build.lock -r requirements/runtime.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(STAMP): $(RUN_STAMP) requirements/dev.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	touch $@
+
+run: $(RUN_STAMP)  ## start the demo site with traffic (page on :8480)
+	$(BIN)/edge-gateway demo $(DEMO)
+
+debian:  ## real peers for the tests: GStreamer's RTSP server, ffmpeg, Chromium
+	@scripts/debian-packages
+
+test: $(STAMP) debian  ## the whole suite; TESTS=path narrows it
+	$(BIN)/pytest $(TESTS)
+
+check: $(STAMP)  ## lint, format, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)  ## benchmarks; each prints its figures beside a limit or peer
+	$(BIN)/pytest tests/benchmarks -p no:randomly -s -m benchmark $(TESTS)
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock:  ## make the locks anew from pyproject.toml (needs uv)
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/runtime.lock pyproject.toml
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra dev -c requirements/runtime.lock -o requirements/dev.lock pyproject.toml
+	echo 'setuptools' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -c requirements/dev.lock -o requirements/build.lock -
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build *.egg-info

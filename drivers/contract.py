@@ -1,0 +1,151 @@
+"""What every driver promises its caller, and the values it reports.
+
+A driver owns its connection: `run()` connects, reconnects with backoff and reports through `Reports` until it is
+cancelled, and it stops within a second of that. All instants are seconds on the monotonic clock of the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+MonotonicSeconds = float
+
+
+class DriverError(Exception):
+    """Base of what drivers raise; callers react to the subclass."""
+
+
+class LinkError(DriverError):
+    """The way to the device is broken (unplugged, refused, timed out). Transient: the driver itself tries again."""
+
+
+class DeviceFault(DriverError):
+    """The device answered, and refused or reported a fault of its own. Trying the same again will not help."""
+
+
+class ProtocolViolation(DriverError):
+    """Bytes arrived that no conforming device sends. They are dropped, counted, and the line is drained."""
+
+
+class DeadlinePassed(DriverError):
+    """The command's deadline passed before its first byte was written. Nothing was sent."""
+
+
+class GatePosition(StrEnum):
+    """Where the leaf or arm is, as far as the device itself says. `UNKNOWN` is never a reason to move."""
+
+    UNKNOWN = "unknown"
+    CLOSED = "closed"
+    OPENING = "opening"
+    OPEN = "open"
+    CLOSING = "closing"
+    STOPPED = "stopped"
+
+
+class PointState(StrEnum):
+    """A digital input after inversion. `UNKNOWN` covers never read, offline and stale."""
+
+    OFF = "off"
+    ON = "on"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CardPresented:
+    """One reading of one credential.
+
+    Attributes:
+        device_id: the reader's id.
+        bit_length: how many bits were read; 0 when the reader gives text alone.
+        bits: the bits as an integer, most significant first; 0 when the reader gives text alone.
+        text: the characters as sent when the reader speaks text, else "".
+        at: when the last byte of the reading arrived.
+    """
+
+    device_id: int
+    bit_length: int
+    bits: int
+    text: str
+    at: MonotonicSeconds
+
+
+@dataclass(frozen=True, slots=True)
+class GateMoved:
+    """The gate's position as read at `at`. Sent at each change, and again as a refresh at least every 2 s."""
+
+    device_id: int
+    position: GatePosition
+    at: MonotonicSeconds
+
+
+@dataclass(frozen=True, slots=True)
+class PointChanged:
+    """An input's state as read at `at`. Sent at each change, and again as a refresh at least every 2 s."""
+
+    device_id: int
+    point: str
+    state: PointState
+    at: MonotonicSeconds
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceConnected:
+    """The device answers. Sent once per recovery."""
+
+    device_id: int
+    at: MonotonicSeconds
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLost:
+    """The device stopped answering. Sent once per loss; every point of it is `UNKNOWN` from now on."""
+
+    device_id: int
+    reason: str
+    at: MonotonicSeconds
+
+
+Report = CardPresented | GateMoved | PointChanged | DeviceConnected | DeviceLost
+Reports = Callable[[Report], None]
+"""Where a driver reports. Called on the loop's thread; never blocks, never raises."""
+
+
+class Driver(Protocol):
+    """Anything with a device behind it."""
+
+    @property
+    def device_id(self) -> int:
+        """The device's id in the site file, which is central's."""
+        ...
+
+    async def run(self, reports: Reports) -> None:
+        """Keep the device connected and report until cancelled. Returns only by cancellation."""
+        ...
+
+
+class Gate(Driver, Protocol):
+    """A barrier, door or turnstile that can be commanded.
+
+    A command returns once the device acknowledged it: that is *not* yet movement, which only `GateMoved` tells.
+    It raises `LinkError` when the device does not answer, `DeviceFault` when it refuses and `DeadlinePassed` when
+    the line was not free before `deadline`; it is never queued for a device that is away, and never tried again.
+    """
+
+    async def open(self, *, deadline: MonotonicSeconds) -> None:
+        """Command the gate to open."""
+        ...
+
+    async def close(self, *, deadline: MonotonicSeconds) -> None:
+        """Command the gate to close. Whether that is safe is the caller's duty."""
+        ...
+
+    async def stop(self, *, deadline: MonotonicSeconds) -> None:
+        """Command the gate to stop where it is."""
+        ...
+
+
+class Reader(Driver, Protocol):
+    """A card, tag or code reader. Reports `CardPresented`."""

@@ -1,0 +1,83 @@
+"""Time, injected. Intervals come from the monotonic clock; stamps are wall time with the trust it had.
+
+Nothing else in the product reads a clock of the system.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+_TIME_ERROR = 5
+_TIMEX_BYTES = 512
+_TIMESYNC_MARK = Path("/run/systemd/timesync/synchronized")
+_TRUST_CHECK_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A moment in wall time.
+
+    Attributes:
+        micros: microseconds since 1970-01-01 UTC.
+        trusted: whether the clock was known to be synchronised when this was stamped.
+    """
+
+    micros: int
+    trusted: bool
+
+    def as_datetime(self) -> datetime:
+        """The moment as an aware UTC datetime."""
+        return datetime.fromtimestamp(self.micros / 1_000_000, tz=UTC)
+
+
+class Clock(Protocol):
+    """Both clocks of the process."""
+
+    def monotonic(self) -> float:
+        """Seconds; never steps, comparable only within this process's life."""
+        ...
+
+    def wall(self) -> Stamp:
+        """Now, in UTC, with its trust."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks. Wall time is trusted once the kernel or timesyncd says that it is synchronised."""
+
+    def __init__(self) -> None:
+        self._trusted = False
+        self._checked_at = float("-inf")
+
+    def monotonic(self) -> float:
+        """Seconds on CLOCK_MONOTONIC, the clock of the event loop too."""
+        return time.monotonic()
+
+    def wall(self) -> Stamp:
+        """Now; the question of trust is asked again at most every 10 s."""
+        now = time.monotonic()
+        if now - self._checked_at >= _TRUST_CHECK_SECONDS:
+            self._checked_at = now
+            self._trusted = _is_synchronised()
+        return Stamp(micros=time.time_ns() // 1_000, trusted=self._trusted)
+
+
+def _is_synchronised() -> bool:
+    """Whether adjtimex(2), read without changing anything, or timesyncd's mark says so."""
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        state = libc.adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+    except (OSError, AttributeError):
+        state = _TIME_ERROR
+    return state not in (-1, _TIME_ERROR) or _TIMESYNC_MARK.exists()
+
+
+def iso_utc(micros: int) -> str:
+    """ISO 8601 in UTC with milliseconds, as the interface writes moments: `2026-01-31T12:00:00.000Z`."""
+    moment = datetime.fromtimestamp(micros // 1_000 / 1_000, tz=UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{micros // 1_000 % 1_000:03d}Z"

@@ -1,0 +1,35 @@
+"""The gateway's errors, split by how one reacts to them. Device errors are in `drivers.contract`."""
+
+from __future__ import annotations
+
+
+class GatewayError(Exception):
+    """Base of the gateway's own errors. Its text is one clear sentence for whoever can mend it."""
+
+
+class ConfigError(GatewayError):
+    """The site file, a profile or a secret is wrong. Mended by the installer; the gateway does not start."""
+
+
+class StoreError(GatewayError):
+    """The store cannot take or give data (full, read-only, newer schema). Lanes go on; technicians are told."""
+
+
+class NotFoundError(GatewayError):
+    """A record with that id does not exist."""
+
+
+class CommandRefused(GatewayError):
+    """A command was refused before it reached the device: interlock, lost device, or its deadline passed."""
+
+
+class CentralUnavailable(GatewayError):
+    """Central cannot be reached or answers with a failure of its own. Tried again later."""
+
+
+class CentralRefused(GatewayError):
+    """Central understood and refused. Trying the same again will not help."""
+
+
+class CameraUnavailable(GatewayError):
+    """The camera worker or the camera cannot serve this now."""

@@ -1,0 +1,149 @@
+"""Footage as the gateway and its camera workers speak of it: segments, clips, gaps, camera health.
+
+These models are the wire between the two processes: JSON over HTTP on a Unix socket. Paths are relative to the media
+folder. A finished segment's name alone tells its camera, wall start and duration, so that a file whose report was
+lost can still be adopted: `<camera_id>/<yyyymmddhh>/<start micros>_<duration micros>.ts`.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_SEGMENT_PATH = re.compile(r"^(\d+)/(\d{10})/(\d{1,17})_(\d{1,12})\.ts$")
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class GapReason(StrEnum):
+    """Why footage is missing before a segment."""
+
+    NONE = "none"
+    STARTED = "started"
+    CAMERA = "camera"
+    NETWORK = "network"
+    BACK_PRESSURE = "back_pressure"
+    DISK = "disk"
+    CLOCK = "clock"
+    WORKER = "worker"
+
+
+class CameraCondition(StrEnum):
+    """What a camera is doing, as its worker sees it."""
+
+    STARTING = "starting"
+    RECORDING = "recording"
+    UNREACHABLE = "unreachable"
+    REFUSED = "refused"
+    STALLED = "stalled"
+    DISK_FAILED = "disk_failed"
+
+
+class WorkerCamera(_Wire):
+    """One camera as its worker must record it. `url` may hold credentials: never logged, never shown."""
+
+    camera_id: int
+    url: str
+    transport: Literal["tcp", "udp"] = "tcp"
+    segment_seconds: float = Field(default=2.0, ge=0.5, le=30)
+    stall_seconds: float = Field(default=5.0, ge=1, le=120)
+
+
+class WorkerAssignment(_Wire):
+    """`PUT /cameras`: all the cameras of a worker. Only cameras whose entry changed are touched."""
+
+    media: str
+    cameras: tuple[WorkerCamera, ...]
+
+
+class SegmentFinished(_Wire):
+    """A segment is durable under its final name."""
+
+    kind: Literal["segment"] = "segment"
+    camera_id: int
+    path: str
+    started_at: int = Field(description="wall micros of the first frame")
+    clock_trusted: bool
+    duration: int = Field(description="media micros")
+    size: int = Field(description="bytes")
+    gap: GapReason = Field(default=GapReason.NONE, description="why footage before it is missing; none: continuous")
+    codec: str = Field(default="", description="RFC 6381, e.g. avc1.64001f")
+    width: int = 0
+    height: int = 0
+    frames: int = 0
+
+
+class CameraReported(_Wire):
+    """A camera's condition changed, or its figures are refreshed (every 2 s while recording)."""
+
+    kind: Literal["camera"] = "camera"
+    camera_id: int
+    condition: CameraCondition
+    detail: str = Field(default="", description="one sentence, without secrets")
+    frames: int = 0
+    dropped: int = 0
+    reconnects: int = 0
+    bits_per_second: int = 0
+
+
+class WorkerBeat(_Wire):
+    """The worker lives; sent every second, even when nothing happens."""
+
+    kind: Literal["beat"] = "beat"
+    cameras: int
+
+
+WorkerReport = Annotated[SegmentFinished | CameraReported | WorkerBeat, Field(discriminator="kind")]
+
+
+class CutClip(_Wire):
+    """`POST /clips`: remux these consecutive segments into one faststart MP4 at `output`, never decoding."""
+
+    segments: tuple[str, ...] = Field(min_length=1, max_length=1000)
+    output: str
+
+
+class ClipCut(_Wire):
+    """The clip is durable at its output."""
+
+    output: str
+    size: int
+    duration: int = Field(description="micros")
+
+
+class TakeThumbnail(_Wire):
+    """`POST /thumbnails`: decode the first keyframe of a segment into a JPEG at `output`."""
+
+    segment: str
+    output: str
+    width: int = Field(default=640, ge=64, le=3840)
+
+
+class ThumbnailTaken(_Wire):
+    """The thumbnail is durable at its output."""
+
+    output: str
+    size: int
+
+
+class WorkerFailed(_Wire):
+    """Body of any worker answer with status 4xx or 5xx."""
+
+    error: str
+
+
+def segment_path(camera_id: int, started_at: int, duration: int, hour: str) -> str:
+    """The relative path of a finished segment. `hour` is the UTC hour of the start as yyyymmddhh."""
+    return f"{camera_id}/{hour}/{started_at}_{duration}.ts"
+
+
+def parse_segment_path(path: str | PurePosixPath) -> tuple[int, int, int] | None:
+    """Camera id, wall start and duration (micros) from a finished segment's relative path, or None."""
+    match = _SEGMENT_PATH.match(str(path))
+    return (int(match[1]), int(match[3]), int(match[4])) if match else None

@@ -1,0 +1,50 @@
+"""The site file: what is at this site. `load` reads and checks it; `check` judges one already read."""
+
+from gateway.site.faults import Fault, SiteFaults, check
+from gateway.site.load import find_profile, load, profile_folders, secrets_beside
+from gateway.site.models import (
+    Account,
+    ApiSection,
+    Camera,
+    CentralSection,
+    DemoSection,
+    Device,
+    EventsSection,
+    LaneSection,
+    Link,
+    ModbusGateDevice,
+    PointRef,
+    PolicySection,
+    SerialReaderDevice,
+    Site,
+    SiteSection,
+    StorageSection,
+)
+from gateway.site.secrets import Secrets
+
+__all__ = [
+    "Account",
+    "ApiSection",
+    "Camera",
+    "CentralSection",
+    "DemoSection",
+    "Device",
+    "EventsSection",
+    "Fault",
+    "LaneSection",
+    "Link",
+    "ModbusGateDevice",
+    "PointRef",
+    "PolicySection",
+    "Secrets",
+    "SerialReaderDevice",
+    "Site",
+    "SiteFaults",
+    "SiteSection",
+    "StorageSection",
+    "check",
+    "find_profile",
+    "load",
+    "profile_folders",
+    "secrets_beside",
+]
