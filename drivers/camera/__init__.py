@@ -1,0 +1,1 @@
+"""Video sources and the RTSP protocol: reading, serving, and a test picture."""

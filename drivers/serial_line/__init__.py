@@ -1,0 +1,1 @@
+"""Devices that speak lines of text over a serial port."""

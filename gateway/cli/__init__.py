@@ -1,0 +1,1 @@
+"""The commands of `edge-gateway`, one file per group."""

@@ -38,6 +38,7 @@ def check(site: Site) -> tuple[Fault, ...]:
 
 
 def faults_of(error: ValidationError) -> Iterator[Fault]:
+    """What a model's validation found, with places as `lanes[1].gate`."""
     known = {"extra_forbidden": "unknown key", "missing": "is required"}
     for item in error.errors(include_url=False, include_input=False):
         place = ""

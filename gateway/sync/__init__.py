@@ -1,0 +1,1 @@
+"""In step with central: its client, what is pulled down, and the outbox that goes up."""
