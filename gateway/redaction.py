@@ -16,7 +16,7 @@ _MAX_DEPTH = 8
 _WORDS = "passwo?r?d|passphrase|passwd|session(?:_?id)?|token|authorization|secret|cookie|api_?key|credentials?"
 _SECRET_NAME = re.compile(rf"(?:^|[_\-.]|(?<=[a-z])(?=[A-Z]))(?i:{_WORDS})$")
 _USERINFO = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.\-]*://)[^\s/?#\"'<>]*@", re.IGNORECASE)
-_BEARER = re.compile(r"\b(?P<scheme>Basic|Bearer|Digest)\s+[A-Za-z0-9+/=._~\-]{8,}", re.IGNORECASE)
+_BEARER = re.compile(r"\b(?P<scheme>Basic|Bearer|Digest)\s+(?=\S*[0-9=]|\S{16})[A-Za-z0-9+/=._~\-]{8,}", re.IGNORECASE)
 _ASSIGNED = re.compile(
     rf"(?P<name>(?<![A-Za-z])(?:\w*[_\-])?(?:{_WORDS})[\"']?\s*(?:=|:(?=\s*[\"']))\s*)"
     r"(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s&;,\"'})\]]+)",

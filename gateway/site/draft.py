@@ -107,9 +107,8 @@ SectionModel = TypeVar("SectionModel", bound=BaseModel)
 
 
 def _section(tree: Tree, name: str, model: type[SectionModel], broken: set[Place]) -> SectionModel | None:
-    if (name,) in broken or (name not in tree and name != "api"):
-        return None
-    return model.model_validate(tree.get(name, {}))
+    written = tree.get(name, {} if name == "api" else None)
+    return None if (name,) in broken or written is None else model.model_validate(written)
 
 
 def _rows(tree: Tree, place: Place, key: str, row: TypeAdapter[Row], broken: set[Place]) -> Rows[Row]:
