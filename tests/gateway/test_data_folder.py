@@ -102,10 +102,13 @@ def test_a_read_only_disk_is_named(tmp_path):
 
 def test_missing_permission_is_named(tmp_path):
     tmp_path.chmod(0o500)
-    if os.access(tmp_path, os.W_OK):
-        pytest.skip("this user may write everywhere")
-    with pytest.raises(ConfigError, match="may not be written by user"):
-        DataFolder.open(tmp_path / "data")
+    try:
+        if os.access(tmp_path, os.W_OK):
+            pytest.skip("this user may write everywhere")
+        with pytest.raises(ConfigError, match="may not be written by user"):
+            DataFolder.open(tmp_path / "data")
+    finally:
+        tmp_path.chmod(0o700)
 
 
 def condition(path):
