@@ -28,7 +28,6 @@ _LONGEST_DRAIN = 0.25
 _QUIET_FLOOR = 0.005
 _LATE_GUARD = 1.0
 _REST_SHARE = 4.0
-_REST_LONGEST = 2.0
 _SILENT_LIMIT = 10
 _TAGS = 0xFFFF
 
@@ -110,14 +109,14 @@ class _Waiting:
     sent: bool = False
 
 
-def rest_after(*, failures: int, timeout: float, tagged: bool) -> float:
+def rest_after(*, failures: int, timeout: float, tagged: bool, silent_units: int = 1) -> float:
     """Seconds for which the polls of a unit rest after that many time-outs in a row.
 
-    One lost answer costs nothing where answers are numbered. From the second on, a silent unit takes at most a fifth of
-    the line. Where answers are not numbered, a unit always rests until 1 s after its request, so that its late answer
-    cannot be taken for the answer to the next.
+    One lost answer costs nothing where answers are numbered. From the second on, all silent units together take about a
+    fifth of the line. Where answers are not numbered, a unit always rests until 1 s after its request, so that its late
+    answer cannot be taken for the answer to the next.
     """
-    share = 0.0 if failures < 2 else max(_REST_SHARE * timeout, min(_REST_LONGEST, timeout * 2.0 ** min(failures, 8)))
+    share = 0.0 if failures < 2 else _REST_SHARE * timeout * silent_units
     return share if tagged else max(share, _LATE_GUARD - timeout)
 
 
@@ -358,7 +357,9 @@ class Bus:
         self._silent += 1
         rest = self._rests.setdefault(exchange.unit, _Rest())
         rest.failures += 1
-        rest.until = self._monotonic() + rest_after(failures=rest.failures, timeout=timeout, tagged=exchange.tagged)
+        rest.until = self._monotonic() + rest_after(
+            failures=rest.failures, timeout=timeout, tagged=exchange.tagged, silent_units=len(self._rests)
+        )
 
     def _drop(self, data: bytes) -> None:
         if data:
