@@ -15,10 +15,6 @@ def test_the_example_is_good_once_its_secrets_exist(tmp_path):
     for name in ("technician-password", "central-password", "camera-password"):
         (tmp_path / "secrets" / name).write_text("x\n")
         (tmp_path / "secrets" / name).chmod(0o600)
-    (tmp_path / "profiles").mkdir()
-    for device in tomllib.loads(path.read_text())["devices"]:
-        if "profile" in device and not (CONFIG / "profiles" / f"{device['profile']}.toml").exists():
-            (tmp_path / "profiles" / f"{device['profile']}.toml").touch()
     site = load(path)
     assert site.lanes[0].gate == 101
     assert site.central is not None

@@ -153,6 +153,16 @@ def test_a_good_site_has_no_fault(place):
             "devices[1].framing: differs from devices[0] on the same link 'gates'",
         ),
         (
+            "unit = 2",
+            'unit = 0\nframing = "rtu"',
+            "devices[1].unit: 0 is for all devices of the line, and none answers to it",
+        ),
+        (
+            "tcp://127.0.0.1:5020",
+            "serial:/dev/ttyS0",
+            "devices[0].framing: 'tcp' cannot go over the serial port of 'gates'; write 'rtu'",
+        ),
+        (
             "serial:/dev/ttyUSB0",
             "tcp://127.0.0.1:5020",
             "links[1].url: 127.0.0.1:5020 is already used by links[0]",
