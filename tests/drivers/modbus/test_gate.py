@@ -162,8 +162,8 @@ async def test_answers_may_come_one_byte_at_a_time(field, listener, line):
     ],
     ids=str,
 )
-async def test_a_misbehaving_device_is_lost_once_and_found_again_once(field, listener, line, how, words):
-    async with field(line) as it:
+async def test_a_misbehaving_device_is_lost_once_and_found_again_once(field, listener, relay_profile, line, how, words):
+    async with field(line, profile=relay_profile.model_copy(update={"reply_ms": 150})) as it:
         await listener.until(lambda: listener.of(DeviceConnected))
         failing_since = time.monotonic()
         it.far_end.misbehave(1, how)
