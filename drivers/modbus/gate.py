@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from drivers.bus import Bus, UnitRests
+from drivers.bus import Bus
 from drivers.contract import (
     DeadlinePassed,
     DeviceFault,
@@ -21,6 +21,7 @@ from drivers.modbus.frames import Framing, Table, Write
 from drivers.modbus.profile import Command, GateProfile
 from drivers.modbus.session import Session
 from drivers.modbus.watch import Watch, points_of, position_of
+from drivers.transactions import UnitRests
 
 _POLL_PATIENCE = 1.0
 _RELEASE_SECONDS = 0.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from drivers.bus import Answer, Bus, Exchange, Priority
+from drivers.bus import Bus
 from drivers.contract import DeviceFault, LinkError, MonotonicSeconds, ProtocolViolation
 from drivers.modbus.frames import (
     ACKNOWLEDGED,
@@ -19,6 +19,7 @@ from drivers.modbus.frames import (
     encode_request,
     parse_reply,
 )
+from drivers.transactions import Answer, Exchange, Priority
 
 
 class Session:
