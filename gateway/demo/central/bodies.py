@@ -91,22 +91,29 @@ class ChangedCard(NewCard):
 
 
 class NewCameraEvent(_Asked):
-    """PUT /v1/camera/event: the fields of an event record, and the camera."""
+    """PUT /v1/camera/event: what was seen when, and where the record came from."""
 
     camera_id: int
-    device_id: int | None = None
-    type: int
-    category: int
-    subcategory: int
     name: str = Field(min_length=1, max_length=200)
     description: str = ""
     date_at: str
+    start_date: str | None = None
+    end_date: str | None = None
+    clock_trusted: bool = True
+    lane: str = ""
+    source_name: str = ""
+    source_id: int | None = None
+    source_event_id: int | None = None
+    device_id: int | None = None
+    type: int = 0
+    category: int = 0
+    subcategory: int = 0
     data: str = Field(default="", description="a string, not a parsed object")
 
-    @field_validator("date_at")
+    @field_validator("date_at", "start_date", "end_date")
     @classmethod
-    def _dated(cls, value: str) -> str:
-        return _moment(value)
+    def _dated(cls, value: str | None) -> str | None:
+        return value if value is None else _moment(value)
 
 
 class NewEntry(_Asked):

@@ -170,9 +170,9 @@ def _list(resource: str, batch: Batch, *, cursor: bool = False) -> JsonObject:
 
 def _search(text: str) -> Filter:
     wanted = text.strip().casefold()
-    return lambda record: (
-        not wanted or any(wanted in value.casefold() for value in record.values() if isinstance(value, str))
-    )
+    if not wanted:
+        return None
+    return lambda record: any(wanted in value.casefold() for value in record.values() if isinstance(value, str))
 
 
 def _event_filter(asked: Events) -> Filter:
@@ -184,7 +184,7 @@ def _event_filter(asked: Events) -> Filter:
     def matches(record: JsonObject) -> bool:
         at = moment_of(str(record["date_at"]))
         return (
-            search(record)
+            (search is None or search(record))
             and (not asked.device_ids or record["device_id"] in asked.device_ids)
             and (not types or record["type"] in types)
             and (start is None or at >= start)

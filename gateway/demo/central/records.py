@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import neg
 
 from gateway.demo.central.answers import JsonObject, Refusal
 
-Filter = Callable[[JsonObject], bool]
+Filter = Callable[[JsonObject], bool] | None
+"""Which records match; None: all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class Table(Mapping[int, JsonObject]):
         self._noun = noun
         self._rows: dict[int, JsonObject] = {}
         self._next_id = first_id
+        self._newest_first: list[int] | None = None
 
     def __getitem__(self, record_id: int) -> JsonObject:
         return self._rows[record_id]
@@ -51,6 +55,8 @@ class Table(Mapping[int, JsonObject]):
         record_id = record.get("id")
         if not isinstance(record_id, int):
             raise TypeError(f"{self._noun} without an integer id")
+        if record_id not in self._rows:
+            self._newest_first = None
         self._rows[record_id] = record
         self._next_id = max(self._next_id, record_id + 1)
         return record
@@ -64,6 +70,7 @@ class Table(Mapping[int, JsonObject]):
         """Forget a record and give it back. Raises Refusal (404)."""
         record = self.find(record_id)
         del self._rows[record_id]
+        self._newest_first = None
         return record
 
     def page(self, matches: Filter, *, page: int, limit: int) -> Batch:
@@ -75,11 +82,16 @@ class Table(Mapping[int, JsonObject]):
     def older_than(self, matches: Filter, *, cursor: int, limit: int) -> Batch:
         """The matching records below the cursor."""
         ids = self._matching(matches)
-        chosen = [record_id for record_id in ids if record_id < cursor][:limit]
+        start = bisect_left(ids, -cursor + 1, key=neg)
+        chosen = ids[start : start + limit]
         return self._batch(chosen, len(ids))
 
     def _matching(self, matches: Filter) -> list[int]:
-        return sorted((record_id for record_id, record in self._rows.items() if matches(record)), reverse=True)
+        if self._newest_first is None:
+            self._newest_first = sorted(self._rows, reverse=True)
+        if matches is None:
+            return self._newest_first
+        return [record_id for record_id in self._newest_first if matches(self._rows[record_id])]
 
     def _batch(self, ids: list[int], count: int) -> Batch:
         return Batch([self._rows[record_id] for record_id in ids], count, ids[-1] if ids else None)

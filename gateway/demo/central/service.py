@@ -117,7 +117,7 @@ class Central:
         """Serve on a port; 0 takes a free one the first time and the same one again later."""
         if self._data is not None and not self._port:
             await asyncio.to_thread(self.tables.load, self._data)
-        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=0.5)
+        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         try:
             await web.TCPSite(runner, host, port or self._port, ssl_context=tls).start()
