@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -8,6 +9,7 @@ import pytest
 
 from gateway.clock import SystemClock
 from gateway.demo.central import Central, CentralAccount, seed_site
+from gateway.store import Store
 from gateway.sync.central import CentralClient
 
 
@@ -68,3 +70,29 @@ def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
             await asyncio.sleep(0.005)
 
     return wait
+
+
+@pytest.fixture
+async def store(tmp_path) -> AsyncIterator[Store]:
+    """An open store whose writers run."""
+    opened = Store(folder=tmp_path, site_name="Test site", sends=True)
+    await opened.open()
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(opened.run())
+        yield opened
+        running.cancel()
+    await opened.close()
+
+
+@pytest.fixture
+def running() -> Callable[..., contextlib.AbstractAsyncContextManager[None]]:
+    """Runs something that never ends, for as long as the context lasts."""
+
+    @contextlib.asynccontextmanager
+    async def run(endless) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(endless)
+            yield
+            task.cancel()
+
+    return run
