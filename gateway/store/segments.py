@@ -102,6 +102,18 @@ class Segments:
             lambda connection: frozenset(path for (path,) in connection.execute("SELECT path FROM segment"))
         )
 
+    async def after(self, segment_id: int, *, limit: int = 2000) -> tuple[Segment, ...]:
+        """Segments with an id above `segment_id`, by id, garbage left out: a walk over all of them in bounded steps."""
+        return await self._database.read(
+            lambda connection: tuple(
+                _segment(row)
+                for row in connection.execute(
+                    f"SELECT {_COLUMNS} FROM segment WHERE id > ? AND garbage = 0 ORDER BY id LIMIT ?",
+                    (segment_id, limit),
+                )
+            )
+        )
+
     async def bytes_kept(self) -> int:
         """Bytes of all segments that are not garbage."""
         return await self._database.read(
