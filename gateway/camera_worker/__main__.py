@@ -1,76 +1,31 @@
-"""`python -m gateway.camera_worker --socket PATH`: serve until told to end, or until the parent process is gone."""
+"""`python -m gateway.camera_worker --socket PATH [--parent PID]`.
+
+Light on purpose: the tie to the parent is made before anything slow is imported, so that a parent which dies at once
+leaves no orphan.
+"""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import ctypes
-import logging
 import os
 import signal
-import sys
 from pathlib import Path
 
-import structlog
-from aiohttp import web
-
-from gateway.camera_worker.reports import ReportBuffer
-from gateway.camera_worker.server import WorkerServer
-from gateway.camera_worker.worker import CameraWorker
-from gateway.clock import SystemClock
-
 _PR_SET_PDEATHSIG = 1
-_PARENT_CHECK_SECONDS = 0.5
-_END_SECONDS = 0.7
-
-
-async def serve(socket: Path, *, parent: int) -> None:
-    """Serve at `socket` until SIGTERM or SIGINT, or until `parent` is not this process's parent any more."""
-    ending = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ending.set)
-    reports = ReportBuffer()
-    worker = CameraWorker(clock=SystemClock(), reports=reports)
-    app = WorkerServer(worker=worker, reports=reports).application()
-    runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    mask = os.umask(0o177)
-    try:
-        await web.UnixSite(runner, socket).start()
-    finally:
-        os.umask(mask)
-    while not ending.is_set() and os.getppid() == parent:
-        try:
-            async with asyncio.timeout(_PARENT_CHECK_SECONDS):
-                await ending.wait()
-        except TimeoutError:
-            continue
-    await worker.stop(_END_SECONDS)
 
 
 def main() -> None:
-    """The process."""
+    """Tie this process to its parent, then run the worker."""
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     parser = argparse.ArgumentParser(prog="gateway.camera_worker", description="Records cameras for a gateway.")
     parser.add_argument("--socket", type=Path, required=True, help="Unix socket to serve at")
-    parser.add_argument("--parent", type=int, default=os.getppid(), help="end when this is not the parent process")
+    parser.add_argument("--parent", type=int, default=parent, help="end when this is not the parent process")
     asked = parser.parse_args()
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
-    )
-    asked.socket.unlink(missing_ok=True)  # a killed worker leaves its socket behind
-    asyncio.run(serve(asked.socket, parent=asked.parent))
-    # reading threads may still wait for a camera inside libav; the interpreter must not take its memory from them
-    sys.stderr.flush()
-    os._exit(0)
+    from gateway.camera_worker.process import run  # noqa: PLC0415  # slow; see above
+
+    run(asked.socket, parent=asked.parent)
 
 
 if __name__ == "__main__":
