@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets as randomness
 import signal
-from contextlib import suppress
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import structlog
 
@@ -24,14 +24,20 @@ from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, load, secrets_folder
 from gateway.store import Entry, KnownRecord, Store
 from gateway.supervision import Progress, Supervisor
-from gateway.sync import Sync, build_sync
-from gateway.web import build_app, hash_accounts, serve
+from gateway.sync.central import CentralClient
+from gateway.sync.down import DownSync
+from gateway.sync.outbox import OutboxSender
+from gateway.sync.runner import Sync
+from gateway.sync.standing import CentralStanding
+from gateway.web.accounts import hash_accounts
+from gateway.web.app import build_app, serve
 
 log = structlog.get_logger(__name__)
 
 _LOOP_MOVES_WITHIN = 5.0
 _STORE_MOVES_WITHIN = 30.0
-_BUS_MOVES_WITHIN = 20.0
+_BUS_MOVES_WITHIN = 5.0
+_BUS_ANSWERS_WITHIN = 10.0
 _BEAT_SECONDS = 1.0
 _CONTROL_SECONDS = 15.0
 _LAST_WORDS_SECONDS = 5.0
@@ -52,9 +58,7 @@ def run(*, site_path: Path, data: Path) -> int:
 class House:
     """Everything of one site, from start to stop. `live` is its whole life."""
 
-    def __init__(
-        self, *, site: Site, site_path: Path, folder: DataFolder, secrets: Secrets, notify: Notify
-    ) -> None:
+    def __init__(self, *, site: Site, site_path: Path, folder: DataFolder, secrets: Secrets, notify: Notify) -> None:
         self._site = site
         self._folder = folder
         self._notify = notify
@@ -83,7 +87,9 @@ class House:
             secrets=secrets,
             media_fault=self._media_fault,
         )
-        self._sync = _sync(site, secrets=secrets, store=self._store, clock=self._clock)
+        client = _build_client(site, secrets=secrets, clock=self._clock)
+        self._sync = _build_sync(site, client=client, store=self._store, clock=self._clock)
+        self._standing = CentralStanding(client=client, started_at=self._clock.wall().micros) if client else None
 
     async def live(self) -> None:
         """Start, serve until told to stop, and end in order: first who asks, then who acts, then who remembers."""
@@ -123,22 +129,18 @@ class House:
         for name in self._field.buses:
             self._progress.expect(f"bus {name}", within=_BUS_MOVES_WITHIN)
         house.keep("beat", self._beat)
-        house.keep(
-            "watchdog", lambda: feed_watchdog(notify=self._notify, progress=self._progress, status=self._status)
-        )
+        house.keep("watchdog", lambda: feed_watchdog(notify=self._notify, progress=self._progress, status=self._status))
 
     async def _beat(self) -> None:
         """Tell what has moved on: the loop by being here, the writer and the buses by what they did since."""
         commits = -1
-        turns: dict[str, int] = {}
         while True:
             self._progress.beat("loop")
             if self._store.commits != commits or not self._store.waiting:
                 commits = self._store.commits
                 self._progress.beat("store")
             for name, bus in self._field.buses.items():
-                if turns.get(name) != bus.turns:
-                    turns[name] = bus.turns
+                if bus.busy_since is None or self._clock.monotonic() - bus.busy_since < _BUS_ANSWERS_WITHIN:
                     self._progress.beat(f"bus {name}")
             await asyncio.sleep(_BEAT_SECONDS)
 
@@ -151,7 +153,7 @@ class House:
                 store=self._store,
                 board=self._lanes,
                 recording=self._recording,
-                central=self._sync,
+                central=self._standing,
                 clock=self._clock,
                 accounts=await hash_accounts(site.api.accounts, self._secrets.get),
                 readiness=self._not_ready,
@@ -169,10 +171,9 @@ class House:
 
     async def _tell_when_ready(self) -> None:
         """READY once every device has answered or was found to be away: from then on lanes are under control."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_CONTROL_SECONDS):
-                while self._lanes.under_control():
-                    await asyncio.sleep(0.05)
+        version, until = self._store.changes.version, self._clock.monotonic() + _CONTROL_SECONDS
+        while self._lanes.under_control() and self._clock.monotonic() < until:
+            version = await self._store.changes.beyond(version, within=1.0)
         self._notify.ready(self._status())
         log.info("gateway_ready")
 
@@ -232,7 +233,28 @@ class House:
         return Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
 
 
-def _sync(site: Site, *, secrets: Secrets, store: Store, clock: Clock) -> Sync | None:
-    if site.central is None:
+def _build_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClient | None:
+    central = site.central
+    if central is None:
         return None
-    return build_sync(site.central, password=secrets.get(site.central.password), store=store, clock=clock)
+    return CentralClient(
+        url=central.url,
+        username=central.username,
+        password=secrets.get(central.password),
+        clock=clock,
+        ca_file=central.ca_file,
+        timeout_seconds=central.timeout_seconds,
+    )
+
+
+def _build_sync(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> Sync | None:
+    if site.central is None or client is None:
+        return None
+    return Sync(
+        client=client,
+        down=DownSync(client=client, store=store, clock=clock, zone=ZoneInfo(site.site.timezone)),
+        sender=OutboxSender(client=client, store=store, clock=clock),
+        store=store,
+        clock=clock,
+        pull_seconds=site.central.pull_seconds,
+    )

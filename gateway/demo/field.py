@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import signal
 import sys
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 from drivers.camera.fanout import Fanout
@@ -37,10 +39,9 @@ async def run_field(*, folder: Path, central_port: int, cards: int, traffic: boo
     clock = SystemClock()
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ended.set)
+    for wanted in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(wanted, ended.set)
     loop.add_reader(sys.stdin.fileno(), _ends_with_input, ended)
-    folder.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         supervisor = await stack.enter_async_context(Supervisor(clock=clock))
         central = await _central(stack, clock, folder, central_port, cards)
@@ -62,7 +63,7 @@ async def run_field(*, folder: Path, central_port: int, cards: int, traffic: boo
             mix = Mix(good=tuple(card.sent for card in GOOD_CARDS), bad=tuple(card.sent for card in BAD_CARDS))
             for number, (lane_id, driving) in enumerate(lanes.items()):
                 dice = random.Random(seed + number)  # noqa: S311 (traffic, not secrets)
-                supervisor.keep(f"traffic-{lane_id}", _traffic(driving, mix, dice))
+                supervisor.keep(f"traffic-{lane_id}", partial(keep_coming, driving, mix, dice=dice))
         ready = FieldReady(
             modbus_port=modbus_port,
             rtsp_port=rtsp.port,
@@ -75,15 +76,12 @@ async def run_field(*, folder: Path, central_port: int, cards: int, traffic: boo
         await ended.wait()
 
 
-def _traffic(lane: DrivingLane, mix: Mix, dice: random.Random):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    return lambda: keep_coming(lane, mix, dice=dice)
-
-
 async def _central(stack: AsyncExitStack, clock: Clock, folder: Path, port: int, cards: int) -> Central:
     central = Central(clock=clock, accounts=(CentralAccount("gateway", "demo"),), data=folder / "central.json")
     await central.start(port=port)
     stack.push_async_callback(central.stop)
-    names = {lane.gate: f"{lane.name} barrier" for lane in LANES} | {lane.reader: f"{lane.name} reader" for lane in LANES}
+    names = {lane.gate: f"{lane.name} barrier" for lane in LANES}
+    names |= {lane.reader: f"{lane.name} reader" for lane in LANES}
     cameras = {lane.camera: f"{lane.name} camera" for lane in LANES}
     seed_site(central.tables, now=clock.wall(), devices=names, cameras=cameras, cards=cards)
     return central
@@ -93,18 +91,18 @@ async def _cameras(stack: AsyncExitStack, supervisor: Supervisor, clock: Clock) 
     streams: dict[str, ServedStream] = {}
     for lane in LANES:
         feed = Fanout()
-        card = TestCard(name=f"{lane.name} camera", time_code=lambda: clock.wall().as_datetime().strftime("%H:%M:%S.%f")[:10])
-        supervisor.keep(f"camera-{lane.lane_id}", _filming(card, feed))
+        card = TestCard(name=f"{lane.name} camera", time_code=partial(_time_code, clock))
+        supervisor.keep(f"camera-{lane.lane_id}", partial(card.run, feed))
         streams[f"/{lane.lane_id}"] = ServedStream(feed=feed, credentials=Credentials("viewer", "demo"))
     return await stack.enter_async_context(RtspServer(streams=streams))
 
 
-def _filming(card: TestCard, feed: Fanout):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    return lambda: card.run(feed)
+def _time_code(clock: Clock) -> str:
+    return clock.wall().as_datetime().strftime("%H:%M:%S.%f")[:10]
 
 
 def _ends_with_input(ended: asyncio.Event) -> None:
-    if not sys.stdin.buffer.raw.read(4096):  # type: ignore[attr-defined]  # standard input is a raw pipe below
+    if not os.read(sys.stdin.fileno(), 4096):
         ended.set()
 
 
@@ -118,6 +116,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the traffic")
     asked = parser.parse_args()
     try:
+        asked.folder.mkdir(parents=True, exist_ok=True)
         asyncio.run(
             run_field(
                 folder=asked.folder,

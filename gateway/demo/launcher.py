@@ -55,7 +55,7 @@ class _Demo:
     async def run(self) -> int:
         """Start all of it, and wait for an interruption."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._ended.set)
         self._console.print("Starting the simulated barriers, readers, cameras and central …")
         field = await self._start_field()

@@ -122,8 +122,7 @@ id = "barriers"
 url = "tcp://127.0.0.1:{ready.modbus_port}"
 """
     ]
-    for lane in LANES:
-        parts.append(_lane_text(lane, ready))
+    parts.extend(_lane_text(lane, ready) for lane in LANES)
     return "\n".join(parts)
 
 

@@ -34,19 +34,15 @@ def newest(site) -> int:
 
 def kinds_since(site, before: int, lane: str) -> list[int]:
     return [
-        event["type"]
-        for event in reversed(site.api.events())
-        if event["id"] > before and event.get("lane") == lane
+        event["type"] for event in reversed(site.api.events()) if event["id"] > before and event.get("lane") == lane
     ]
 
 
 def test_vehicle_with_a_good_card_passes_and_everything_follows(site, wait_until, ffprobe, tmp_path):
     before = newest(site)
     site.present("entry", GOOD_CARDS[0].sent)
-    wait_until(
-        lambda: EventKind.GATE_CLOSED in kinds_since(site, before, "entry"), within=20, why="the passage ends"
-    )
-    kinds = [kind for kind in kinds_since(site, before, "entry")]
+    wait_until(lambda: EventKind.GATE_CLOSED in kinds_since(site, before, "entry"), within=20, why="the passage ends")
+    kinds = kinds_since(site, before, "entry")
     expected = [
         EventKind.VEHICLE_ARRIVED,
         EventKind.ACCESS_GRANTED,

@@ -65,9 +65,14 @@ def _camera(camera_id: int, name: str, now: Stamp) -> JsonObject:
     }
 
 
+def card_number(index: int) -> tuple[int, int]:
+    """Facility and number of a seeded card, counted from 0; no two cards have the same."""
+    # An odd factor: no number comes twice within a facility.
+    return 1 + index // _PER_FACILITY, (index % _PER_FACILITY * 7919 + 11572) % 65536
+
+
 def _card(index: int, now: Stamp) -> JsonObject:
-    facility = 1 + index // _PER_FACILITY
-    number = (index % _PER_FACILITY * 7919 + 11572) % 65536  # an odd factor: no number comes twice within a facility
+    facility, number = card_number(index)
     status, valid_from, valid_until = _standing(index, now)
     first, last = _FIRST_NAMES[index % len(_FIRST_NAMES)], _LAST_NAMES[index % len(_LAST_NAMES)]
     return {
