@@ -21,7 +21,7 @@ from drivers.transactions import Answer, Exchange, Priority, Reply, Rests, Trans
 _OPEN_SECONDS = 3.0
 _LONGEST_REPLY = 1024
 _LONGEST_DRAIN = 0.25
-_QUIET_FLOOR = 0.005
+_QUIET_FLOOR = 0.02
 _SILENT_LIMIT = 10
 _TAGS = 0xFFFF
 
@@ -222,9 +222,9 @@ class Bus:
         except LinkError as error:
             transaction.fail(error)
             return False
-        except BaseException as error:
+        except BaseException:
             # Cancelled in the middle, or a parser's own fault: the caller must hear of it before it goes on.
-            transaction.fail(LinkError(f"line {self._name} closed: {error!r}"))
+            transaction.fail(LinkError(f"line {self._name} closes"))
             raise
         self._silent = 0
         self._rests.forgive(exchange.unit)
