@@ -14,7 +14,15 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 
-from drivers.contract import DeadlinePassed, LinkError, MonotonicSeconds, ProtocolViolation
+from drivers.contract import (
+    DeadlinePassed,
+    Forbidden,
+    LineDown,
+    LinkError,
+    MonotonicSeconds,
+    NotPermitted,
+    ProtocolViolation,
+)
 from drivers.link import Connection, LinkSpec, open_link, reconnect_wait
 from drivers.transactions import Answer, Exchange, Priority, Reply, Rests, Transaction, TransactionQueue, UnitRests
 
@@ -71,6 +79,7 @@ class Bus:
         self._last_byte_at = float("-inf")
         self._last_tag = 0
         self._command_written_at: MonotonicSeconds | None = None
+        self._busy_since: MonotonicSeconds | None = None
 
     @property
     def name(self) -> str:
@@ -83,6 +92,11 @@ class Bus:
         if self._connection is None:
             return self._down_reason
         return self._connection.lost
+
+    @property
+    def busy_since(self) -> MonotonicSeconds | None:
+        """When the transaction that is under way began, or None between transactions. One ends within its time-out."""
+        return self._busy_since
 
     @property
     def last_command_written_at(self) -> MonotonicSeconds | None:
@@ -119,6 +133,7 @@ class Bus:
         priority: Priority,
         deadline: MonotonicSeconds,
         timeout: float = 0.3,
+        forbidden: Forbidden | None = None,
     ) -> Answer[Reply]:
         """Send the request and wait for its answer.
 
@@ -130,9 +145,13 @@ class Bus:
             priority: commands go before polls.
             deadline: past it the request is not sent any more.
             timeout: seconds from the request to the whole answer.
+            forbidden: asked right before the first byte is written, after whoever waited for the answer before it had
+                its turn; a reason given then stops the request.
 
         Raises:
-            LinkError: the line is down, its queue is full, or the unit did not answer in time.
+            LineDown: the line is down or its queue is full; nothing was sent.
+            LinkError: the unit did not answer in time.
+            NotPermitted: `forbidden` gave a reason; nothing was sent.
             UnitRests: a poll was not sent because the unit did not answer lately.
             DeadlinePassed: the line was not free in time; nothing was sent.
             ProtocolViolation: the answer is none; the line was drained.
@@ -145,6 +164,7 @@ class Bus:
             deadline,
             timeout,
             loop.create_future(),
+            forbidden,
         )
         self._queue.add(transaction)
         expiry = loop.call_later(max(0.0, deadline - self._monotonic()), transaction.expire)
@@ -158,7 +178,7 @@ class Bus:
     def _refuse_hopeless(self, unit: int, priority: Priority, deadline: MonotonicSeconds) -> None:
         down = self.down_reason
         if down is not None:
-            raise LinkError(down)
+            raise LineDown(down)
         now = self._monotonic()
         if now >= deadline:
             raise DeadlinePassed(f"the deadline passed before line {self._name} was asked")
@@ -174,9 +194,12 @@ class Bus:
             while connection.lost is None and not self._is_dead_session():
                 transaction = await self._next(connection)
                 if transaction is not None:
+                    self._busy_since = self._monotonic()
                     answered = await self._serve(connection, transaction) or answered
+                    self._busy_since = None
             self._down_reason = connection.lost or f"{self._spec.url} is open but nobody answers"
         finally:
+            self._busy_since = None
             await connection.close()
         return answered
 
@@ -200,6 +223,8 @@ class Bus:
 
     async def _serve(self, connection: Connection, transaction: Transaction) -> bool:
         """Make one transaction; whether it was answered. LinkError when the line is lost while it is drained."""
+        if transaction.forbidden is not None and await self._is_forbidden(transaction, transaction.forbidden):
+            return False
         exchange = transaction.exchange
         written_at = self._monotonic()
         transaction.sent = True
@@ -230,6 +255,15 @@ class Bus:
         self._rests.forgive(exchange.unit)
         transaction.succeed(Answer(reply, written_at, at))
         return True
+
+    @staticmethod
+    async def _is_forbidden(transaction: Transaction, forbidden: Forbidden) -> bool:
+        """Whether the request must not be sent. What the last answer said is reported before this is asked."""
+        await asyncio.sleep(0)
+        reason = forbidden()
+        if reason:
+            transaction.fail(NotPermitted(reason))
+        return bool(reason)
 
     async def _await_reply(self, connection: Connection, exchange: Exchange[object]) -> tuple[object, MonotonicSeconds]:
         received = bytearray()

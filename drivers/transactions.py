@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, TypeVar
 
-from drivers.contract import DeadlinePassed, LinkError, MonotonicSeconds
+from drivers.contract import DeadlinePassed, Forbidden, LineDown, LinkError, MonotonicSeconds
 
 Reply = TypeVar("Reply")
 
@@ -71,6 +71,7 @@ class Transaction:
     deadline: MonotonicSeconds
     timeout: float
     answer: asyncio.Future[Answer[object]] = field(repr=False)
+    forbidden: Forbidden | None = None
     sent: bool = False
 
     def expire(self) -> None:
@@ -105,10 +106,10 @@ class TransactionQueue:
         return any(not waiting.exchange.tagged for queue in self._waiting.values() for waiting in queue)
 
     def add(self, transaction: Transaction) -> None:
-        """Put it at the end of its kind, or raise LinkError when too many wait."""
+        """Put it at the end of its kind, or raise LineDown when too many wait."""
         queue = self._waiting[transaction.priority]
         if len(queue) >= self._limit:
-            raise LinkError(f"the line is overloaded: {self._limit} requests wait")
+            raise LineDown(f"the line is overloaded: {self._limit} requests wait")
         queue.append(transaction)
 
     def next(self, *, now: MonotonicSeconds) -> Transaction | None:
@@ -126,7 +127,7 @@ class TransactionQueue:
         """The line is down: nothing is kept for later."""
         for queue in self._waiting.values():
             while queue:
-                queue.popleft().fail(LinkError(reason))
+                queue.popleft().fail(LineDown(reason))
 
 
 def rest_after(*, failures: int, timeout: float, tagged: bool, silent_units: int = 1) -> float:

@@ -12,8 +12,11 @@ from drivers.contract import (
     DeadlinePassed,
     DeviceFault,
     DriverError,
+    Forbidden,
     GatePosition,
+    LineDown,
     MonotonicSeconds,
+    NotPermitted,
     Report,
     Reports,
 )
@@ -91,16 +94,21 @@ class ModbusGate:
         """Command the gate to open; returns once the controller acknowledged it."""
         await self._command("open", self._profile.commands.open, GatePosition.OPENING, deadline)
 
-    async def close(self, *, deadline: MonotonicSeconds) -> None:
+    async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
         """Command the gate to close; returns once the controller acknowledged it."""
-        await self._command("close", self._profile.commands.close, GatePosition.CLOSING, deadline)
+        await self._command("close", self._profile.commands.close, GatePosition.CLOSING, deadline, forbidden)
 
     async def stop(self, *, deadline: MonotonicSeconds) -> None:
         """Command the gate to stop; returns once the controller acknowledged it."""
         await self._command("stop", self._profile.commands.stop, GatePosition.STOPPED, deadline)
 
     async def _command(
-        self, name: str, command: Command | None, leads_to: GatePosition, deadline: MonotonicSeconds
+        self,
+        name: str,
+        command: Command | None,
+        leads_to: GatePosition,
+        deadline: MonotonicSeconds,
+        forbidden: Forbidden | None = None,
     ) -> None:
         if command is None:
             raise DeviceFault(f"{self._profile.name} has no command to {name}")
@@ -110,9 +118,9 @@ class ModbusGate:
             held = _HeldOutput(self._profile.release_of(command), self._monotonic() + command.pulse_seconds)
             self._held_outputs.append(held)
         try:
-            await self._session.write(self._profile.write_of(command), deadline=deadline)
+            await self._session.write(self._profile.write_of(command), deadline=deadline, forbidden=forbidden)
             self._commanded = leads_to
-        except DeadlinePassed:
+        except (DeadlinePassed, LineDown, NotPermitted):
             if held in self._held_outputs:
                 self._held_outputs.remove(held)
             raise

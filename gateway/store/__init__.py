@@ -1,1 +1,31 @@
 """The store: SQLite with one writer and group commit, one file per aggregate. Only this package knows SQL."""
+
+from gateway.store.cards import CardChanges, CardRecord
+from gateway.store.changes import Changes
+from gateway.store.events import EventFilter, EventPage
+from gateway.store.journal import Entry, Journal, Recorded
+from gateway.store.outbox import Books, OutboxRow
+from gateway.store.passages import RecordedPassage
+from gateway.store.records import KnownRecord, Records
+from gateway.store.segments import Segment
+from gateway.store.sessions import Session
+from gateway.store.store import Store
+
+__all__ = [
+    "Books",
+    "CardChanges",
+    "CardRecord",
+    "Changes",
+    "Entry",
+    "EventFilter",
+    "EventPage",
+    "Journal",
+    "KnownRecord",
+    "OutboxRow",
+    "Recorded",
+    "RecordedPassage",
+    "Records",
+    "Segment",
+    "Session",
+    "Store",
+]

@@ -88,7 +88,7 @@ async def test_opens_stops_and_closes_on_every_kind_of_line(field, listener, lin
         await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
         await it.gate.open(deadline=soon())
         await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
-        await it.gate.close(deadline=soon())
+        await it.gate.close(deadline=soon(), forbidden=lambda: "")
         await listener.until(lambda: positions(listener)[-1] is GatePosition.CLOSING)
         await it.gate.stop(deadline=soon())
         await listener.until(lambda: positions(listener)[-1] is GatePosition.STOPPED)
@@ -113,7 +113,7 @@ async def test_a_came_barrier_tells_its_own_position(field, listener, came_profi
         await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
         await it.gate.open(deadline=soon())
         await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
-        await it.gate.close(deadline=soon())
+        await it.gate.close(deadline=soon(), forbidden=lambda: "")
         await listener.until(lambda: positions(listener)[-1] is GatePosition.CLOSED)
         assert it.wishes() == [Wish.OPEN, Wish.CLOSE]
 

@@ -1,0 +1,50 @@
+"""Commands to gates: recorded, sent, acknowledged, moved; or refused, or of unknown outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class GateAction(StrEnum):
+    """What a gate can be told."""
+
+    OPEN = "open"
+    CLOSE = "close"
+    STOP = "stop"
+
+
+class CommandState(StrEnum):
+    """How far a command has come. The last three are final."""
+
+    RECORDED = "recorded"
+    SENT = "sent"
+    ACKNOWLEDGED = "acknowledged"
+    DONE = "done"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+FINAL_STATES = frozenset({CommandState.DONE, CommandState.REFUSED, CommandState.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command on disk. Times are wall micros UTC.
+
+    Attributes:
+        command_id: unique for ever, made where the command was made.
+        source: who wanted it: `lane`, or `user:<name>`.
+        deadline_at: after this it must not act.
+        detail: why it was refused or is unknown.
+    """
+
+    command_id: str
+    device_id: int
+    lane_id: str
+    action: GateAction
+    source: str
+    requested_at: int
+    deadline_at: int
+    state: CommandState = CommandState.RECORDED
+    detail: str = ""

@@ -1,0 +1,172 @@
+"""Events: what happened at the site, in the past tense, with the numbers that the interface gives them.
+
+The interface leaves the values of `type`, `category` and `subcategory` open; this file is their catalogue. `type` names
+the kind, `category` the area, `subcategory` how much it matters. Numbers are never reused for another meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from types import MappingProxyType
+
+Scalar = str | int | float | bool | None
+
+
+class Category(IntEnum):
+    """The area of an event."""
+
+    LANE = 1
+    DEVICE = 2
+    CAMERA = 3
+    SYSTEM = 4
+    SYNC = 5
+    SECURITY = 6
+
+
+class Severity(IntEnum):
+    """How much an event matters to a technician; the interface's `subcategory`."""
+
+    INFO = 0
+    NOTICE = 1
+    WARNING = 2
+    ALARM = 3
+
+
+class EventKind(IntEnum):
+    """Kinds of events; the value is the interface's `type`."""
+
+    VEHICLE_ARRIVED = 101
+    ACCESS_GRANTED = 102
+    ACCESS_DENIED = 103
+    GATE_OPENED = 104
+    GATE_CLOSED = 105
+    VEHICLE_PASSED = 106
+    VEHICLE_BACKED_OUT = 107
+    OPENING_TIMED_OUT = 108
+    UNAUTHORISED_PASSAGE = 109
+    CLOSING_HELD = 110
+    CLOSING_TIMED_OUT = 111
+    CARD_IGNORED = 112
+    COMMAND_RECORDED = 120
+    COMMAND_SENT = 121
+    COMMAND_ACKNOWLEDGED = 122
+    COMMAND_DONE = 123
+    COMMAND_REFUSED = 124
+    COMMAND_UNKNOWN = 125
+    DEVICE_CONNECTED = 201
+    DEVICE_LOST = 202
+    CAMERA_RECORDING = 301
+    CAMERA_LOST = 302
+    FOOTAGE_GAP = 303
+    WORKER_LOST = 304
+    FOOTAGE_DELETED = 305
+    GATEWAY_STARTED = 401
+    GATEWAY_STOPPED = 402
+    STORE_DAMAGED = 403
+    STORAGE_LOW = 404
+    POWER_LOST = 405
+    CENTRAL_REACHED = 501
+    CENTRAL_LOST = 502
+    CARDS_CHANGED = 503
+    SWEEP_SUSPENDED = 504
+    RECORD_PARKED = 505
+    SIGN_IN_REFUSED = 601
+
+
+_NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
+    {
+        EventKind.VEHICLE_ARRIVED: ("Vehicle arrived", Category.LANE, Severity.INFO),
+        EventKind.ACCESS_GRANTED: ("Access granted", Category.LANE, Severity.INFO),
+        EventKind.ACCESS_DENIED: ("Access denied", Category.LANE, Severity.NOTICE),
+        EventKind.GATE_OPENED: ("Gate opened", Category.LANE, Severity.INFO),
+        EventKind.GATE_CLOSED: ("Gate closed", Category.LANE, Severity.INFO),
+        EventKind.VEHICLE_PASSED: ("Vehicle passed", Category.LANE, Severity.INFO),
+        EventKind.VEHICLE_BACKED_OUT: ("Vehicle backed out", Category.LANE, Severity.NOTICE),
+        EventKind.OPENING_TIMED_OUT: ("Gate did not open", Category.LANE, Severity.ALARM),
+        EventKind.UNAUTHORISED_PASSAGE: ("Passage without a decision", Category.LANE, Severity.WARNING),
+        EventKind.CLOSING_HELD: ("Closing held by a safety point", Category.LANE, Severity.NOTICE),
+        EventKind.CLOSING_TIMED_OUT: ("Gate did not close", Category.LANE, Severity.ALARM),
+        EventKind.CARD_IGNORED: ("Card ignored", Category.LANE, Severity.NOTICE),
+        EventKind.COMMAND_RECORDED: ("Command recorded", Category.LANE, Severity.INFO),
+        EventKind.COMMAND_SENT: ("Command sent", Category.LANE, Severity.INFO),
+        EventKind.COMMAND_ACKNOWLEDGED: ("Command acknowledged", Category.LANE, Severity.INFO),
+        EventKind.COMMAND_DONE: ("Command done", Category.LANE, Severity.INFO),
+        EventKind.COMMAND_REFUSED: ("Command refused", Category.LANE, Severity.WARNING),
+        EventKind.COMMAND_UNKNOWN: ("Command outcome unknown", Category.LANE, Severity.WARNING),
+        EventKind.DEVICE_CONNECTED: ("Device connected", Category.DEVICE, Severity.INFO),
+        EventKind.DEVICE_LOST: ("Device lost", Category.DEVICE, Severity.ALARM),
+        EventKind.CAMERA_RECORDING: ("Camera recording", Category.CAMERA, Severity.INFO),
+        EventKind.CAMERA_LOST: ("Camera lost", Category.CAMERA, Severity.ALARM),
+        EventKind.FOOTAGE_GAP: ("Gap in footage", Category.CAMERA, Severity.WARNING),
+        EventKind.WORKER_LOST: ("Camera worker lost", Category.CAMERA, Severity.ALARM),
+        EventKind.FOOTAGE_DELETED: ("Footage deleted", Category.CAMERA, Severity.INFO),
+        EventKind.GATEWAY_STARTED: ("Gateway started", Category.SYSTEM, Severity.INFO),
+        EventKind.GATEWAY_STOPPED: ("Gateway stopped", Category.SYSTEM, Severity.INFO),
+        EventKind.STORE_DAMAGED: ("Store damaged", Category.SYSTEM, Severity.ALARM),
+        EventKind.STORAGE_LOW: ("Storage low", Category.SYSTEM, Severity.ALARM),
+        EventKind.POWER_LOST: ("Stopped without warning", Category.SYSTEM, Severity.WARNING),
+        EventKind.CENTRAL_REACHED: ("Central reached", Category.SYNC, Severity.INFO),
+        EventKind.CENTRAL_LOST: ("Central lost", Category.SYNC, Severity.WARNING),
+        EventKind.CARDS_CHANGED: ("Access cards changed", Category.SYNC, Severity.INFO),
+        EventKind.SWEEP_SUSPENDED: ("Card list not believed", Category.SYNC, Severity.ALARM),
+        EventKind.RECORD_PARKED: ("Record refused by central", Category.SYNC, Severity.WARNING),
+        EventKind.SIGN_IN_REFUSED: ("Sign-in refused", Category.SECURITY, Severity.NOTICE),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, before it has an id.
+
+    Attributes:
+        kind: what happened.
+        date_at: wall micros UTC.
+        clock_trusted: whether the clock was known to be right then.
+        description: one sentence for people.
+        device_id: the device or camera concerned, 0 for none.
+        lane_id: the lane concerned, "" for none.
+        data: flat facts, kept as JSON text.
+    """
+
+    kind: EventKind
+    date_at: int
+    clock_trusted: bool
+    description: str
+    device_id: int = 0
+    lane_id: str = ""
+    data: Mapping[str, Scalar] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The kind's name for people."""
+        return _NAMES[self.kind][0]
+
+    @property
+    def category(self) -> Category:
+        """The kind's area."""
+        return _NAMES[self.kind][1]
+
+    @property
+    def severity(self) -> Severity:
+        """How much the kind matters."""
+        return _NAMES[self.kind][2]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEvent:
+    """An event on disk. Fields are the interface's; `data` is JSON text, as the interface wants it."""
+
+    id: int
+    device_id: int
+    type: int
+    category: int
+    subcategory: int
+    name: str
+    description: str
+    date_at: int
+    clock_trusted: bool
+    lane_id: str
+    data: str

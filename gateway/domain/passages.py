@@ -1,0 +1,80 @@
+"""Passages of vehicles, and the footage that proves them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class PassageOutcome(StrEnum):
+    """How a vehicle's time in the lane ended."""
+
+    PASSED = "passed"
+    BACKED_OUT = "backed_out"
+    NOT_OPENED = "not_opened"
+    UNAUTHORISED = "unauthorised"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One vehicle's time in a lane.
+
+    Attributes:
+        lane_id: the lane.
+        direction: "entry" or "exit".
+        outcome: how it ended.
+        started_at: wall micros of the vehicle's arrival.
+        ended_at: wall micros of the end.
+        clock_trusted: whether both stamps were made with a trusted clock.
+        card_id: the card that was granted, or None (operator, or no decision).
+        credential: the reading as shown to technicians, "" for none.
+        reason: the decision's reason, "" for none.
+    """
+
+    lane_id: str
+    direction: str
+    outcome: PassageOutcome
+    started_at: int
+    ended_at: int
+    clock_trusted: bool
+    card_id: int | None = None
+    credential: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Footage of one camera to be kept: the camera event before it has an id. Times are wall micros UTC."""
+
+    camera_id: int
+    name: str
+    description: str
+    pinned_from: int
+    pinned_until: int
+    clock_trusted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CameraEvent:
+    """A camera event on disk.
+
+    Attributes:
+        id: the site's id, from 2,000,000,000 up.
+        central_id: central's id once it has taken the event.
+        event_id: the event that it proves.
+        date_at: wall micros of that event.
+        ready: whether all the footage that will ever be there is there.
+    """
+
+    id: int
+    central_id: int | None
+    camera_id: int
+    event_id: int
+    lane_id: str
+    name: str
+    description: str
+    date_at: int
+    pinned_from: int
+    pinned_until: int
+    clock_trusted: bool
+    ready: bool

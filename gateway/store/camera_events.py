@@ -1,0 +1,94 @@
+"""Camera events: the footage that proves an event, kept until central has it and for its time after."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from gateway.domain.passages import CameraEvent
+from gateway.store.changes import Changes
+from gateway.store.database import Database
+
+_COLUMNS = (
+    "id, central_id, camera_id, event_id, lane_id, name, description, date_at, pinned_from, pinned_until,"
+    " clock_trusted, ready"
+)
+
+
+class CameraEvents:
+    """The site's camera events. They are made by the journal."""
+
+    def __init__(self, *, database: Database, changes: Changes) -> None:
+        self._database = database
+        self._changes = changes
+
+    async def get(self, camera_event_id: int) -> CameraEvent | None:
+        """One camera event by the site's id or by central's, or None."""
+
+        def query(connection: sqlite3.Connection) -> CameraEvent | None:
+            row = connection.execute(
+                f"SELECT {_COLUMNS} FROM camera_event WHERE id = ?1 OR central_id = ?1 ORDER BY id = ?1 DESC LIMIT 1",
+                (camera_event_id,),
+            ).fetchone()
+            return _camera_event(row) if row else None
+
+        return await self._database.read(query)
+
+    async def page(self, *, offset: int = 0, limit: int = 25) -> tuple[tuple[CameraEvent, ...], int]:
+        """Camera events by descending id, and how many there are in all."""
+
+        def query(connection: sqlite3.Connection) -> tuple[tuple[CameraEvent, ...], int]:
+            (count,) = connection.execute("SELECT count(*) FROM camera_event").fetchone()
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM camera_event ORDER BY id DESC LIMIT ? OFFSET ?", (limit, offset)
+            )
+            return tuple(_camera_event(row) for row in rows), int(count)
+
+        return await self._database.read(query)
+
+    async def of_events(self, event_ids: tuple[int, ...]) -> tuple[CameraEvent, ...]:
+        """The camera events that prove these events."""
+        places = ", ".join("?" * len(event_ids))
+        return await self._database.read(
+            lambda connection: tuple(
+                _camera_event(row)
+                for row in connection.execute(
+                    f"SELECT {_COLUMNS} FROM camera_event WHERE event_id IN ({places}) ORDER BY id", event_ids
+                )
+            )
+        )
+
+    async def awaiting(self, *, now: int) -> tuple[CameraEvent, ...]:
+        """Those whose pinned time has passed and that are not yet marked ready, oldest first."""
+        return await self._database.read(
+            lambda connection: tuple(
+                _camera_event(row)
+                for row in connection.execute(
+                    f"SELECT {_COLUMNS} FROM camera_event WHERE ready = 0 AND pinned_until <= ? ORDER BY id LIMIT 100",
+                    (now,),
+                )
+            )
+        )
+
+    async def mark_ready(self, camera_event_id: int) -> None:
+        """All the footage that will ever be there is there."""
+        await self._database.write(
+            lambda connection: connection.execute("UPDATE camera_event SET ready = 1 WHERE id = ?", (camera_event_id,))
+        )
+        self._changes.bump()
+
+
+def _camera_event(row: tuple[int, int | None, int, int, str, str, str, int, int, int, int, int]) -> CameraEvent:
+    return CameraEvent(
+        id=row[0],
+        central_id=row[1],
+        camera_id=row[2],
+        event_id=row[3],
+        lane_id=row[4],
+        name=row[5],
+        description=row[6],
+        date_at=row[7],
+        pinned_from=row[8],
+        pinned_until=row[9],
+        clock_trusted=bool(row[10]),
+        ready=bool(row[11]),
+    )

@@ -1,0 +1,127 @@
+"""The journal: what happened, written in one transaction with everything that follows from it.
+
+A passage, its events, the footage it pins and what must go up to central are recorded together or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass, field
+
+from gateway.clock import iso_utc
+from gateway.domain.commands import Command
+from gateway.domain.events import Event
+from gateway.domain.passages import Moment, Passage
+from gateway.store.changes import Changes
+from gateway.store.commands import put_command
+from gateway.store.database import Database
+from gateway.store.events import insert_event
+from gateway.store.outbox import insert_outbox
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is recorded together. A passage and its moments belong to the last event."""
+
+    events: tuple[Event, ...] = ()
+    passage: Passage | None = None
+    moments: tuple[Moment, ...] = ()
+    commands: tuple[Command, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The ids that an entry got."""
+
+    event_ids: tuple[int, ...] = ()
+    passage_id: int | None = None
+    camera_event_ids: tuple[int, ...] = field(default=())
+
+
+class Journal:
+    """Where everything that happens is recorded."""
+
+    def __init__(self, *, database: Database, changes: Changes, site_name: str, sends: bool) -> None:
+        self._database = database
+        self._changes = changes
+        self._site_name = site_name
+        self._sends = sends
+
+    async def record(self, entry: Entry) -> Recorded:
+        """Record an entry; on return it is on disk. Raises StoreError when the disk refuses it."""
+
+        def job(connection: sqlite3.Connection) -> Recorded:
+            for command in entry.commands:
+                put_command(connection, command)
+            ids = tuple(insert_event(connection, event) for event in entry.events)
+            if not ids:
+                return Recorded()
+            last, last_id = entry.events[-1], ids[-1]
+            passage_id = _insert_passage(connection, entry.passage, last_id) if entry.passage else None
+            moments = tuple(self._insert_moment(connection, moment, last, last_id) for moment in entry.moments)
+            return Recorded(event_ids=ids, passage_id=passage_id, camera_event_ids=moments)
+
+        recorded = await self._database.write(job)
+        self._changes.bump()
+        return recorded
+
+    def _insert_moment(self, connection: sqlite3.Connection, moment: Moment, event: Event, event_id: int) -> int:
+        cursor = connection.execute(
+            "INSERT INTO camera_event (camera_id, event_id, lane_id, name, description, date_at, pinned_from,"
+            " pinned_until, clock_trusted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                moment.camera_id,
+                event_id,
+                event.lane_id,
+                moment.name,
+                moment.description,
+                event.date_at,
+                moment.pinned_from,
+                moment.pinned_until,
+                moment.clock_trusted,
+            ),
+        )
+        camera_event_id = int(cursor.lastrowid or 0)
+        if self._sends:
+            body = {
+                "camera_id": moment.camera_id,
+                "name": moment.name,
+                "description": moment.description,
+                "date_at": iso_utc(event.date_at),
+                "start_date": iso_utc(moment.pinned_from),
+                "end_date": iso_utc(moment.pinned_until),
+                "clock_trusted": moment.clock_trusted,
+                "lane": event.lane_id,
+                "source_event_id": event_id,
+                "source_id": camera_event_id,
+                "source_name": self._site_name,
+            }
+            insert_outbox(
+                connection,
+                kind="camera_event",
+                record_id=camera_event_id,
+                body=json.dumps(body, separators=(",", ":"), ensure_ascii=False),
+                now=event.date_at,
+            )
+        return camera_event_id
+
+
+def _insert_passage(connection: sqlite3.Connection, passage: Passage, event_id: int) -> int:
+    cursor = connection.execute(
+        "INSERT INTO passage (lane_id, direction, outcome, started_at, ended_at, clock_trusted, card_id, credential,"
+        " reason, event_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            passage.lane_id,
+            passage.direction,
+            passage.outcome.value,
+            passage.started_at,
+            passage.ended_at,
+            passage.clock_trusted,
+            passage.card_id,
+            passage.credential,
+            passage.reason,
+            event_id,
+        ),
+    )
+    return int(cursor.lastrowid or 0)

@@ -1,0 +1,46 @@
+"""Numbered SQL files, one folder per database file. A step runs in one transaction with its number."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from importlib import resources
+from typing import Literal
+
+from gateway.domain.errors import StoreError
+
+Family = Literal["site", "cards"]
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One numbered step."""
+
+    number: int
+    name: str
+    sql: str
+
+
+def migrations(family: Family) -> tuple[Migration, ...]:
+    """All steps of a database file, in order. Numbers run from 1 without a hole."""
+    steps: list[Migration] = []
+    for file in (resources.files(__name__) / family).iterdir():
+        if file.name.endswith(".sql"):
+            number, _, name = file.name.removesuffix(".sql").partition("_")
+            steps.append(Migration(number=int(number), name=name, sql=file.read_text("utf-8")))
+    steps.sort(key=lambda step: step.number)
+    return tuple(steps)
+
+
+def migrate(connection: sqlite3.Connection, steps: tuple[Migration, ...]) -> None:
+    """Bring the database up to the last step. Raises StoreError for one that is newer than this program knows."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    newest = steps[-1].number
+    if version > newest:
+        raise StoreError(
+            f"the database has schema {version}, this program knows up to {newest}: "
+            "install the newer program again, or restore the data folder that belongs to this one"
+        )
+    for step in steps:
+        if step.number > version:
+            connection.executescript(f"BEGIN IMMEDIATE;\n{step.sql}\nPRAGMA user_version = {step.number};\nCOMMIT;")

@@ -1,0 +1,183 @@
+"""The index of segments on disk. A row exists only for a durable file, and goes only after its file has gone."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateway.domain.footage import GapReason, SegmentFinished
+from gateway.store.database import Database
+
+LONGEST_SEGMENT = 120_000_000
+"""Micros; longer ones are not written, so that a look-up by time is bounded."""
+
+_COLUMNS = "id, camera_id, path, started_at, duration, size, clock_trusted, gap, codec, width, height"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment on disk. `started_at` is wall micros, `duration` media micros, `size` bytes."""
+
+    id: int
+    camera_id: int
+    path: str
+    started_at: int
+    duration: int
+    size: int
+    clock_trusted: bool
+    gap: GapReason
+    codec: str
+    width: int
+    height: int
+
+    @property
+    def ended_at(self) -> int:
+        """Wall micros of its end."""
+        return self.started_at + self.duration
+
+
+class Segments:
+    """Segments by camera and time."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    async def add(self, finished: Sequence[SegmentFinished]) -> int:
+        """Add rows for durable files; those already known are passed over. Returns how many were new."""
+
+        def job(connection: sqlite3.Connection) -> int:
+            before = connection.total_changes
+            connection.executemany(
+                "INSERT OR IGNORE INTO segment (camera_id, path, started_at, duration, size, clock_trusted, gap, codec,"
+                " width, height) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        item.camera_id,
+                        item.path,
+                        item.started_at,
+                        item.duration,
+                        item.size,
+                        item.clock_trusted,
+                        item.gap.value,
+                        item.codec,
+                        item.width,
+                        item.height,
+                    )
+                    for item in finished
+                ],
+            )
+            return connection.total_changes - before
+
+        return await self._database.write(job)
+
+    async def between(self, camera_id: int, start: int, end: int) -> tuple[Segment, ...]:
+        """Segments that overlap `[start, end)` (wall micros), by start."""
+        return await self._database.read(
+            lambda connection: tuple(
+                _segment(row)
+                for row in connection.execute(
+                    f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND started_at > ? AND started_at < ?"
+                    " AND started_at + duration > ? AND garbage = 0 ORDER BY started_at, id",
+                    (camera_id, start - LONGEST_SEGMENT, end, start),
+                )
+            )
+        )
+
+    async def latest(self, camera_id: int) -> Segment | None:
+        """The newest segment of a camera, or None."""
+
+        def query(connection: sqlite3.Connection) -> Segment | None:
+            row = connection.execute(
+                f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND garbage = 0 ORDER BY started_at DESC LIMIT 1",
+                (camera_id,),
+            ).fetchone()
+            return _segment(row) if row else None
+
+        return await self._database.read(query)
+
+    async def paths(self) -> frozenset[str]:
+        """Every path that has a row, garbage included: what start-up compares with the disk."""
+        return await self._database.read(
+            lambda connection: frozenset(path for (path,) in connection.execute("SELECT path FROM segment"))
+        )
+
+    async def after(self, segment_id: int, *, limit: int = 2000) -> tuple[Segment, ...]:
+        """Segments with an id above `segment_id`, by id, garbage left out: a walk over all of them in bounded steps."""
+        return await self._database.read(
+            lambda connection: tuple(
+                _segment(row)
+                for row in connection.execute(
+                    f"SELECT {_COLUMNS} FROM segment WHERE id > ? AND garbage = 0 ORDER BY id LIMIT ?",
+                    (segment_id, limit),
+                )
+            )
+        )
+
+    async def bytes_kept(self) -> int:
+        """Bytes of all segments that are not garbage."""
+        return await self._database.read(
+            lambda connection: int(
+                connection.execute("SELECT coalesce(sum(size), 0) FROM segment WHERE garbage = 0").fetchone()[0]
+            )
+        )
+
+    async def discard(self, *, at_least: int, pinned_after: int, limit: int = 500) -> tuple[Segment, ...]:
+        """Mark the oldest segments as garbage until `at_least` bytes are covered, and return them.
+
+        Footage pinned by a camera event that central has not taken, or that is younger than `pinned_after` (wall
+        micros), is passed over. The caller deletes the files and then calls `forget`.
+        """
+
+        def job(connection: sqlite3.Connection) -> tuple[Segment, ...]:
+            chosen: list[Segment] = []
+            covered = 0
+            for row in connection.execute(
+                f"SELECT {_COLUMNS} FROM segment WHERE garbage = 0 AND NOT EXISTS ("
+                " SELECT 1 FROM camera_event WHERE camera_event.camera_id = segment.camera_id"
+                " AND camera_event.pinned_from < segment.started_at + segment.duration"
+                " AND camera_event.pinned_until > segment.started_at"
+                " AND (camera_event.date_at >= ? OR EXISTS (SELECT 1 FROM outbox WHERE outbox.kind = 'camera_event'"
+                " AND outbox.record_id = camera_event.id))) ORDER BY started_at LIMIT ?",
+                (pinned_after, limit),
+            ):
+                if covered >= at_least:
+                    break
+                chosen.append(_segment(row))
+                covered += chosen[-1].size
+            connection.executemany("UPDATE segment SET garbage = 1 WHERE id = ?", [(item.id,) for item in chosen])
+            return tuple(chosen)
+
+        return await self._database.write(job)
+
+    async def garbage(self) -> tuple[Segment, ...]:
+        """Segments whose deletion was begun."""
+        return await self._database.read(
+            lambda connection: tuple(
+                _segment(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM segment WHERE garbage = 1")
+            )
+        )
+
+    async def forget(self, segments: Sequence[Segment]) -> None:
+        """Remove the rows of segments whose files have gone."""
+        await self._database.write(
+            lambda connection: connection.executemany(
+                "DELETE FROM segment WHERE id = ?", [(item.id,) for item in segments]
+            )
+        )
+
+
+def _segment(row: tuple[int, int, str, int, int, int, int, str, str, int, int]) -> Segment:
+    return Segment(
+        id=row[0],
+        camera_id=row[1],
+        path=row[2],
+        started_at=row[3],
+        duration=row[4],
+        size=row[5],
+        clock_trusted=bool(row[6]),
+        gap=GapReason(row[7]),
+        codec=row[8],
+        width=row[9],
+        height=row[10],
+    )
