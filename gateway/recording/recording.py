@@ -62,9 +62,11 @@ class Recording:
         progress: Progress,
         secrets: Secrets,
         media_fault: Callable[[], str] = no_fault,
+        segment_seconds: float = 2.0,
     ) -> None:
         """`media_fault` says in one sentence why the media folder must not be used (unmounted, another disk), "" when
-        it may. `run_folder` takes the workers' sockets.
+        it may. `run_folder` takes the workers' sockets. A segment lasts at least `segment_seconds` and ends before a
+        keyframe.
         """
         self._site = site
         self._store = store
@@ -74,6 +76,7 @@ class Recording:
         self._progress = progress
         self._secrets = secrets
         self._media_fault = media_fault
+        self._segment_seconds = segment_seconds
         self._workers: tuple[CameraWorker, ...] = ()
         self._paused = False
         self._pause_changed = asyncio.Event()
@@ -201,7 +204,7 @@ class Recording:
         wanted: dict[int, WorkerCamera] = {}
         for camera in self._site.cameras:
             try:
-                wanted[camera.id] = worker_camera(camera, self._secrets)
+                wanted[camera.id] = worker_camera(camera, self._secrets, segment_seconds=self._segment_seconds)
             except ConfigError as error:
                 log.error("camera_without_credentials", camera_id=camera.id, error=str(error))  # noqa: TRY400 (the sentence suffices)
         return wanted
