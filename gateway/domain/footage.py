@@ -97,6 +97,14 @@ class WorkerBeat(_Wire):
 
     kind: Literal["beat"] = "beat"
     cameras: int
+    unreported_segments: int = Field(default=0, description="their reports were given up; adopt the files")
+
+
+class WorkerHealth(_Wire):
+    """Answer of `GET /health`."""
+
+    cameras: tuple[CameraReported, ...]
+    unreported_segments: int
 
 
 WorkerReport = Annotated[SegmentFinished | CameraReported | WorkerBeat, Field(discriminator="kind")]
