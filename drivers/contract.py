@@ -22,6 +22,10 @@ class LinkError(DriverError):
     """The way to the device is broken (unplugged, refused, timed out). Transient: the driver itself tries again."""
 
 
+class LineDown(LinkError):
+    """The line itself is not open, or too much waits for it. Nothing was sent."""
+
+
 class DeviceFault(DriverError):
     """The device answered, and refused or reported a fault of its own. Trying the same again will not help."""
 

@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from drivers.bus import Bus, UnitRests
+from drivers.bus import Bus
 from drivers.contract import (
     DeadlinePassed,
     DeviceFault,
     DriverError,
+    Forbidden,
     GatePosition,
+    LineDown,
     MonotonicSeconds,
+    NotPermitted,
     Report,
     Reports,
 )
@@ -21,6 +24,7 @@ from drivers.modbus.frames import Framing, Table, Write
 from drivers.modbus.profile import Command, GateProfile
 from drivers.modbus.session import Session
 from drivers.modbus.watch import Watch, points_of, position_of
+from drivers.transactions import UnitRests
 
 _POLL_PATIENCE = 1.0
 _RELEASE_SECONDS = 0.5
@@ -90,16 +94,21 @@ class ModbusGate:
         """Command the gate to open; returns once the controller acknowledged it."""
         await self._command("open", self._profile.commands.open, GatePosition.OPENING, deadline)
 
-    async def close(self, *, deadline: MonotonicSeconds) -> None:
+    async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
         """Command the gate to close; returns once the controller acknowledged it."""
-        await self._command("close", self._profile.commands.close, GatePosition.CLOSING, deadline)
+        await self._command("close", self._profile.commands.close, GatePosition.CLOSING, deadline, forbidden)
 
     async def stop(self, *, deadline: MonotonicSeconds) -> None:
         """Command the gate to stop; returns once the controller acknowledged it."""
         await self._command("stop", self._profile.commands.stop, GatePosition.STOPPED, deadline)
 
     async def _command(
-        self, name: str, command: Command | None, leads_to: GatePosition, deadline: MonotonicSeconds
+        self,
+        name: str,
+        command: Command | None,
+        leads_to: GatePosition,
+        deadline: MonotonicSeconds,
+        forbidden: Forbidden | None = None,
     ) -> None:
         if command is None:
             raise DeviceFault(f"{self._profile.name} has no command to {name}")
@@ -109,9 +118,9 @@ class ModbusGate:
             held = _HeldOutput(self._profile.release_of(command), self._monotonic() + command.pulse_seconds)
             self._held_outputs.append(held)
         try:
-            await self._session.write(self._profile.write_of(command), deadline=deadline)
+            await self._session.write(self._profile.write_of(command), deadline=deadline, forbidden=forbidden)
             self._commanded = leads_to
-        except DeadlinePassed:
+        except (DeadlinePassed, LineDown, NotPermitted):
             if held in self._held_outputs:
                 self._held_outputs.remove(held)
             raise

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from drivers.bus import Answer, Bus, Exchange, Priority
-from drivers.contract import DeviceFault, LinkError, MonotonicSeconds, ProtocolViolation
+from drivers.bus import Bus
+from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds, ProtocolViolation
 from drivers.modbus.frames import (
     ACKNOWLEDGED,
     UNREACHABLE,
@@ -19,6 +19,7 @@ from drivers.modbus.frames import (
     encode_request,
     parse_reply,
 )
+from drivers.transactions import Answer, Exchange, Priority
 
 
 class Session:
@@ -40,20 +41,22 @@ class Session:
             raise self._refused(answer.reply, f"reading {read.table} {read.address}")
         return answer.reply.values, answer.at
 
-    async def write(self, write: Write, *, deadline: MonotonicSeconds) -> None:
+    async def write(self, write: Write, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         """Write, and return once the device acknowledged it. Goes before polls.
 
         Raises LinkError when the device does not answer or its answer is garbled (it may have obeyed), DeviceFault when
-        it refuses and DeadlinePassed when nothing was sent.
+        it refuses; LineDown, DeadlinePassed and, for what `forbidden` says, NotPermitted when nothing was sent.
         """
         try:
-            answer = await self._ask(write, Priority.COMMAND, deadline)
+            answer = await self._ask(write, Priority.COMMAND, deadline, forbidden)
         except ProtocolViolation as violation:
             raise LinkError(f"unit {self._unit} answered a command with garbage: {violation}") from violation
         if isinstance(answer.reply, Refusal) and answer.reply.code != ACKNOWLEDGED:
             raise self._refused(answer.reply, f"writing {write.table} {write.address}")
 
-    async def _ask(self, request: Request, priority: Priority, deadline: MonotonicSeconds) -> Answer[Reply]:
+    async def _ask(
+        self, request: Request, priority: Priority, deadline: MonotonicSeconds, forbidden: Forbidden | None = None
+    ) -> Answer[Reply]:
         tag = self._bus.tag()
         exchange: Exchange[Reply] = Exchange(
             unit=self._unit,
@@ -61,7 +64,9 @@ class Session:
             parse=partial(_parse, self._framing, self._unit, tag, request),
             tagged=self._framing == "tcp",
         )
-        return await self._bus.transact(exchange, priority=priority, deadline=deadline, timeout=self._timeout)
+        return await self._bus.transact(
+            exchange, priority=priority, deadline=deadline, timeout=self._timeout, forbidden=forbidden
+        )
 
     def _refused(self, reply: Reply, what: str) -> Exception:
         words = reply.words if isinstance(reply, Refusal) else "an answer of another kind"

@@ -172,5 +172,5 @@ class Barrier:
         if not self._moving:
             return
         self._opening = min(1.0, max(0.0, self._opening + self._moving * elapsed / self._travel))
-        if self._opening in {0.0, 1.0}:
+        if self._opening == (1.0 if self._moving > 0 else 0.0):
             self._moving = 0

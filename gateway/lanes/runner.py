@@ -17,6 +17,7 @@ from drivers.contract import (
     DriverError,
     Gate,
     GatePosition,
+    LineDown,
     LinkError,
     NotPermitted,
     PointState,
@@ -150,7 +151,7 @@ class LaneRunner:
         try:
             async with asyncio.timeout_at(asyncio.get_running_loop().time() + self.rules.command_life + _COMMAND_GRACE):
                 await self._drive(wish)
-        except (DeadlinePassed, NotPermitted) as error:
+        except (DeadlinePassed, NotPermitted, LineDown) as error:
             self.post(m.CommandFailed(command_id, str(error), sent=False))
         except LinkError as error:
             self.post(m.CommandFailed(command_id, str(error), sent=True))

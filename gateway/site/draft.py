@@ -76,15 +76,36 @@ def whole(site: Site) -> Draft:
     )
 
 
-def salvaged(raw: Tree, error: ValidationError) -> Draft:
-    """What is sound of a file that its models refused with `error`. Unknown keys break nothing but themselves."""
+def read_draft(raw: Tree) -> tuple[Site | None, Draft, tuple[ValidationError, ...]]:
+    """The site when the file is sound in all its parts, the draft of it, and everything that its models refused.
+
+    Unknown keys break nothing but themselves: without them the models are asked once more, since what they check about
+    a part as a whole they check only when its keys are right.
+    """
+    try:
+        site = Site.model_validate(raw)
+    except ValidationError as error:
+        tree = _without_unknown_keys(raw, error)
+        try:
+            return None, whole(Site.model_validate(tree)), (error,)
+        except ValidationError as remaining:
+            return None, _salvaged(tree, remaining), (error, remaining)
+    return site, whole(site), ()
+
+
+def _without_unknown_keys(raw: Tree, error: ValidationError) -> Tree:
     tree = copy.deepcopy(raw)
-    broken: set[Place] = set()
     for item in error.errors(include_url=False, include_input=False, include_context=False):
         if item["type"] == "extra_forbidden":
             _drop(tree, place_in_file(item["loc"]))
-        else:
-            broken.update(item["loc"][:length] for length in range(1, len(item["loc"]) + 1))
+    return tree
+
+
+def _salvaged(tree: Tree, error: ValidationError) -> Draft:
+    """The parts of a file in which `error` found nothing."""
+    broken: set[Place] = set()
+    for item in error.errors(include_url=False, include_input=False, include_context=False):
+        broken.update(item["loc"][:length] for length in range(1, len(item["loc"]) + 1))
     api = tree.get("api")
     api_tree = api if isinstance(api, dict) else {}
     return Draft(

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from gateway.domain.errors import ConfigError
 from gateway.site.addresses import Endpoint
 from gateway.site.draft import Draft, Place, place_in_file, whole
-from gateway.site.models import DRIVERS, Device, LaneSection, ModbusGateDevice, SerialReaderDevice, Site
+from gateway.site.models import DRIVERS, Device, LaneSection, Link, ModbusGateDevice, SerialReaderDevice, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _is_own(endpoint: Endpoint, draft: Draft) -> bool:
 
 
 def _device_faults(draft: Draft) -> Iterator[Fault]:
-    links = {link.id for link in draft.links.sound.values()}
+    links = {link.id: link for link in draft.links.sound.values()}
     users: dict[str, tuple[int, Device]] = {}
     units: dict[tuple[str, int], int] = {}
     for index, device in draft.devices.sound.items():
@@ -123,6 +123,7 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
         if first_index != index and not (isinstance(first, ModbusGateDevice) and isinstance(device, ModbusGateDevice)):
             yield Fault(f"devices[{index}].link", f"{device.link!r} is already used by devices[{first_index}]")
         elif isinstance(device, ModbusGateDevice):
+            yield from _framing_faults(f"devices[{index}]", device, links[device.link])
             if isinstance(first, ModbusGateDevice) and first.framing != device.framing:
                 yield Fault(
                     f"devices[{index}].framing", f"differs from devices[{first_index}] on the same link {device.link!r}"
@@ -132,6 +133,13 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
                 yield Fault(
                     f"devices[{index}].unit", f"{device.unit} on {device.link!r} is already used by devices[{taken}]"
                 )
+
+
+def _framing_faults(place: str, device: ModbusGateDevice, link: Link) -> Iterator[Fault]:
+    if device.framing == "tcp" and not isinstance(link.line(), Endpoint):
+        yield Fault(f"{place}.framing", f"'tcp' cannot go over the serial port of {link.id!r}; write 'rtu'")
+    if device.framing == "rtu" and device.unit == 0:
+        yield Fault(f"{place}.unit", "0 is for all devices of the line, and none answers to it")
 
 
 def _lane_faults(draft: Draft) -> Iterator[Fault]:

@@ -6,10 +6,8 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from gateway.domain.errors import ConfigError
-from gateway.site.draft import Draft, salvaged, whole
+from gateway.site.draft import Draft, read_draft
 from gateway.site.faults import Fault, SiteFaults, check_draft, faults_of
 from gateway.site.models import ModbusGateDevice, Site, SiteSection
 from gateway.site.secrets import Secrets
@@ -26,14 +24,8 @@ def load(path: Path, *, secrets: Secrets | None = None) -> Site:
         raise SiteFaults(path, (Fault("", f"cannot be read: {error.strerror}"),)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SiteFaults(path, (Fault("", f"is not TOML: {error}"),)) from error
-    site: Site | None = None
-    faults: tuple[Fault, ...] = ()
-    try:
-        site = Site.model_validate(raw)
-        draft = whole(site)
-    except ValidationError as error:
-        faults = tuple(faults_of(error))
-        draft = salvaged(raw, error)
+    site, draft, refused = read_draft(raw)
+    faults = tuple(dict.fromkeys(fault for error in refused for fault in faults_of(error)))
     faults += (
         *check_draft(draft),
         *_secret_faults(draft, secrets or secrets_beside(path)),

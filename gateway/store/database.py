@@ -64,6 +64,11 @@ class Database:
         self.commits = 0
         self.failing = ""
 
+    @property
+    def waiting(self) -> int:
+        """Writes that are not in a commit yet."""
+        return self._queue.qsize()
+
     async def open(self) -> None:
         """Recover if the last end was unclean, migrate, and be ready. Raises StoreError with one sentence."""
         await asyncio.get_running_loop().run_in_executor(self._writing, self._open)

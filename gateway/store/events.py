@@ -69,6 +69,15 @@ class Events:
 
         return await self._database.read(query)
 
+    async def latest(self, *, limit: int) -> tuple[RecordedEvent, ...]:
+        """The newest events, by descending id, without counting the rest."""
+        return await self._database.read(
+            lambda connection: tuple(
+                _event(row)
+                for row in connection.execute(f"SELECT {_COLUMNS} FROM event ORDER BY id DESC LIMIT ?", (limit,))
+            )
+        )
+
     async def page(self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25) -> EventPage:
         """Events by descending id.
 

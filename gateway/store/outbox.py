@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from gateway.store.database import Database
 
 _COLUMNS = "id, key, kind, record_id, body, created_at, tries, next_at, parked, error"
+_FIRST_OF_RECORD = (
+    "NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.kind = outbox.kind"
+    " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +67,8 @@ class Outbox:
 
         def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
             rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM outbox WHERE parked = 0 AND next_at <= ? AND NOT EXISTS ("
-                " SELECT 1 FROM outbox AS earlier WHERE earlier.kind = outbox.kind"
-                " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id) ORDER BY id LIMIT ?",
+                f"SELECT {_COLUMNS} FROM outbox WHERE parked = 0 AND next_at <= ? AND {_FIRST_OF_RECORD}"
+                " ORDER BY id LIMIT ?",
                 (now, limit),
             ).fetchall()
             return tuple(_row(row) for row in rows)
@@ -73,10 +76,12 @@ class Outbox:
         return await self._database.read(query)
 
     async def next_due(self) -> int | None:
-        """When the earliest waiting row may be tried (wall micros), or None when nothing waits."""
+        """When the next row may be tried (wall micros), or None when none waits but those behind a parked one."""
 
         def query(connection: sqlite3.Connection) -> int | None:
-            (soonest,) = connection.execute("SELECT min(next_at) FROM outbox WHERE parked = 0").fetchone()
+            (soonest,) = connection.execute(
+                f"SELECT min(next_at) FROM outbox WHERE parked = 0 AND {_FIRST_OF_RECORD}"
+            ).fetchone()
             return None if soonest is None else int(soonest)
 
         return await self._database.read(query)

@@ -78,3 +78,8 @@ class Store:
     def commits(self) -> int:
         """Commits so far: the writer's progress."""
         return self._site.commits + self._cards.commits
+
+    @property
+    def waiting(self) -> int:
+        """Writes that are not in a commit yet."""
+        return self._site.waiting + self._cards.waiting

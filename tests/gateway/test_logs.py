@@ -57,7 +57,7 @@ def test_secrets_are_hidden_in_values_events_and_tracebacks():
     def say():
         log = structlog.get_logger("gateway.sync")
         log.info("signed_in", session="abc", url="https://u:p@central/", answer={"token": "t", "note": SECRET})
-        log.warning("refused for " + SECRET)
+        log.warning("refused for %s", SECRET)
         try:
             fail_with(OSError(f"cannot open rtsp://viewer:other@camera/ with {SECRET}"))
         except OSError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import time
 from contextlib import asynccontextmanager
 
@@ -87,7 +88,7 @@ async def test_opens_stops_and_closes_on_every_kind_of_line(field, listener, lin
         await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
         await it.gate.open(deadline=soon())
         await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
-        await it.gate.close(deadline=soon())
+        await it.gate.close(deadline=soon(), forbidden=lambda: "")
         await listener.until(lambda: positions(listener)[-1] is GatePosition.CLOSING)
         await it.gate.stop(deadline=soon())
         await listener.until(lambda: positions(listener)[-1] is GatePosition.STOPPED)
@@ -112,7 +113,7 @@ async def test_a_came_barrier_tells_its_own_position(field, listener, came_profi
         await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
         await it.gate.open(deadline=soon())
         await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
-        await it.gate.close(deadline=soon())
+        await it.gate.close(deadline=soon(), forbidden=lambda: "")
         await listener.until(lambda: positions(listener)[-1] is GatePosition.CLOSED)
         assert it.wishes() == [Wish.OPEN, Wish.CLOSE]
 
@@ -136,7 +137,7 @@ async def test_what_does_not_change_is_refreshed(field, listener):
     async with field():
         await listener.until(lambda: len(listener.of(GateMoved)) >= 3, within=5)
     moments = [report.at for report in listener.of(GateMoved)]
-    assert all(later - earlier < 2.0 for earlier, later in zip(moments, moments[1:], strict=False))
+    assert all(later - earlier < 2.0 for earlier, later in itertools.pairwise(moments))
 
 
 @pytest.mark.parametrize("line", ["tcp", "rtu over a serial port"])
@@ -161,8 +162,8 @@ async def test_answers_may_come_one_byte_at_a_time(field, listener, line):
     ],
     ids=str,
 )
-async def test_a_misbehaving_device_is_lost_once_and_found_again_once(field, listener, line, how, words):
-    async with field(line) as it:
+async def test_a_misbehaving_device_is_lost_once_and_found_again_once(field, listener, relay_profile, line, how, words):
+    async with field(line, profile=relay_profile.model_copy(update={"reply_ms": 150})) as it:
         await listener.until(lambda: listener.of(DeviceConnected))
         failing_since = time.monotonic()
         it.far_end.misbehave(1, how)
@@ -176,9 +177,14 @@ async def test_a_misbehaving_device_is_lost_once_and_found_again_once(field, lis
         assert len(listener.of(DeviceLost)) == 1
         fresh = listener.reports[count:]
         assert [type(report) for report in fresh[:2]] == [DeviceConnected, GateMoved]
-        assert {report.point for report in fresh if isinstance(report, PointChanged)} == set(
-            ("closed_limit", "open_limit", "arming_loop", "closing_loop", "photocell", "fault")
-        )
+        assert {report.point for report in fresh if isinstance(report, PointChanged)} == {
+            "closed_limit",
+            "open_limit",
+            "arming_loop",
+            "closing_loop",
+            "photocell",
+            "fault",
+        }
 
 
 async def test_a_refused_command_says_why(field, listener):

@@ -1,0 +1,70 @@
+"""The door: every operation is entered here, by its rule, and every error leaves here, as an envelope."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+from aiohttp.typedefs import Handler as RawHandler
+
+from gateway.web.catalogue import Operation
+from gateway.web.envelope import failure
+from gateway.web.errors import RequestRefused, authentication_required, permission_missing, refusal_of
+from gateway.web.sessions import Caller, Carrier, Sessions, from_own_page
+
+Handler = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
+_OPERATION = web.RequestKey("operation", Operation)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An operation and what answers it. The handler is entered only by callers whom the operation's rule lets in."""
+
+    operation: Operation
+    handler: Handler
+
+
+class Admission:
+    """Lets callers in by their operation's rule."""
+
+    def __init__(self, *, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def entered(self, route: Route) -> RawHandler:
+        """The route's handler behind its rule."""
+        operation = route.operation
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            request[_OPERATION] = operation
+            caller = await self._sessions.caller(request)
+            if operation.rule.session and not caller.signed_in:
+                raise authentication_required()
+            if caller.carrier is Carrier.COOKIE and operation.writes and not from_own_page(request):
+                raise RequestRefused(403, "a call with the session cookie needs the header X-Requested-With")
+            if group := operation.rule.missing(caller.permissions):
+                raise permission_missing(group)
+            return await route.handler(request, caller)
+
+        return handler
+
+
+@web.middleware
+async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.StreamResponse:
+    """Turn whatever a handler raises into the envelope; redirections and the like pass."""
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        caught: Exception = error
+    except Exception as error:  # noqa: BLE001 (the one place where a request's errors end; unexpected ones are logged)
+        caught = error
+    refusal = refusal_of(caught, method=request.method, path=request.path)
+    operation = request.get(_OPERATION)
+    return failure(
+        status=refusal.status,
+        error=refusal.sentence,
+        resource=operation.resource if operation else "",
+        headers=refusal.headers,
+    )

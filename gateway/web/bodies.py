@@ -1,0 +1,111 @@
+"""Request bodies as models: unknown fields are passed over, null is as good as absent, and a fault names its field."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Annotated, Any, TypeVar
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import from_json
+
+from gateway.domain.errors import NotFoundError
+from gateway.web.errors import RequestRefused
+
+LARGEST_BODY = 1024 * 1024
+LARGEST_ID = 2**63 - 1
+_READ_SECONDS = 15.0
+_LARGEST_PAGE = 1_000_000_000
+_CAP = 500
+_PATH_ID = re.compile(r"[0-9]{1,19}")
+
+Id = Annotated[int, Field(strict=True, ge=0, le=LARGEST_ID)]
+Text = Annotated[str, Field(strict=True, max_length=1000)]
+M = TypeVar("M", bound=BaseModel)
+
+
+class Body(BaseModel):
+    """Base of request bodies."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, data: Any) -> Any:
+        return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
+
+
+class ById(Body):
+    """A record by its id."""
+
+    id: Id
+
+
+class Paged(Body):
+    """Which part of a list. `page_limit` is capped at 500 for every list."""
+
+    page: Annotated[int, Field(strict=True, ge=1, le=_LARGEST_PAGE)] = 1
+    page_limit: Annotated[int, Field(strict=True, ge=1)] = 25
+
+    @property
+    def limit(self) -> int:
+        """How many records at most."""
+        return min(self.page_limit, _CAP)
+
+    @property
+    def offset(self) -> int:
+        """How many to pass over."""
+        return (self.page - 1) * self.limit
+
+
+class Cursored(Paged):
+    """Which part of a list that has cursors: a cursor above 0 goes before the page."""
+
+    search: Text = ""
+    cursor_id: Id = 0
+
+    @property
+    def offset(self) -> int:
+        """How many to pass over; none after a cursor."""
+        return 0 if self.cursor_id else super().offset
+
+
+async def read_body(request: web.Request, model: type[M]) -> M:
+    """The request's body. An empty one counts as `{}`. Raises RequestRefused with the first fault."""
+    try:
+        async with asyncio.timeout(_READ_SECONDS):
+            raw = await request.read()
+    except TimeoutError as error:
+        raise RequestRefused(408, "the body did not come in time") from error
+    except (web.RequestPayloadError, ConnectionError) as error:
+        raise RequestRefused(400, "the body broke off") from error
+    try:
+        data = from_json(raw) if raw.strip() else {}
+    except ValueError as error:
+        raise RequestRefused(400, "the body is not JSON") from error
+    if not isinstance(data, dict):
+        raise RequestRefused(400, "the body must be a JSON object")
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise RequestRefused(400, _sentence(error)) from error
+
+
+def path_id(request: web.Request) -> int:
+    """The `{id}` of the path. Raises NotFoundError for what can be no id."""
+    text = request.match_info["id"]
+    if not _PATH_ID.fullmatch(text) or int(text) > LARGEST_ID:
+        raise NotFoundError("there is no record with this id")
+    return int(text)
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first fault with its place; never the value, which may be a secret."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    said = (
+        first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").replace("a valid tuple", "an array")
+    )
+    wanted = f"must be {said}" if first["msg"].startswith("Input should be ") else said
+    return f"{place}: {'is missing' if first['type'] == 'missing' else wanted}"

@@ -1,0 +1,101 @@
+"""Errors at the door: each becomes one status and one sentence, here and nowhere else.
+
+| Error | Status |
+|---|---|
+| no session, or a permission is missing | 500, as the interface document has it |
+| malformed body, wrong type, bad date | 400 |
+| a cookie session without a sign that the call comes from its own page | 403 |
+| refused sign-in; unknown record or path | 404 |
+| method not allowed | 405 |
+| the body did not come in time | 408 |
+| a command that may not be carried out now | 409 |
+| body over 1 MiB | 413 |
+| too many refused sign-ins | 429, with Retry-After |
+| unexpected | 500, with a reference that the log has too |
+| central refused or failed | 502 |
+| the store, a camera or its worker cannot serve now; too many live pages | 503 |
+| something waited for in vain | 504 |
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import structlog
+from aiohttp import web
+
+from gateway.domain.errors import (
+    CameraUnavailable,
+    CentralRefused,
+    CentralUnavailable,
+    CommandRefused,
+    GatewayError,
+    NotFoundError,
+    StoreError,
+)
+
+log = structlog.get_logger(__name__)
+
+AUTHENTICATION_REQUIRED = "authentication required"
+_BY_KIND: tuple[tuple[type[GatewayError], int], ...] = (
+    (NotFoundError, 404),
+    (CommandRefused, 409),
+    (CentralRefused, 502),
+    (CentralUnavailable, 502),
+    (StoreError, 503),
+    (CameraUnavailable, 503),
+)
+_BY_STATUS: Mapping[int, str] = {
+    404: "no such operation",
+    405: "this method is not allowed here",
+    413: "the body is larger than 1 MiB",
+}
+
+
+class RequestRefused(GatewayError):
+    """A request that is answered with this status and this sentence."""
+
+    def __init__(self, status: int, sentence: str, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.headers = headers or {}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a client gets for an error."""
+
+    status: int
+    sentence: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def authentication_required() -> RequestRefused:
+    """There is no session, or it is over."""
+    return RequestRefused(500, AUTHENTICATION_REQUIRED)
+
+
+def permission_missing(group: tuple[str, ...]) -> RequestRefused:
+    """The account lacks all of these, and one is needed."""
+    return RequestRefused(500, f"permission denied: this needs {' or '.join(group)}")
+
+
+def refusal_of(error: Exception, *, method: str, path: str) -> Refusal:
+    """What a client gets for `error`. An unexpected one is logged under the reference that the client gets."""
+    match error:
+        case RequestRefused():
+            return Refusal(error.status, str(error), error.headers)
+        case GatewayError():
+            status = next((status for kind, status in _BY_KIND if isinstance(error, kind)), None)
+            if status is not None:
+                return Refusal(status, str(error))
+        case web.HTTPException():
+            allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+            return Refusal(error.status, _BY_STATUS.get(error.status, error.reason.lower()), allowed)
+        case TimeoutError():
+            return Refusal(504, "the answer did not come in time")
+    reference = secrets.token_hex(4)
+    log.error("request_failed", reference=reference, method=method, path=path, exc_info=error)
+    return Refusal(500, f"unexpected error; the gateway's log has it under {reference}")

@@ -1,0 +1,38 @@
+"""Whether the process runs, and whether the gateway is ready."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from gateway.web.admission import Route
+from gateway.web.catalogue import LIVE, READY, ROOT, STATUS_PAGE
+from gateway.web.envelope import as_json, success
+from gateway.web.rooms import Readiness
+from gateway.web.sessions import Caller
+
+
+class Health:
+    """`GET /` and the probes. A browser at `/` is sent to the page."""
+
+    def __init__(self, *, readiness: Readiness, version: str) -> None:
+        self._readiness = readiness
+        self._version = version
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (Route(ROOT, self._root), Route(LIVE, self._live), Route(READY, self._ready))
+
+    async def _root(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        if "text/html" in request.headers.get("Accept", ""):
+            raise web.HTTPFound(STATUS_PAGE.path)
+        return success(name="edge-gateway", **({"version": self._version} if caller.signed_in else {}))
+
+    async def _live(self, _request: web.Request, _: Caller) -> web.StreamResponse:
+        return success()
+
+    async def _ready(self, _: web.Request, caller: Caller) -> web.StreamResponse:
+        """200 or 503; what is not ready is told only to those who signed in."""
+        missing = self._readiness()
+        told = {"not_ready": list(missing)} if caller.signed_in else {}
+        error = {"error": "not ready"} if missing else {}
+        return as_json({"success": not missing, **error, **told}, status=503 if missing else 200)

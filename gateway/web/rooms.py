@@ -1,0 +1,133 @@
+"""What the web layer knows of the rooms beside it: the narrow faces of recording and central, and small values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from gateway.domain.passages import CameraEvent
+
+Readiness = Callable[[], tuple[str, ...]]
+"""What is not ready, one sentence each; empty when the gateway is ready."""
+
+
+class CameraView(Protocol):
+    """A camera as it is now. Times are wall micros UTC."""
+
+    @property
+    def camera_id(self) -> int:
+        """Its id, which is central's."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Its name in the site file."""
+        ...
+
+    @property
+    def condition(self) -> str:
+        """What it is doing: starting, recording, unreachable, refused, stalled or disk_failed."""
+        ...
+
+    @property
+    def detail(self) -> str:
+        """Why, in one sentence without secrets; "" when all is well."""
+        ...
+
+    @property
+    def since(self) -> int:
+        """Since when."""
+        ...
+
+    @property
+    def last_segment_at(self) -> int | None:
+        """When its newest footage ends, None before the first."""
+        ...
+
+    @property
+    def bits_per_second(self) -> int:
+        """What it sends."""
+        ...
+
+    @property
+    def reconnects(self) -> int:
+        """How often it had to be connected anew."""
+        ...
+
+
+class Recording(Protocol):
+    """The footage, and what can be made of it.
+
+    Each method raises NotFoundError when there is no such camera or no footage, CameraUnavailable when it cannot be
+    had now. Paths are of durable files.
+    """
+
+    def cameras(self) -> tuple[CameraView, ...]:
+        """Every camera of the site file, in its order. Never waits."""
+        ...
+
+    async def clip(self, camera_event: CameraEvent) -> Path:
+        """The MP4 of an event."""
+        ...
+
+    async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
+        """A JPEG of an event."""
+        ...
+
+    async def camera_thumbnail(self, camera_id: int) -> Path:
+        """A JPEG of a camera's newest footage."""
+        ...
+
+    async def vod_master(self, camera_event: CameraEvent) -> str:
+        """The HLS multivariant playlist of an event; it refers to `media.m3u8`."""
+        ...
+
+    async def vod_media(self, camera_event: CameraEvent) -> str:
+        """The HLS media playlist of an event; it refers to `<segment id>.ts`."""
+        ...
+
+    async def vod_segment(self, camera_event: CameraEvent, segment_id: int) -> Path:
+        """One MPEG-TS segment that belongs to the event."""
+        ...
+
+
+class CentralView(Protocol):
+    """How the site and central stand. Times are wall micros UTC."""
+
+    @property
+    def reachable(self) -> bool | None:
+        """Whether central answers; None before the first try."""
+        ...
+
+    @property
+    def since(self) -> int:
+        """Since when that is so."""
+        ...
+
+    @property
+    def error(self) -> str:
+        """Why it does not, in one sentence; "" while it does."""
+        ...
+
+    @property
+    def last_sign_in(self) -> int | None:
+        """When the gateway last signed in, None for never."""
+        ...
+
+
+class Central(Protocol):
+    """The service above."""
+
+    def snapshot(self) -> CentralView:
+        """How the two stand now. Never waits."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DemoCard:
+    """A card that the demo's page can present: what the reader would send, and what to call it."""
+
+    card: str
+    label: str

@@ -1,0 +1,107 @@
+"""The page's stream of snapshots, as server-sent events. A client that cannot follow is dropped; it comes again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import structlog
+from aiohttp import web
+
+from gateway.clock import Clock, iso_utc
+from gateway.domain.errors import StoreError
+from gateway.web.admission import Route
+from gateway.web.catalogue import STATUS_LIVE
+from gateway.web.errors import RequestRefused
+from gateway.web.sessions import Caller, Sessions
+from gateway.web.status.watch import Look, Watch
+
+log = structlog.get_logger(__name__)
+
+_MOST_STREAMS = 32
+_WRITE_SECONDS = 5.0
+_CHECK_SECONDS = 10.0
+_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
+
+
+class Live:
+    """`/status/live`: a snapshot at once, then one per change, at most four a second; a comment every 10 s at least.
+
+    Every 10 s the session is looked at again, so that a stream ends with its session. An open page counts as use.
+    """
+
+    def __init__(self, *, watch: Watch, sessions: Sessions, clock: Clock) -> None:
+        self._watch = watch
+        self._sessions = sessions
+        self._clock = clock
+        self._open = 0
+        self._closing = False
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (Route(STATUS_LIVE, self._live),)
+
+    async def close(self) -> None:
+        """End every stream, so that the server need not wait for them."""
+        self._closing = True
+        self._watch.wake()
+
+    async def _live(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        if self._open >= _MOST_STREAMS:
+            raise RequestRefused(503, "too many pages are open; close one", headers={"Retry-After": "10"})
+        self._open += 1
+        try:
+            look = await self._watch.look()  # before the answer begins, so that an error is still told properly
+            response = web.StreamResponse(headers=_HEADERS)
+            await response.prepare(request)
+            await self._until_end(request, response, look, caller)
+        finally:
+            self._open -= 1
+        return response
+
+    async def _until_end(self, request: web.Request, response: web.StreamResponse, look: Look, caller: Caller) -> None:
+        try:
+            await self._follow(response, look, caller)
+        except (TimeoutError, ConnectionError):
+            _drop(request)
+        except StoreError as error:
+            log.info("live_stream_ended", reason=str(error))
+        except Exception:  # the answer has begun, so no envelope can follow it; logged, cut, and the page comes again
+            log.exception("live_stream_failed")
+            _drop(request)
+
+    async def _follow(self, response: web.StreamResponse, look: Look, caller: Caller) -> None:
+        """Send what changes until the session or the gateway ends."""
+        sent = ""
+        checked = wrote = self._clock.monotonic()
+        await _write(response, b"retry: 1000\n\n")
+        while not self._closing:
+            text = look.snapshot.seen_by(caller).model_dump_json()
+            now = self._clock.monotonic()
+            if text != sent:
+                moment = json.dumps(iso_utc(self._clock.wall().micros))
+                await _write(response, f'event: snapshot\ndata: {{"now":{moment},{text[1:]}\n\n'.encode())
+                sent, wrote = text, now
+            elif now - wrote >= _CHECK_SECONDS:
+                await _write(response, b": here\n\n")
+                wrote = now
+            if now - checked >= _CHECK_SECONDS:
+                caller = await self._sessions.refreshed(caller)
+                checked = now
+                if not caller.signed_in:
+                    await _write(response, _SIGNED_OUT)
+                    return
+            await self._watch.beyond(look)
+            look = await self._watch.look()
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> None:
+    async with asyncio.timeout(_WRITE_SECONDS):
+        await response.write(data)
+
+
+def _drop(request: web.Request) -> None:
+    """Cut the connection: what is still buffered for a client that does not read is of no use to it."""
+    if request.transport is not None:
+        request.transport.abort()

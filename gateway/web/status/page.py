@@ -1,0 +1,32 @@
+"""The page itself, and who is signed in at it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aiohttp import web
+
+from gateway.web.admission import Route
+from gateway.web.catalogue import STATUS_PAGE, STATUS_SESSION
+from gateway.web.envelope import success
+from gateway.web.sessions import Caller
+from gateway.web.status.snapshot import user_shown
+
+STATIC = Path(__file__).parent / "static"
+
+
+class StatusPage:
+    """`/status/` and `/status/session`. The page holds nothing of the site; that comes over the live stream."""
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (Route(STATUS_PAGE, self._page), Route(STATUS_SESSION, self._session))
+
+    async def _page(self, _request: web.Request, _: Caller) -> web.StreamResponse:
+        return web.FileResponse(
+            STATIC / "index.html", headers={"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache"}
+        )
+
+    async def _session(self, _: web.Request, caller: Caller) -> web.StreamResponse:
+        """Who is signed in, or null: the page asks before it opens the stream."""
+        return success(user=user_shown(caller) if caller.signed_in else None)

@@ -1,0 +1,276 @@
+"""What the page shows at one moment, as frozen values that become its JSON, and what of it a caller may see."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from gateway.clock import iso_utc
+from gateway.domain.events import RecordedEvent, Severity
+from gateway.domain.passages import CameraEvent
+from gateway.lanes.board import DeviceSnapshot, LaneSnapshot
+from gateway.store import Books
+from gateway.web.catalogue import CAMERA_EVENT, CAMERA_LIST, DEVICE_LIST, DEVICE_OPEN, EVENT_LIST
+from gateway.web.rooms import CameraView, CentralView, DemoCard
+from gateway.web.sessions import Caller
+
+
+class _Shown(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class LaneShown(_Shown):
+    """A lane."""
+
+    id: str
+    name: str
+    direction: str
+    phase: str
+    since: str
+    gate_id: int
+    position: str
+    vehicle: str
+    under: str
+    note: str
+
+
+class PointShown(_Shown):
+    """An input of a device."""
+
+    name: str
+    state: str
+
+
+class DeviceShown(_Shown):
+    """A device."""
+
+    id: int
+    name: str
+    kind: str
+    online: bool | None
+    since: str
+    detail: str
+    points: tuple[PointShown, ...]
+
+
+class CameraShown(_Shown):
+    """A camera."""
+
+    id: int
+    name: str
+    condition: str
+    detail: str
+    since: str
+    last_segment_at: str | None
+    bits_per_second: int
+    reconnects: int
+
+
+class FootageShown(_Shown):
+    """A camera event that proves an event."""
+
+    id: int
+    camera_id: int
+    ready: bool
+
+
+class EventShown(_Shown):
+    """An event."""
+
+    id: int
+    type: int
+    category: int
+    severity: str
+    name: str
+    description: str
+    date_at: str
+    clock_trusted: bool
+    lane_id: str
+    footage: tuple[FootageShown, ...]
+
+
+class CentralShown(_Shown):
+    """How the site and central stand."""
+
+    reachable: bool | None
+    since: str
+    error: str
+    last_sign_in: str | None
+
+
+class BooksShown(_Shown):
+    """The outbox's books."""
+
+    accepted: int
+    delivered: int
+    dropped: int
+    waiting: int
+    parked: int
+    balance: bool
+
+
+class GatewayShown(_Shown):
+    """The gateway itself. `not_ready` and `store_failing` are sentences."""
+
+    site: str
+    timezone: str
+    version: str
+    started_at: str
+    not_ready: tuple[str, ...]
+    store_failing: str
+    clock_trusted: bool
+
+
+class UserShown(_Shown):
+    """Who looks, and what the page may offer."""
+
+    username: str
+    view_devices: bool
+    control_devices: bool
+    view_cameras: bool
+    view_events: bool
+    view_footage: bool
+
+
+class DemoCardShown(_Shown):
+    """A card that the demo can present."""
+
+    card: str
+    label: str
+
+
+class DemoShown(_Shown):
+    """What the demo offers."""
+
+    cards: tuple[DemoCardShown, ...]
+
+
+class Snapshot(_Shown):
+    """Everything that the page shows, `now` aside: a client tells ages by it."""
+
+    user: UserShown | None = None
+    gateway: GatewayShown
+    lanes: tuple[LaneShown, ...]
+    devices: tuple[DeviceShown, ...]
+    cameras: tuple[CameraShown, ...]
+    events: tuple[EventShown, ...]
+    central: CentralShown | None
+    books: BooksShown | None
+    demo: DemoShown | None
+
+    def seen_by(self, caller: Caller) -> Snapshot:
+        """What of this the caller may see."""
+        user = user_shown(caller)
+        return self.model_copy(
+            update={
+                "user": user,
+                "lanes": self.lanes if user.view_devices else (),
+                "devices": self.devices if user.view_devices else (),
+                "cameras": self.cameras if user.view_cameras else (),
+                "events": _events_seen(self.events, user),
+                "demo": self.demo if user.control_devices else None,
+            }
+        )
+
+
+def user_shown(caller: Caller) -> UserShown:
+    """Who looks, and what the catalogue lets them."""
+    return UserShown(
+        username=caller.username,
+        view_devices=caller.may(DEVICE_LIST.rule),
+        control_devices=caller.may(DEVICE_OPEN.rule),
+        view_cameras=caller.may(CAMERA_LIST.rule),
+        view_events=caller.may(EVENT_LIST.rule),
+        view_footage=caller.may(CAMERA_EVENT.rule),
+    )
+
+
+def _events_seen(events: tuple[EventShown, ...], user: UserShown) -> tuple[EventShown, ...]:
+    if not user.view_events:
+        return ()
+    return events if user.view_footage else tuple(event.model_copy(update={"footage": ()}) for event in events)
+
+
+def lane_shown(lane: LaneSnapshot) -> LaneShown:
+    """A lane for the page."""
+    return LaneShown(
+        id=lane.lane_id,
+        name=lane.name,
+        direction=lane.direction,
+        phase=lane.phase.value,
+        since=iso_utc(lane.since),
+        gate_id=lane.gate_id,
+        position=lane.position.value,
+        vehicle=lane.vehicle.value,
+        under=lane.under.value,
+        note=lane.note,
+    )
+
+
+def device_shown(device: DeviceSnapshot) -> DeviceShown:
+    """A device for the page."""
+    return DeviceShown(
+        id=device.device_id,
+        name=device.name,
+        kind=device.kind,
+        online=device.online,
+        since=iso_utc(device.since),
+        detail=device.detail,
+        points=tuple(PointShown(name=point.name, state=point.state.value) for point in device.points),
+    )
+
+
+def camera_shown(camera: CameraView) -> CameraShown:
+    """A camera for the page."""
+    return CameraShown(
+        id=camera.camera_id,
+        name=camera.name,
+        condition=str(camera.condition),
+        detail=camera.detail,
+        since=iso_utc(camera.since),
+        last_segment_at=None if camera.last_segment_at is None else iso_utc(camera.last_segment_at),
+        bits_per_second=camera.bits_per_second,
+        reconnects=camera.reconnects,
+    )
+
+
+def event_shown(event: RecordedEvent, footage: tuple[CameraEvent, ...]) -> EventShown:
+    """An event for the page, with the footage that proves it."""
+    return EventShown(
+        id=event.id,
+        type=event.type,
+        category=event.category,
+        severity=Severity(event.subcategory).name.lower(),
+        name=event.name,
+        description=event.description,
+        date_at=iso_utc(event.date_at),
+        clock_trusted=event.clock_trusted,
+        lane_id=event.lane_id,
+        footage=tuple(FootageShown(id=item.id, camera_id=item.camera_id, ready=item.ready) for item in footage),
+    )
+
+
+def central_shown(view: CentralView) -> CentralShown:
+    """Central for the page."""
+    return CentralShown(
+        reachable=view.reachable,
+        since=iso_utc(view.since),
+        error=view.error,
+        last_sign_in=None if view.last_sign_in is None else iso_utc(view.last_sign_in),
+    )
+
+
+def books_shown(books: Books) -> BooksShown:
+    """The outbox's books for the page."""
+    return BooksShown(
+        accepted=books.accepted,
+        delivered=books.delivered,
+        dropped=books.dropped,
+        waiting=books.waiting,
+        parked=books.parked,
+        balance=books.balance(),
+    )
+
+
+def demo_shown(cards: tuple[DemoCard, ...]) -> DemoShown | None:
+    """What the demo offers; None outside it."""
+    return DemoShown(cards=tuple(DemoCardShown(card=item.card, label=item.label) for item in cards)) if cards else None

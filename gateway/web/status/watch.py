@@ -1,0 +1,130 @@
+"""The one eye on the site: takes a snapshot when something changed, for all who look, at most four a second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass
+
+from gateway.clock import Clock, iso_utc
+from gateway.domain.errors import StoreError
+from gateway.domain.passages import CameraEvent
+from gateway.lanes.board import Board
+from gateway.site.models import Site
+from gateway.store import Store
+from gateway.web.rooms import Central, DemoCard, Readiness, Recording
+from gateway.web.status.snapshot import (
+    BooksShown,
+    EventShown,
+    GatewayShown,
+    Snapshot,
+    books_shown,
+    camera_shown,
+    central_shown,
+    demo_shown,
+    device_shown,
+    event_shown,
+    lane_shown,
+)
+
+SHORTEST_SECONDS = 0.25
+LONGEST_SECONDS = 2.0
+_EVENTS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A snapshot and the version of the store's changes that it holds."""
+
+    version: int
+    snapshot: Snapshot
+
+
+class Watch:
+    """Snapshots of the site, shared by everyone who looks."""
+
+    def __init__(
+        self,
+        *,
+        site: Site,
+        store: Store,
+        board: Board,
+        recording: Recording,
+        central: Central | None,
+        clock: Clock,
+        readiness: Readiness,
+        version: str,
+        demo_cards: tuple[DemoCard, ...],
+    ) -> None:
+        self._site = site
+        self._store = store
+        self._board = board
+        self._recording = recording
+        self._central = central
+        self._clock = clock
+        self._readiness = readiness
+        self._version = version
+        self._demo = demo_shown(demo_cards)
+        self._started_at = iso_utc(clock.wall().micros)
+        self._lock = asyncio.Lock()
+        self._last: Look | None = None
+        self._last_at = float("-inf")
+
+    async def look(self) -> Look:
+        """The site as it is: not older than its last change, or than 2 s for what changes silently."""
+        async with self._lock:
+            age = self._clock.monotonic() - self._last_at
+            if self._last and self._last.version == self._store.changes.version and age < LONGEST_SECONDS:
+                return self._last
+            if age < SHORTEST_SECONDS:
+                await asyncio.sleep(SHORTEST_SECONDS - age)
+            version = self._store.changes.version
+            self._last = Look(version=version, snapshot=await self._take())
+            self._last_at = self._clock.monotonic()
+            return self._last
+
+    async def beyond(self, look: Look) -> None:
+        """Wait until there may be something newer than `look`, at most 2 s."""
+        await self._store.changes.beyond(look.version, within=LONGEST_SECONDS)
+
+    def wake(self) -> None:
+        """Let all who wait look again."""
+        self._store.changes.bump()
+
+    async def _take(self) -> Snapshot:
+        events, books, failing = await self._read()
+        return Snapshot(
+            gateway=GatewayShown(
+                site=self._site.site.name,
+                timezone=self._site.site.timezone,
+                version=self._version,
+                started_at=self._started_at,
+                not_ready=self._readiness(),
+                store_failing=failing,
+                clock_trusted=self._clock.wall().trusted,
+            ),
+            lanes=tuple(lane_shown(lane) for lane in self._board.lanes()),
+            devices=tuple(device_shown(device) for device in self._board.devices()),
+            cameras=tuple(camera_shown(camera) for camera in self._recording.cameras()),
+            events=events,
+            central=central_shown(self._central.snapshot()) if self._central else None,
+            books=books,
+            demo=self._demo,
+        )
+
+    async def _read(self) -> tuple[tuple[EventShown, ...], BooksShown | None, str]:
+        """What comes from the store, and why it fails. A store that cannot be read must not hide the lanes."""
+        try:
+            events = await self._events()
+            books = books_shown(await self._store.outbox.books()) if self._central else None
+        except StoreError as error:
+            last = self._last.snapshot if self._last else None
+            return (last.events, last.books, str(error)) if last else ((), None, str(error))
+        return events, books, self._store.failing
+
+    async def _events(self) -> tuple[EventShown, ...]:
+        events = await self._store.events.latest(limit=_EVENTS)
+        footage: defaultdict[int, list[CameraEvent]] = defaultdict(list)
+        for item in await self._store.camera_events.of_events(tuple(event.id for event in events)):
+            footage[item.event_id].append(item)
+        return tuple(event_shown(event, tuple(footage[event.id])) for event in events)

@@ -1,0 +1,74 @@
+"""Signing in and out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from aiohttp import web
+from pydantic import Field
+
+from gateway.web.accounts import LONGEST_PASSWORD
+from gateway.web.admission import Route
+from gateway.web.bodies import Body, read_body
+from gateway.web.catalogue import LOGIN, LOGOUT, LOGOUT_BY_GET, MFA
+from gateway.web.envelope import success
+from gateway.web.errors import RequestRefused
+from gateway.web.sessions import COOKIE, Caller, Sessions, from_own_page
+
+
+class LoginBody(Body):
+    """Who signs in."""
+
+    username: Annotated[str, Field(strict=True, max_length=120)]
+    password: Annotated[str, Field(strict=True, max_length=LONGEST_PASSWORD, repr=False)]
+
+
+class MfaBody(Body):
+    """The current code, in either field."""
+
+    token: Annotated[str, Field(strict=True, max_length=64, repr=False)] = ""
+    code: Annotated[str, Field(strict=True, max_length=64, repr=False)] = ""
+
+
+class Auth:
+    """`/v1/auth`."""
+
+    def __init__(self, *, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(LOGIN, self._login),
+            Route(LOGOUT, self._logout),
+            Route(LOGOUT_BY_GET, self._logout),
+            Route(MFA, self._mfa),
+        )
+
+    async def _login(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        if "Origin" in request.headers and not from_own_page(request):
+            raise RequestRefused(403, "another site's page may not sign in here")
+        wanted = await read_body(request, LoginBody)
+        caller = await self._sessions.sign_in(
+            username=wanted.username, password=wanted.password, address=request.remote or "unknown"
+        )
+        response = success(
+            session=caller.token,
+            user={"username": caller.username, "mfa_enabled": False},
+            role={"name": "site account", "permissions": sorted(caller.permissions)},
+            servers=[],
+        )
+        response.set_cookie(COOKIE, caller.token, path="/", httponly=True, samesite="Strict", secure=request.secure)
+        return response
+
+    async def _logout(self, _: web.Request, caller: Caller) -> web.StreamResponse:
+        await self._sessions.sign_out(caller)
+        response = success(user=None, error=None)
+        response.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict")
+        return response
+
+    async def _mfa(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, MfaBody)
+        if not (wanted.token or wanted.code):
+            raise RequestRefused(400, "token: is missing")
+        raise RequestRefused(400, "this account has no second factor")

@@ -1,0 +1,62 @@
+"""Cameras: their records, what they do now, and their newest picture."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from gateway.domain.errors import NotFoundError
+from gateway.store import KnownRecord, Store
+from gateway.web.admission import Route
+from gateway.web.bodies import Body, ById, path_id, read_body
+from gateway.web.catalogue import CAMERA, CAMERA_LIST, CAMERA_STATUS, CAMERA_THUMBNAIL
+from gateway.web.envelope import success
+from gateway.web.media import JPEG, as_file, in_time
+from gateway.web.rooms import CameraView, Recording
+from gateway.web.sessions import Caller
+from gateway.web.v1.records import Record, camera_record, camera_status
+
+
+class Cameras:
+    """`/v1/camera`."""
+
+    def __init__(self, *, store: Store, recording: Recording) -> None:
+        self._store = store
+        self._recording = recording
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(CAMERA_LIST, self._list),
+            Route(CAMERA, self._get),
+            Route(CAMERA_STATUS, self._status),
+            Route(CAMERA_THUMBNAIL, self._thumbnail),
+        )
+
+    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        await read_body(request, Body)
+        known = await self._store.cameras.all()
+        return success(cameras=[self._record(item) for item in known], count=len(known))
+
+    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, ById)
+        known = await self._store.cameras.get(wanted.id)
+        if known is None:
+            raise NotFoundError(f"there is no camera {wanted.id}")
+        return success(camera=self._record(known))
+
+    async def _status(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        camera_id = path_id(request)
+        seen = self._seen(camera_id)
+        if seen is None:
+            raise NotFoundError(f"this site has no camera {camera_id}")
+        return success(status=camera_status(seen))
+
+    async def _thumbnail(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        async with in_time():
+            return as_file(await self._recording.camera_thumbnail(path_id(request)), JPEG)
+
+    def _record(self, known: KnownRecord) -> Record:
+        return camera_record(known, self._seen(known.id))
+
+    def _seen(self, camera_id: int) -> CameraView | None:
+        return next((item for item in self._recording.cameras() if item.camera_id == camera_id), None)

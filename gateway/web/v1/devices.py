@@ -1,0 +1,89 @@
+"""Devices: read, and gates commanded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from aiohttp import web
+
+from gateway.clock import iso_utc
+from gateway.domain.commands import GateAction
+from gateway.domain.errors import NotFoundError
+from gateway.lanes.board import Board
+from gateway.site.models import Site
+from gateway.store import KnownRecord, Store
+from gateway.web.admission import Route
+from gateway.web.bodies import ById, Cursored, read_body
+from gateway.web.catalogue import DEVICE, DEVICE_CLOSE, DEVICE_LIST, DEVICE_OPEN
+from gateway.web.envelope import success
+from gateway.web.sessions import Caller
+from gateway.web.v1.records import Record, device_record
+
+
+class Devices:
+    """`/v1/device`. A device's location is the lane that has it."""
+
+    def __init__(self, *, site: Site, store: Store, board: Board) -> None:
+        self._store = store
+        self._board = board
+        self._locations: Mapping[int, str] = dict(_locations(site))
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(DEVICE_LIST, self._list),
+            Route(DEVICE, self._get),
+            Route(DEVICE_OPEN, self._open),
+            Route(DEVICE_CLOSE, self._close),
+        )
+
+    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, Cursored)
+        known, count, _older = await self._store.devices.page(
+            search=wanted.search, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
+        )
+        cursor = {"next_cursor": known[-1].id} if known else {}
+        return success(devices=[self._record(item) for item in known], count=count, **cursor)
+
+    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, ById)
+        return success(device=self._record(await self._known(wanted.id)))
+
+    async def _open(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        return await self._command(request, caller, GateAction.OPEN)
+
+    async def _close(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        return await self._command(request, caller, GateAction.CLOSE)
+
+    async def _command(self, request: web.Request, caller: Caller, action: GateAction) -> web.StreamResponse:
+        """Success means recorded; whether the gate moves is told by its position and by events."""
+        wanted = await read_body(request, ById)
+        command = await self._board.command(device_id=wanted.id, action=action, source=f"user:{caller.username}")
+        known = await self._store.devices.get(wanted.id)
+        return success(
+            device=self._record(known) if known else {"id": wanted.id},
+            command={
+                "id": command.command_id,
+                "action": command.action.value,
+                "state": command.state.value,
+                "requested_at": iso_utc(command.requested_at),
+                "deadline_at": iso_utc(command.deadline_at),
+            },
+        )
+
+    async def _known(self, device_id: int) -> KnownRecord:
+        known = await self._store.devices.get(device_id)
+        if known is None:
+            raise NotFoundError(f"there is no device {device_id}")
+        return known
+
+    def _record(self, known: KnownRecord) -> Record:
+        seen = next((item for item in self._board.devices() if item.device_id == known.id), None)
+        return device_record(known, seen, location=self._locations.get(known.id, ""))
+
+
+def _locations(site: Site) -> Iterator[tuple[int, str]]:
+    for lane in site.lanes:
+        points = (lane.arming, lane.closing, *lane.safety)
+        for device_id in (*(point.device for point in points), *lane.readers, lane.gate):
+            yield device_id, lane.name

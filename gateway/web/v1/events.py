@@ -1,0 +1,75 @@
+"""Events: what happened at the site, newest first."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from aiohttp import web
+from pydantic import Field
+
+from gateway.domain.errors import NotFoundError
+from gateway.store import EventFilter, Store
+from gateway.web.admission import Route
+from gateway.web.bodies import ById, Cursored, Id, Text, read_body
+from gateway.web.catalogue import EVENT, EVENT_LIST
+from gateway.web.dates import from_micros, until_micros
+from gateway.web.envelope import success
+from gateway.web.errors import RequestRefused
+from gateway.web.sessions import Caller
+from gateway.web.v1.records import event_record
+
+_Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
+
+
+class EventListBody(Cursored):
+    """Which events. `types` and `event_types` are two names for one filter."""
+
+    device_ids: _Ids = ()
+    types: _Ids = ()
+    event_types: _Ids = ()
+    start_date: Text = ""
+    end_date: Text = ""
+
+
+class EventsFamily:
+    """`/v1/event`."""
+
+    def __init__(self, *, store: Store, zone: ZoneInfo) -> None:
+        self._store = store
+        self._zone = zone
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (Route(EVENT_LIST, self._list), Route(EVENT, self._get))
+
+    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, EventListBody)
+        page = await self._store.events.page(
+            self._filter(wanted), before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
+        )
+        cursor = {"next_cursor": page.events[-1].id} if page.events else {}
+        return success(events=[event_record(event) for event in page.events], count=page.count, **cursor)
+
+    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, ById)
+        event = await self._store.events.get(wanted.id)
+        if event is None:
+            raise NotFoundError(f"there is no event {wanted.id}")
+        return success(event=event_record(event))
+
+    def _filter(self, wanted: EventListBody) -> EventFilter:
+        try:
+            place = "start_date"
+            start = from_micros(wanted.start_date, self._zone) if wanted.start_date.strip() else None
+            place = "end_date"
+            end = until_micros(wanted.end_date, self._zone) if wanted.end_date.strip() else None
+        except ValueError as error:
+            raise RequestRefused(400, f"{place}: {error}") from error
+        return EventFilter(
+            device_ids=wanted.device_ids,
+            types=wanted.types + wanted.event_types,
+            search=wanted.search,
+            date_from=start,
+            date_until=end,
+        )

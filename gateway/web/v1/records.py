@@ -1,0 +1,178 @@
+"""Records as the interface shows them: central's record kept whole, with the site's own fields over it."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from gateway.clock import iso_utc
+from gateway.domain.events import RecordedEvent
+from gateway.domain.passages import CameraEvent
+from gateway.lanes.board import DeviceSnapshot
+from gateway.store import KnownRecord
+from gateway.web.rooms import CameraView
+
+Record = dict[str, JsonValue]
+Status = Literal["online", "offline", "unknown"]
+
+
+class EventRecord(BaseModel):
+    """An event. `data` is JSON text, as the document has it; `lane_id` and `clock_trusted` are the gateway's own."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    device_id: int
+    type: int
+    category: int
+    subcategory: int
+    name: str
+    description: str
+    date_at: str
+    data: str
+    lane_id: str
+    clock_trusted: bool
+
+
+class CameraEventRecord(BaseModel):
+    """A camera event, with the paths of its media. `ready`: all the footage that will ever be there is there."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    central_id: int | None
+    camera_id: int
+    event_id: int
+    lane_id: str
+    name: str
+    description: str
+    date_at: str
+    start_date: str
+    end_date: str
+    clock_trusted: bool
+    ready: bool
+    clip: str
+    thumbnail: str
+    vod: str
+
+
+class CameraStatus(BaseModel):
+    """What a camera does now."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    name: str
+    status: Status
+    condition: str
+    detail: str
+    since: str
+    last_segment_at: str | None
+    bits_per_second: int
+    reconnects: int
+
+
+def event_record(event: RecordedEvent) -> EventRecord:
+    """An event as the interface shows it."""
+    return EventRecord(
+        id=event.id,
+        device_id=event.device_id,
+        type=event.type,
+        category=event.category,
+        subcategory=event.subcategory,
+        name=event.name,
+        description=event.description,
+        date_at=iso_utc(event.date_at),
+        data=event.data,
+        lane_id=event.lane_id,
+        clock_trusted=event.clock_trusted,
+    )
+
+
+def camera_event_record(event: CameraEvent) -> CameraEventRecord:
+    """A camera event as the interface shows it."""
+    media = "/v1/camera/event"
+    return CameraEventRecord(
+        id=event.id,
+        central_id=event.central_id,
+        camera_id=event.camera_id,
+        event_id=event.event_id,
+        lane_id=event.lane_id,
+        name=event.name,
+        description=event.description,
+        date_at=iso_utc(event.date_at),
+        start_date=iso_utc(event.pinned_from),
+        end_date=iso_utc(event.pinned_until),
+        clock_trusted=event.clock_trusted,
+        ready=event.ready,
+        clip=f"{media}/clip/{event.id}",
+        thumbnail=f"{media}/thumbnail/{event.id}",
+        vod=f"{media}/vod/{event.id}/master.m3u8",
+    )
+
+
+def device_record(known: KnownRecord, seen: DeviceSnapshot | None, *, location: str) -> Record:
+    """A device as the interface shows it.
+
+    Args:
+        known: what the store has of it.
+        seen: its state now; None for a device of central's that is not of this site.
+        location: where it stands, "" when only central may know.
+    """
+    central = _central(known)
+    record: Record = {**central, "id": known.id, "name": known.name, "type": known.kind, "at_site": known.at_site}
+    record["location"] = location or _text(central, "location")
+    if seen is None:
+        record["status"] = _text(central, "status") or "unknown"
+        record["position"] = None
+    else:
+        record["status"] = status_of(online=seen.online)
+        record["position"] = seen.position.value if seen.position else None
+        record["status_since"] = iso_utc(seen.since)
+        record["status_detail"] = seen.detail
+    return record
+
+
+def camera_record(known: KnownRecord, seen: CameraView | None) -> Record:
+    """A camera as the interface shows it. `stream` is empty: no monitor is configured at the site."""
+    central = _central(known)
+    record: Record = {**central, "id": known.id, "name": known.name, "stream": "", "at_site": known.at_site}
+    record["status"] = camera_status_word(seen.condition) if seen else _text(central, "status") or "unknown"
+    return record
+
+
+def camera_status(seen: CameraView) -> CameraStatus:
+    """A camera's state as the interface shows it."""
+    return CameraStatus(
+        id=seen.camera_id,
+        name=seen.name,
+        status=camera_status_word(seen.condition),
+        condition=str(seen.condition),
+        detail=seen.detail,
+        since=iso_utc(seen.since),
+        last_segment_at=None if seen.last_segment_at is None else iso_utc(seen.last_segment_at),
+        bits_per_second=seen.bits_per_second,
+        reconnects=seen.reconnects,
+    )
+
+
+def status_of(*, online: bool | None) -> Status:
+    """The interface's word for whether a device answers."""
+    return "unknown" if online is None else "online" if online else "offline"
+
+
+def camera_status_word(condition: str) -> Status:
+    """The interface's word for a camera's condition."""
+    return "online" if condition == "recording" else "unknown" if condition == "starting" else "offline"
+
+
+def _central(known: KnownRecord) -> Record:
+    record = json.loads(known.record)
+    return record if isinstance(record, dict) else {}
+
+
+def _text(record: Record, name: str) -> str:
+    value = record.get(name)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,384 @@
+"""A house to ring at: the real application on a free port over a real store; lanes and footage kept in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import pytest
+from aiohttp import ClientSession
+
+from drivers.contract import GatePosition, PointState
+from gateway.clock import Stamp, SystemClock
+from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.errors import CameraUnavailable, CommandRefused, NotFoundError
+from gateway.domain.events import Event, EventKind
+from gateway.domain.passages import CameraEvent, Moment
+from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
+from gateway.site.models import Site
+from gateway.store import Entry, KnownRecord, Store
+from gateway.web.accounts import Accounts, hash_accounts
+from gateway.web.admission import Route
+from gateway.web.app import build_app, serve
+from gateway.web.rooms import DemoCard
+
+START = 1_760_000_000_000_000
+SITE = Site.model_validate(
+    {
+        "site": {"name": "North Yard", "timezone": "America/Toronto"},
+        "api": {
+            "accounts": [
+                {"username": "chief", "password": "chief"},
+                {"username": "guard", "password": "guard", "permissions": ["can_view_devices", "can_view_events"]},
+                {"username": "nobody", "password": "nobody", "permissions": []},
+            ]
+        },
+        "links": [{"id": "plc", "url": "tcp://127.0.0.1:502"}, {"id": "desk", "url": "serial:/dev/ttyS0"}],
+        "devices": [
+            {"id": 101, "name": "Entry barrier", "driver": "modbus-gate", "link": "plc", "profile": "demo"},
+            {"id": 102, "name": "Entry reader", "driver": "serial-reader", "link": "desk"},
+        ],
+        "lanes": [
+            {
+                "id": "entry",
+                "name": "Main entry",
+                "gate": 101,
+                "readers": [102],
+                "cameras": [201],
+                "arming": {"device": 101, "point": "arming"},
+                "closing": {"device": 101, "point": "closing"},
+            }
+        ],
+        "cameras": [{"id": 201, "name": "Entry overview", "url": "rtsp://127.0.0.1/one"}],
+    }
+)
+
+
+class SetClock:
+    """The system's clock with a push: tests move both of its hands on."""
+
+    def __init__(self) -> None:
+        self._system = SystemClock()
+        self.pushed = 0.0
+        self.trusted = True
+
+    def monotonic(self) -> float:
+        return self._system.monotonic() + self.pushed
+
+    def wall(self) -> Stamp:
+        return Stamp(micros=self._system.wall().micros + int(self.pushed * 1_000_000), trusted=self.trusted)
+
+
+class FieldInMemory:
+    """A board of one lane. Commands are recorded as the lanes do, and refused while the gate is away."""
+
+    def __init__(self, *, store: Store, clock: SetClock) -> None:
+        self._store = store
+        self._clock = clock
+        self.lane = LaneSnapshot(
+            lane_id="entry",
+            name="Main entry",
+            direction="entry",
+            phase=Phase.IDLE,
+            since=START,
+            gate_id=101,
+            position=GatePosition.CLOSED,
+            vehicle=PointState.OFF,
+            under=PointState.OFF,
+            note="",
+        )
+        self.gate = DeviceSnapshot(
+            device_id=101,
+            name="Entry barrier",
+            kind="modbus-gate",
+            online=True,
+            since=START,
+            detail="",
+            position=GatePosition.CLOSED,
+            points=(PointSnapshot("arming", PointState.OFF), PointSnapshot("closing", PointState.OFF)),
+        )
+        self.reader = DeviceSnapshot(102, "Entry reader", "serial-reader", None, START, "", None, ())
+        self.commands: list[Command] = []
+
+    def lanes(self) -> tuple[LaneSnapshot, ...]:
+        return (self.lane,)
+
+    def devices(self) -> tuple[DeviceSnapshot, ...]:
+        return (self.gate, self.reader)
+
+    def show(self, **lane: object) -> None:
+        self.lane = replace(self.lane, **lane)  # type: ignore[arg-type]  # fields of the snapshot
+        self.gate = replace(self.gate, position=self.lane.position)
+        self._store.changes.bump()
+
+    def lose(self, reason: str) -> None:
+        self.gate = replace(self.gate, online=False, detail=reason)
+        self._store.changes.bump()
+
+    async def command(self, *, device_id: int, action: GateAction, source: str) -> Command:
+        if device_id != self.gate.device_id:
+            raise NotFoundError(f"device {device_id} is no gate of this site")
+        if not self.gate.online:
+            raise CommandRefused(f"the gate is away: {self.gate.detail}")
+        now = self._clock.wall()
+        command = Command(secrets.token_hex(8), device_id, "entry", action, source, now.micros, now.micros + 5_000_000)
+        recorded = Event(
+            kind=EventKind.COMMAND_RECORDED,
+            date_at=now.micros,
+            clock_trusted=now.trusted,
+            description=f"{source} wants gate {device_id} to {action.value}.",
+            device_id=device_id,
+            lane_id="entry",
+        )
+        await self._store.journal.record(Entry(events=(recorded,), commands=(command,)))
+        self.commands.append(replace(command, state=CommandState.SENT))
+        self.show(position=GatePosition.OPEN if action is GateAction.OPEN else GatePosition.CLOSED)
+        return command
+
+
+@dataclass
+class CameraInMemory:
+    camera_id: int = 201
+    name: str = "Entry overview"
+    condition: str = "recording"
+    detail: str = ""
+    since: int = START
+    last_segment_at: int | None = START + 2_000_000
+    bits_per_second: int = 1_843_000
+    reconnects: int = 1
+
+
+@dataclass
+class FootageOnDisk:
+    """Recording's face over three real files."""
+
+    files: Footage
+    camera: CameraInMemory = field(default_factory=CameraInMemory)
+
+    def cameras(self) -> tuple[CameraInMemory, ...]:
+        return (self.camera,)
+
+    async def clip(self, camera_event: CameraEvent) -> Path:
+        self._available()
+        return self.files.clip
+
+    async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
+        self._available()
+        return self.files.picture
+
+    async def camera_thumbnail(self, camera_id: int) -> Path:
+        if camera_id != self.camera.camera_id:
+            raise NotFoundError(f"this site has no camera {camera_id}")
+        self._available()
+        return self.files.picture
+
+    async def vod_master(self, camera_event: CameraEvent) -> str:
+        return "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=800000\nmedia.m3u8\n"
+
+    async def vod_media(self, camera_event: CameraEvent) -> str:
+        return "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\n7.ts\n#EXT-X-ENDLIST\n"
+
+    async def vod_segment(self, camera_event: CameraEvent, segment_id: int) -> Path:
+        if segment_id != 7:
+            raise NotFoundError("this event has no such segment")
+        return self.files.segment
+
+    def _available(self) -> None:
+        if self.camera.condition != "recording":
+            raise CameraUnavailable(f"camera {self.camera.camera_id}: {self.camera.detail}")
+
+
+@dataclass
+class CentralView:
+    reachable: bool | None = True
+    since: int = START
+    error: str = ""
+    last_sign_in: int | None = START
+
+
+@dataclass
+class CentralInMemory:
+    view: CentralView = field(default_factory=CentralView)
+
+    def snapshot(self) -> CentralView:
+        return self.view
+
+
+@dataclass(frozen=True)
+class Footage:
+    clip: Path
+    segment: Path
+    picture: Path
+
+
+@pytest.fixture(scope="session")
+def footage(tmp_path_factory: pytest.TempPathFactory) -> Footage:
+    """Two seconds of a moving bar, as a real MP4, a real MPEG-TS file and a real JPEG."""
+    folder = tmp_path_factory.mktemp("footage")
+    made = Footage(folder / "clip.mp4", folder / "segment.ts", folder / "picture.jpg")
+    for path, form in ((made.clip, "mp4"), (made.segment, "mpegts")):
+        with av.open(str(path), "w", format=form) as container:
+            stream = container.add_stream("libx264", rate=10)
+            stream.width, stream.height, stream.pix_fmt = 320, 180, "yuv420p"
+            for number in range(20):
+                container.mux(stream.encode(_bar(number, "yuv420p")))
+            container.mux(stream.encode(None))
+    jpeg = av.CodecContext.create("mjpeg", "w")
+    jpeg.width, jpeg.height, jpeg.pix_fmt, jpeg.time_base = 320, 180, "yuvj420p", Fraction(1, 10)
+    made.picture.write_bytes(b"".join(bytes(packet) for packet in jpeg.encode(_bar(8, "yuvj420p"))))
+    return made
+
+
+def _bar(number: int, form: str) -> av.VideoFrame:
+    """A grey picture with a bright bar that moves."""
+    frame = av.VideoFrame(320, 180, form)
+    for plane, ground in zip(frame.planes, (60, 128, 128), strict=True):
+        row = bytearray([ground]) * plane.line_size
+        if plane is frame.planes[0] or plane.width == 320:
+            row[number * 16 : number * 16 + 16] = b"\xdc" * 16
+        plane.update(bytes(row) * plane.height)
+    frame.pts, frame.time_base = number, Fraction(1, 10)
+    return frame
+
+
+@dataclass
+class House:
+    """The running gateway as a client meets it."""
+
+    url: str
+    store: Store
+    board: FieldInMemory
+    recording: FootageOnDisk
+    central: CentralInMemory
+    clock: SetClock
+    client: ClientSession
+    not_ready: list[str]
+    camera_event_id: int = 0
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    async def sign_in(self, username: str = "chief") -> dict[str, str]:
+        """The headers of a session of that account."""
+        if username not in self.tokens:
+            async with self.client.post(
+                f"{self.url}/v1/auth/login", json={"username": username, "password": username}
+            ) as answer:
+                assert answer.status == 200, await answer.text()
+                self.tokens[username] = (await answer.json())["session"]
+        return {"SessionID": self.tokens[username]}
+
+    async def call(self, path: str, body: object = None, *, method: str = "POST", user: str = "chief"):
+        """Status and JSON of one call."""
+        headers = await self.sign_in(user) if user else {}
+        sent = {"json": body} if body is not None else {}
+        async with self.client.request(method, self.url + path, headers=headers, **sent) as answer:
+            return answer.status, await answer.json()
+
+    async def happened(
+        self, description: str, *, kind: EventKind = EventKind.VEHICLE_PASSED, date_at: int | None = None, **more
+    ) -> int:
+        """Record an event and return its id."""
+        event = Event(
+            kind=kind,
+            date_at=date_at or self.clock.wall().micros,
+            clock_trusted=True,
+            description=description,
+            lane_id="entry",
+            **more,
+        )
+        return (await self.store.journal.record(Entry(events=(event,)))).event_ids[0]
+
+    async def passed(self, description: str = "A vehicle passed.") -> int:
+        """Record a passage with footage; returns the camera event's id."""
+        now = self.clock.wall().micros
+        event = Event(
+            kind=EventKind.VEHICLE_PASSED,
+            date_at=now,
+            clock_trusted=True,
+            description=description,
+            device_id=101,
+            lane_id="entry",
+        )
+        moment = Moment(201, "Vehicle passed", description, now - 5_000_000, now + 5_000_000, clock_trusted=True)
+        recorded = await self.store.journal.record(Entry(events=(event,), moments=(moment,)))
+        await self.store.camera_events.mark_ready(recorded.camera_event_ids[0])
+        return recorded.camera_event_ids[0]
+
+
+@pytest.fixture(scope="session")
+def accounts() -> Accounts:
+    return asyncio.run(hash_accounts(SITE.api.accounts, lambda name: name))
+
+
+OpenHouse = Callable[..., "asynccontextmanager[House]"]
+
+
+@pytest.fixture
+def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHouse:
+    """Opens the house, with more routes and demo cards where wanted."""
+
+    @asynccontextmanager
+    async def opened(routes: tuple[Route, ...] = (), cards: tuple[DemoCard, ...] = ()) -> AsyncIterator[House]:
+        loop = asyncio.get_running_loop()
+        clock = SetClock()
+        store = Store(folder=tmp_path, site_name=SITE.site.name, sends=True)
+        await store.open()
+        committing = loop.create_task(store.run())
+        await store.devices.declare(
+            [KnownRecord(device.id, device.name, device.driver, at_site=True) for device in SITE.devices], now=START
+        )
+        await store.cameras.declare(
+            [KnownRecord(camera.id, camera.name, "", at_site=True) for camera in SITE.cameras], now=START
+        )
+        board, recording, central = FieldInMemory(store=store, clock=clock), FootageOnDisk(footage), CentralInMemory()
+        not_ready: list[str] = []
+        app = build_app(
+            site=SITE,
+            store=store,
+            board=board,
+            recording=recording,
+            central=central,
+            clock=clock,
+            accounts=accounts,
+            readiness=lambda: tuple(not_ready),
+            extra_routes=routes,
+            demo_cards=cards,
+        )
+        port: asyncio.Future[int] = loop.create_future()
+        serving = loop.create_task(serve(app, host="127.0.0.1", port=0, started=port.set_result))
+        try:
+            async with ClientSession() as client:
+                house = House(
+                    f"http://127.0.0.1:{await port}", store, board, recording, central, clock, client, not_ready
+                )
+                house.camera_event_id = await house.passed()
+                yield house
+        finally:
+            for task in (serving, committing):
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            await store.close()
+
+    return opened
+
+
+@pytest.fixture
+async def house(open_house: OpenHouse) -> AsyncIterator[House]:
+    async with open_house() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    path = Path("/usr/bin/chromium")
+    if not path.is_file():
+        if os.environ.get("CI") == "true":
+            pytest.fail("Chromium is missing: install Debian's chromium")
+        pytest.skip("needs Debian's chromium")
+    return path

@@ -1,0 +1,21 @@
+"""The probes, and the way from `/` to the page."""
+
+
+async def test_the_root_tells_programs_that_it_runs_and_sends_browsers_to_the_page(house):
+    status, answer = await house.call("/", method="GET", user="")
+    assert (status, answer) == (200, {"success": True, "name": "edge-gateway"})
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    async with house.client.get(house.url + "/", headers=browser, allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (302, "/status/")
+    async with house.client.get(house.url + "/status", headers=browser) as answer:
+        assert answer.status == 200
+        assert answer.content_type == "text/html"
+
+
+async def test_readiness_tells_why_only_to_those_who_signed_in(house):
+    assert await house.call("/health/ready", method="GET", user="") == (200, {"success": True})
+    house.not_ready.append("lane entry: its gate has not answered yet")
+    assert await house.call("/health/ready", method="GET", user="") == (503, {"success": False, "error": "not ready"})
+    status, answer = await house.call("/health/ready", method="GET")
+    assert (status, answer["not_ready"]) == (503, house.not_ready)
+    assert await house.call("/health/live", method="GET", user="") == (200, {"success": True})

@@ -1,0 +1,76 @@
+"""Clips, pictures and segments as files: whole, in part, and not again when unchanged."""
+
+import shutil
+import subprocess
+
+import pytest
+
+
+async def test_a_clip_plays(house, tmp_path):
+    probe = shutil.which("ffprobe")
+    if probe is None:
+        pytest.skip("needs Debian's ffmpeg")
+    headers = await house.sign_in()
+    async with house.client.get(f"{house.url}/v1/camera/event/clip/{house.camera_event_id}", headers=headers) as answer:
+        assert answer.content_type == "video/mp4"
+        clip = tmp_path / "fetched.mp4"
+        clip.write_bytes(await answer.read())
+    seen = subprocess.run(
+        [probe, "-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", str(clip)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    assert seen.stdout.strip() == "h264"
+
+
+async def test_a_part_of_a_clip_and_an_unchanged_one(house, footage):
+    headers = await house.sign_in()
+    address = f"{house.url}/v1/camera/event/clip/{house.camera_event_id}"
+    whole = footage.clip.read_bytes()
+    async with house.client.get(address, headers=headers | {"Range": "bytes=100-199"}) as answer:
+        assert answer.status == 206
+        assert answer.headers["Content-Range"] == f"bytes 100-199/{len(whole)}"
+        assert await answer.read() == whole[100:200]
+        tag = answer.headers["ETag"]
+    async with house.client.get(address, headers=headers | {"If-None-Match": tag}) as answer:
+        assert answer.status == 304
+    async with house.client.head(address, headers=headers) as answer:
+        assert (answer.status, answer.headers["Content-Length"]) == (200, str(len(whole)))
+        assert answer.headers["Accept-Ranges"] == "bytes"
+    async with house.client.get(address, headers=headers | {"Range": f"bytes={len(whole)}-"}) as answer:
+        assert answer.status == 416
+
+
+async def test_playlists_and_segments(house, footage):
+    headers = await house.sign_in()
+    base = f"{house.url}/v1/camera/event/vod/{house.camera_event_id}"
+    for file, media_type in (
+        ("master.m3u8", "application/vnd.apple.mpegurl"),
+        ("media.m3u8", "application/vnd.apple.mpegurl"),
+        ("7.ts", "video/MP2T"),
+    ):
+        async with house.client.get(f"{base}/{file}", headers=headers) as answer:
+            assert (answer.status, answer.headers["Content-Type"]) == (200, media_type)
+            body = await answer.read()
+            assert body.startswith(b"#EXTM3U") or body == footage.segment.read_bytes()
+    for file in ("8.ts", "7.mp4", "..%2f..%2fsite.db", "7.ts.ts"):
+        async with house.client.get(f"{base}/{file}", headers=headers) as answer:
+            assert answer.status == 404
+
+
+async def test_pictures(house, footage):
+    headers = await house.sign_in()
+    for path in ("/v1/camera/thumbnail/201", f"/v1/camera/event/thumbnail/{house.camera_event_id}"):
+        async with house.client.get(house.url + path, headers=headers) as answer:
+            assert answer.content_type == "image/jpeg"
+            assert await answer.read() == footage.picture.read_bytes()
+
+
+async def test_a_camera_that_is_off_is_told(house):
+    house.recording.camera.condition, house.recording.camera.detail = "unreachable", "no route to host"
+    for path in ("/v1/camera/thumbnail/201", f"/v1/camera/event/clip/{house.camera_event_id}"):
+        status, answer = await house.call(path, method="GET")
+        assert status == 503
+        assert "no route to host" in answer["error"]

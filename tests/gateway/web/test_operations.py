@@ -1,0 +1,189 @@
+"""Every operation of the catalogue: without a session, without its permission, with bad input, and as it should be."""
+
+from io import BytesIO
+
+import pytest
+
+from gateway.web.catalogue import OPEN, OPERATIONS, Operation
+
+BODIES = {
+    "/v1/device": {"id": 101},
+    "/v1/device/open": {"id": 101},
+    "/v1/device/close": {"id": 101},
+    "/v1/event": {"id": 1},
+    "/v1/camera": {"id": 201},
+    "/v1/camera/event": {"id": 2_000_000_000},
+}
+READS_BODY = [item for item in OPERATIONS if item.method == "POST" and item.path != "/v1/auth/logout"]
+BY_ID = [item for item in READS_BODY if item.path in BODIES]
+HELD = [item for item in OPERATIONS if item.rule.session]
+SHUT = [item for item in OPERATIONS if item.rule.groups]
+PLAIN = [item for item in HELD if item.path not in {"/v1/auth/mfa", "/status/live"}]
+
+
+def shown(operation: Operation) -> str:
+    return f"{operation.method} {operation.path}"
+
+
+def address(operation: Operation) -> str:
+    number = "2000000000" if "/event/" in operation.path else "201"
+    return operation.path.replace("{id}", number).replace("{file}", "master.m3u8")
+
+
+async def test_an_operation_without_a_session_says_so(house):
+    for operation in HELD:
+        status, answer = await house.call(address(operation), {}, method=operation.method, user="")
+        expected = {"success": False, operation.resource: None, "error": "authentication required"}
+        assert (status, answer) == (500, expected), shown(operation)
+
+
+async def test_an_unknown_session_is_no_session(house):
+    for carrier in (
+        {"SessionID": "x" * 43},
+        {"Authorization": "Bearer nonsense"},
+        {"Cookie": "session=x"},
+        {"SessionID": ""},
+        {"SessionID": "y" * 4000},
+    ):
+        async with house.client.post(f"{house.url}/v1/device/list", json={}, headers=carrier) as answer:
+            assert answer.status == 500
+            assert (await answer.json())["error"] == "authentication required"
+
+
+async def test_an_operation_without_its_permission_names_it(house):
+    for operation in SHUT:
+        status, answer = await house.call(address(operation), {}, method=operation.method, user="nobody")
+        assert status == 500, shown(operation)
+        assert answer["success"] is False
+        assert answer[operation.resource] is None
+        assert operation.rule.groups[0][0] in answer["error"]
+    assert house.board.commands == []
+
+
+async def test_every_operation_answers_whom_it_should(house):
+    for operation in PLAIN:
+        if "logout" in operation.path:
+            continue
+        headers = await house.sign_in()
+        async with house.client.request(
+            operation.method, house.url + address(operation), headers=headers, json=BODIES.get(operation.path, {})
+        ) as answer:
+            assert answer.status == 200, (shown(operation), await answer.text())
+            if answer.content_type == "application/json":
+                body = await answer.json()
+                assert body["success"] is True
+                assert body[operation.resource] is not None
+
+
+@pytest.mark.parametrize("raw", [b"{", b"\xff\xfe", b"[1]", b"7", b'"x"', b"{} {}", b"[" * 5000])
+async def test_a_malformed_body_is_one_clear_error(house, raw):
+    headers = await house.sign_in()
+    for operation in READS_BODY:
+        async with house.client.post(house.url + operation.path, data=raw, headers=headers) as answer:
+            body = await answer.json()
+            assert answer.status == 400, shown(operation)
+            assert body["success"] is False
+            assert body[operation.resource] is None
+            assert "body" in body["error"]
+
+
+@pytest.mark.parametrize("value", ["101", 1.5, True, [], {}, -1, 2**63, 10**30])
+async def test_a_wrong_id_is_named(house, value):
+    for operation in BY_ID:
+        status, answer = await house.call(operation.path, {"id": value})
+        assert status == 400, shown(operation)
+        assert answer["error"].startswith("id: must be"), answer
+    assert house.board.commands == []
+
+
+async def test_a_missing_id_is_named(house):
+    for operation in BY_ID:
+        for body in ({}, {"id": None}):
+            status, answer = await house.call(operation.path, body)
+            assert (status, answer["error"]) == (400, "id: is missing"), shown(operation)
+
+
+async def test_an_unknown_id_is_not_found(house):
+    for operation in BY_ID:
+        status, answer = await house.call(operation.path, {"id": 999_999})
+        assert status == 404, shown(operation)
+        assert answer["error"]
+    for operation in OPERATIONS:
+        if "{id}" in operation.path:
+            for number in ("999999", "nonsense", "9" * 30, "-1", "\u0661"):
+                path = operation.path.replace("{id}", number).replace("{file}", "master.m3u8")
+                status, answer = await house.call(path, method="GET")
+                assert (status, answer["success"]) == (404, False), path
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("page", 0),
+        ("page", "1"),
+        ("page_limit", 0),
+        ("page_limit", -5),
+        ("cursor_id", -1),
+        ("search", 7),
+        ("page", 10**12),
+    ],
+)
+async def test_a_wrong_field_of_a_list_is_named(house, field, value):
+    for path in ("/v1/device/list", "/v1/event/list"):
+        status, answer = await house.call(path, {field: value})
+        assert status == 400
+        assert answer["error"].startswith(f"{field}: must be"), answer
+
+
+async def test_a_huge_body_is_refused(house):
+    headers = await house.sign_in()
+    async with house.client.post(
+        f"{house.url}/v1/device/list", data=BytesIO(b'{"search": "' + b"x" * 1_100_000 + b'"}'), headers=headers
+    ) as answer:
+        assert answer.status == 413
+        assert (await answer.json()) == {"success": False, "devices": None, "error": "the body is larger than 1 MiB"}
+
+
+async def test_paths_and_methods_that_are_not_there(house):
+    status, answer = await house.call("/v1/nothing", {})
+    assert (status, answer) == (404, {"success": False, "error": "no such operation"})
+    status, answer = await house.call("/v1/device/list", method="GET")
+    assert (status, answer["success"]) == (405, False)
+    status, answer = await house.call("/status/static/../../../pyproject.toml", method="GET")
+    assert status == 404
+    status, answer = await house.call("/status/static/%2e%2e/page.py", method="GET")
+    assert status in (403, 404)
+
+
+async def test_an_unexpected_error_shows_a_reference_and_nothing_else(house, monkeypatch):
+    def broken():
+        raise RuntimeError("the secret inside")
+
+    monkeypatch.setattr(house.board, "devices", broken)
+    status, answer = await house.call("/v1/device", {"id": 101})
+    assert status == 500
+    assert "secret" not in answer["error"]
+    assert answer["error"].startswith("unexpected error; the gateway's log has it under ")
+
+
+async def test_answers_carry_security_headers(house):
+    for path in ("/", "/status/", "/v1/nothing", "/status/static/page.css"):
+        async with house.client.get(house.url + path) as answer:
+            policy = answer.headers["Content-Security-Policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            assert "frame-ancestors 'none'" in policy
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            assert answer.headers["Referrer-Policy"] == "no-referrer"
+            assert "aiohttp" not in answer.headers["Server"]
+
+
+def test_what_is_open_to_everyone_is_known():
+    assert {item.path for item in OPERATIONS if item.rule == OPEN} == {
+        "/",
+        "/health/live",
+        "/health/ready",
+        "/v1/auth/login",
+        "/status/",
+        "/status/session",
+    }

@@ -1,0 +1,122 @@
+"""Signing in and out, the three carriers, foreign pages, throttling and idle sessions."""
+
+import pytest
+
+from gateway.domain.events import EventKind
+
+
+async def login(house, body, **more):
+    return await house.client.post(f"{house.url}/v1/auth/login", json=body, **more)
+
+
+async def test_login_gives_a_session_and_a_guarded_cookie(house):
+    answer = await login(house, {"username": "guard", "password": "guard", "device": "till"})
+    body = await answer.json()
+    assert answer.status == 200
+    assert body["success"] is True
+    assert body["user"] == {"username": "guard", "mfa_enabled": False}
+    assert body["role"]["permissions"] == ["can_view_devices", "can_view_events"]
+    assert body["servers"] == []
+    assert len(body["session"]) == 43
+    cookie = answer.headers["Set-Cookie"]
+    assert cookie.startswith(f"session={body['session']};")
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+
+
+async def test_only_the_hash_of_a_token_is_on_disk(house, tmp_path):
+    headers = await house.sign_in()
+    token = headers["SessionID"].encode()
+    assert all(token not in path.read_bytes() for path in tmp_path.glob("*.db*"))
+
+
+async def test_each_carrier_carries(house):
+    token = (await house.sign_in())["SessionID"]
+    house.client.cookie_jar.clear()
+    for headers in (
+        {"SessionID": token},
+        {"Authorization": f"Bearer {token}"},
+        {"Authorization": f"bearer {token}"},
+        {"Cookie": f"session={token}", "X-Requested-With": "edge-gateway"},
+        {"Cookie": f"session={token}", "Origin": house.url},
+    ):
+        async with house.client.post(f"{house.url}/v1/device/list", json={}, headers=headers) as answer:
+            assert answer.status == 200, headers
+
+
+async def test_a_foreign_page_cannot_use_the_cookie(house):
+    token = (await house.sign_in())["SessionID"]
+    house.client.cookie_jar.clear()
+    for origin in ({}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
+        async with house.client.post(
+            f"{house.url}/v1/device/open", json={"id": 101}, headers={"Cookie": f"session={token}", **origin}
+        ) as answer:
+            assert answer.status == 403
+            assert (await answer.json())["success"] is False
+    assert house.board.commands == []
+    answer = await login(house, {"username": "chief", "password": "chief"}, headers={"Origin": "http://evil.example"})
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+async def test_logout_ends_the_session_for_good(house, method):
+    headers = await house.sign_in()
+    status, answer = await house.call("/v1/auth/logout", {} if method == "POST" else None, method=method)
+    assert (status, answer) == (200, {"success": True, "user": None, "error": None})
+    async with house.client.post(f"{house.url}/v1/device/list", json={}, headers=headers) as again:
+        assert again.status == 500
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"username": "chief"}, {"username": 7, "password": "x"}, {"username": "chief", "password": ["x"]}, []]
+)
+async def test_a_login_that_is_no_login(house, body):
+    answer = await login(house, body)
+    assert answer.status == 400
+    assert (await answer.json())["success"] is False
+
+
+async def test_refused_logins_look_alike_and_are_recorded(house):
+    answers = []
+    for body in ({"username": "chief", "password": "hunter2"}, {"username": "hunter3", "password": "chief"}):
+        answer = await login(house, body)
+        answers.append((answer.status, await answer.json()))
+        assert "Set-Cookie" not in answer.headers
+    refused = (404, {"success": False, "session": None, "error": "username or password not accepted"})
+    assert answers == [refused, refused]
+    _, listed = await house.call("/v1/event/list", {"types": [EventKind.SIGN_IN_REFUSED]})
+    assert listed["count"] == 2
+    assert "hunter" not in str(listed)
+    assert "chief" in listed["events"][1]["description"]
+
+
+async def test_refused_logins_are_slowed_down(house):
+    statuses = [(await login(house, {"username": "chief", "password": f"{number}"})).status for number in range(7)]
+    assert statuses == [404] * 6 + [429]
+    right = await login(house, {"username": "chief", "password": "chief"})
+    assert right.status == 429
+    assert 1 <= int(right.headers["Retry-After"]) <= 60
+    assert (await login(house, {"username": "guard", "password": "guard"})).status == 200
+    house.clock.pushed += 3
+    assert (await login(house, {"username": "chief", "password": "chief"})).status == 200
+
+
+async def test_an_idle_session_ends_and_a_used_one_does_not(house):
+    headers = await house.sign_in()
+    for _ in range(3):
+        house.clock.pushed += 50 * 60
+        status, _ = await house.call("/v1/device/list", {})
+        assert status == 200
+    house.clock.pushed += 61 * 60
+    async with house.client.post(f"{house.url}/v1/device/list", json={}, headers=headers) as answer:
+        assert (answer.status, (await answer.json())["error"]) == (500, "authentication required")
+
+
+async def test_mfa_of_an_account_without_it(house):
+    for body, sentence in (
+        ({"token": "123456"}, "this account has no second factor"),
+        ({"code": "123456"}, "this account has no second factor"),
+        ({}, "token: is missing"),
+    ):
+        status, answer = await house.call("/v1/auth/mfa", body)
+        assert (status, answer) == (400, {"success": False, "mfa_enabled": None, "error": sentence})
