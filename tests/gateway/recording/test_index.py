@@ -72,12 +72,12 @@ async def test_start_up_finishes_deletions_drops_lost_rows_and_adopts_files(stor
 
 
 async def test_many_rows_are_walked_in_steps(store, index, media, put):
-    reports = [put(START + n * 2_000_000) for n in range(2500)]
+    reports = [put(START + n * 2_000_000) for n in range(2100)]
     await store.segments.add(reports)
     for report in reports[::500]:
         (media / report.path).unlink()
     await index.recover((7,))
-    assert len(await store.segments.paths()) == 2495
+    assert len(await store.segments.paths()) == 2095
 
 
 async def test_reports_become_rows_and_events_in_their_order(store, index, put, events_of):
@@ -107,6 +107,14 @@ async def test_files_whose_report_died_with_the_worker_are_adopted(store, index,
     assert first.codec == "avc1.64001f"
     assert (second.size, second.duration, second.gap) == (188, 2_000_000, GapReason.NONE)
     assert await store.segments.between(8, 0, 2**60) == ()
+
+
+async def test_a_sweep_adopts_what_nobody_told_of_for_a_while(store, index, put, clock):
+    now = clock.wall().micros
+    settled, fresh = put(now - 80_000_000), put(now - 5_000_000)
+    await index.sweep(frozenset({7}))
+    assert await store.segments.paths() == {settled.path}
+    await store.segments.add([fresh])  # its report comes as it should
 
 
 async def test_a_row_goes_only_after_its_file(store, index, media, put):

@@ -27,8 +27,17 @@ EVENT = CameraEvent(
     ],
 )
 def test_complete_when_covered_or_when_nothing_more_can_come(until, recording, now, complete):
-    coverage = Coverage(until=None if until is None else int(until * 1e6), recording=recording)
+    coverage = Coverage(until=None if until is None else int(until * 1e6), more_may_come=recording, since=0)
     assert is_complete(EVENT, coverage, now=int(now * 1e6)) is complete
+
+
+def test_what_a_killed_worker_left_is_waited_for_after_a_start():
+    starting = Coverage(until=None, more_may_come=True, since=1_000_000_000)
+    assert not is_complete(EVENT, starting, now=1_010_000_000)
+    assert is_complete(EVENT, starting, now=1_125_000_000)
+    unreachable = Coverage(until=None, more_may_come=False, since=1_000_000_000)
+    assert not is_complete(EVENT, unreachable, now=1_004_000_000)
+    assert is_complete(EVENT, unreachable, now=1_005_000_000)
 
 
 def test_seconds_left_are_whole_and_at_least_one():

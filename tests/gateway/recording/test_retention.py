@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gateway.domain.events import EventKind
 from gateway.domain.footage import SegmentFinished, segment_path
 from gateway.recording.index import FootageIndex, utc_hour
-from gateway.recording.retention import Retention, StorageLimits, StorageUse, bytes_to_free, may_record
+from gateway.recording.retention import Retention, StorageLimits, StorageUse, bytes_to_free, must_pause
 
 SIZE = 1000
 
@@ -24,8 +24,10 @@ def test_freeing_that_much_satisfies_both_limits(footage, free, cap, floor):
 
 def test_cameras_pause_before_the_disk_is_full_and_only_then():
     limits = StorageLimits(cap=10, floor=100, keep_days=1)
-    assert may_record(StorageUse(footage=1000, free=50), limits)
-    assert not may_record(StorageUse(footage=0, free=49), limits)
+    assert not must_pause(StorageUse(footage=1000, free=50), limits, paused=False)
+    assert must_pause(StorageUse(footage=0, free=49), limits, paused=False)
+    assert must_pause(StorageUse(footage=0, free=99), limits, paused=True)
+    assert not must_pause(StorageUse(footage=0, free=100), limits, paused=True)
 
 
 @pytest.fixture
