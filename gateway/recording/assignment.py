@@ -23,7 +23,7 @@ def groups(cameras: Sequence[T], *, most: int) -> tuple[tuple[T, ...], ...]:
     return tuple(tuple(cameras[at : at + most]) for at in range(0, len(cameras), most))
 
 
-def worker_camera(camera: Camera, secrets: Secrets) -> WorkerCamera:
+def worker_camera(camera: Camera, secrets: Secrets, *, segment_seconds: float) -> WorkerCamera:
     """The camera as its worker must record it. Its URL holds the credentials: never log or show it.
 
     Raises ConfigError when the secret cannot be had.
@@ -34,7 +34,7 @@ def worker_camera(camera: Camera, secrets: Secrets) -> WorkerCamera:
         parts = urlsplit(url)
         account = f"{quote(camera.username, safe='')}:{quote(password, safe='')}"
         url = parts._replace(netloc=f"{account}@{parts.netloc}").geturl()
-    return WorkerCamera(camera_id=camera.id, url=url, transport=camera.transport)
+    return WorkerCamera(camera_id=camera.id, url=url, transport=camera.transport, segment_seconds=segment_seconds)
 
 
 @contextmanager

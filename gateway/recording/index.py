@@ -32,6 +32,8 @@ _BATCH_SECONDS = 0.1
 _RETRY_SECONDS = 1.0
 _FOLDERS_AT_HAND = 32
 _HOUR_MICROS = 3_600_000_000
+_SETTLED_MICROS = 60_000_000
+_EVER = 2**62
 
 
 class FootageIndex:
@@ -50,7 +52,7 @@ class FootageIndex:
         self._written = asyncio.Event()
         self._written.set()
         self._covered: dict[int, int] = {}
-        self._left_out: set[int] = set()
+        self._left_out = 0
 
     def covered_until(self, camera_id: int) -> int | None:
         """Wall micros up to which the camera's footage has rows, or None when it has none."""
@@ -59,7 +61,7 @@ class FootageIndex:
     def offer(self, segment: SegmentFinished) -> None:
         """Have a row written for a durable segment."""
         if len(self._segments) >= _MOST_WAITING:
-            self._left_out.add(segment.camera_id)
+            self._left_out += 1
             return
         self._segments.append(segment)
         self._wake()
@@ -88,11 +90,10 @@ class FootageIndex:
                 except StoreError as error:
                     log.warning("footage_not_recorded", error=str(error), waiting=len(self._segments))
                     await asyncio.sleep(_RETRY_SECONDS)
-            self._written.set()
             if self._left_out:
-                cameras = frozenset(self._left_out)
-                await self._adopt_newest(cameras)
-                self._left_out -= cameras
+                log.warning("segments_left_to_be_adopted", segments=self._left_out)
+                self._left_out = 0
+            self._written.set()
 
     async def recover(self, cameras: tuple[int, ...]) -> None:
         """Bring rows and files together: finish deletions, drop rows without a file, adopt files without a row.
@@ -103,7 +104,7 @@ class FootageIndex:
         await self.delete(garbage)
         lost = await self._drop_lost()
         found = 0
-        async for segments in self._adopted(None, since=""):
+        async for segments in self._adopted(None, since="", ended_before=_EVER):
             found += len(segments)
         for camera_id in cameras:
             latest = await self._store.segments.latest(camera_id)
@@ -118,7 +119,12 @@ class FootageIndex:
         Call it when the worker of these cameras does not run. Raises StoreError.
         """
         await self.flush()
-        return await self._adopt_newest(cameras)
+        return await self._adopt_newest(cameras, ended_before=_EVER)
+
+    async def sweep(self, cameras: frozenset[int]) -> None:
+        """Adopt what nobody told of for a while, workers or not: reports get lost where nobody looks."""
+        settled = self._clock.wall().micros - _SETTLED_MICROS
+        await self._adopt_newest(cameras, ended_before=settled)
 
     async def delete(self, segments: tuple[Segment, ...]) -> None:
         """Remove the files of segments marked as garbage, then their rows. Raises StoreError."""
@@ -163,32 +169,38 @@ class FootageIndex:
                 lost += len(missing)
         return lost
 
-    async def _adopt_newest(self, cameras: frozenset[int]) -> tuple[SegmentFinished, ...]:
+    async def _adopt_newest(self, cameras: frozenset[int], *, ended_before: int) -> tuple[SegmentFinished, ...]:
         now = self._clock.wall().micros
         oldest = min((self._covered.get(camera_id, now) for camera_id in cameras), default=now)
         found: list[SegmentFinished] = []
-        async for segments in self._adopted(cameras, since=utc_hour(min(oldest, now) - _HOUR_MICROS)):
+        since = utc_hour(min(oldest, now) - _HOUR_MICROS)
+        async for segments in self._adopted(cameras, since=since, ended_before=ended_before):
             found += segments
         if found:
             log.info("footage_adopted", files=len(found))
         return tuple(found)
 
     async def _adopted(
-        self, cameras: frozenset[int] | None, *, since: str
+        self, cameras: frozenset[int] | None, *, since: str, ended_before: int
     ) -> AsyncIterator[tuple[SegmentFinished, ...]]:
         """Adopt what nobody told of, hour by hour."""
         try:
             for folder in await asyncio.to_thread(_folders, self._media, cameras, since):
                 files = await asyncio.to_thread(media_files.segment_files, self._media, folder)
                 if files:
-                    yield await self._adopt_hour(folder, files)
+                    yield await self._adopt_hour(folder, files, ended_before=ended_before)
         except OSError as error:
             raise StoreError(f"the media folder cannot be read: {error.strerror}") from error
 
-    async def _adopt_hour(self, folder: HourFolder, files: tuple[SegmentFile, ...]) -> tuple[SegmentFinished, ...]:
+    async def _adopt_hour(
+        self, folder: HourFolder, files: tuple[SegmentFile, ...], *, ended_before: int
+    ) -> tuple[SegmentFinished, ...]:
         rows = await self._store.segments.between(folder.camera_id, files[0].started_at, files[-1].ended_at)
         found = media_files.adopted(
-            files, known=frozenset(row.path for row in rows), clock_trusted=self._clock.wall().trusted
+            files,
+            known=frozenset(row.path for row in rows),
+            ended_before=ended_before,
+            clock_trusted=self._clock.wall().trusted,
         )
         if found:
             await self._store.segments.add(found)

@@ -71,8 +71,10 @@ def segment_files(media: Path, folder: HourFolder) -> tuple[SegmentFile, ...]:
     return tuple(sorted(found, key=lambda file: (file.started_at, file.path)))
 
 
-def adopted(files: Iterable[SegmentFile], *, known: frozenset[str], clock_trusted: bool) -> tuple[SegmentFinished, ...]:
-    """Those of one hour's `files` (by start) that nobody told of, as segments. Pure.
+def adopted(
+    files: Iterable[SegmentFile], *, known: frozenset[str], ended_before: int, clock_trusted: bool
+) -> tuple[SegmentFinished, ...]:
+    """Those of one hour's `files` (by start) that nobody told of and that ended before, as segments. Pure.
 
     What a name cannot tell stays unknown: the codec and the picture's size. Footage is missing before one that does
     not touch the file before it.
@@ -80,7 +82,7 @@ def adopted(files: Iterable[SegmentFile], *, known: frozenset[str], clock_truste
     found: list[SegmentFinished] = []
     until: int | None = None
     for file in files:
-        if file.path not in known:
+        if file.path not in known and file.ended_at < ended_before:
             touches = until is None or abs(file.started_at - until) <= TOUCHING_MICROS
             found.append(
                 SegmentFinished(

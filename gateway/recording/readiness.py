@@ -30,11 +30,13 @@ class Coverage:
 
     Attributes:
         until: wall micros up to which there are rows, None when there is no footage.
-        recording: whether more is on its way.
+        more_may_come: whether the camera records or is about to, with what a killed worker left.
+        since: wall micros since when that is so.
     """
 
     until: int | None
-    recording: bool
+    more_may_come: bool
+    since: int
 
 
 def is_complete(event: CameraEvent, coverage: Coverage, *, now: int) -> bool:
@@ -45,7 +47,8 @@ def is_complete(event: CameraEvent, coverage: Coverage, *, now: int) -> bool:
         return False
     if coverage.until is not None and coverage.until >= event.pinned_until:
         return True
-    return now >= event.pinned_until + (_LONGEST_WAIT if coverage.recording else _CLOSING_MICROS)
+    wait = _LONGEST_WAIT if coverage.more_may_come else _CLOSING_MICROS
+    return now >= max(event.pinned_until, coverage.since) + wait
 
 
 def seconds_left(event: CameraEvent, *, now: int) -> int:

@@ -32,6 +32,7 @@ log = structlog.get_logger(__name__)
 _GIGABYTE = 1_000_000_000
 _MEDIA_WAIT_SECONDS = 5.0
 _FLUSH_SECONDS = 3.0
+_SWEEP_SECONDS = 120.0
 _NO_SECRET = (CameraCondition.REFUSED, "its password cannot be read at the gateway")
 _NO_ROOM = (
     CameraCondition.DISK_FAILED,
@@ -62,9 +63,11 @@ class Recording:
         progress: Progress,
         secrets: Secrets,
         media_fault: Callable[[], str] = no_fault,
+        segment_seconds: float = 2.0,
     ) -> None:
         """`media_fault` says in one sentence why the media folder must not be used (unmounted, another disk), "" when
-        it may. `run_folder` takes the workers' sockets.
+        it may. `run_folder` takes the workers' sockets. A segment lasts at least `segment_seconds` and ends before a
+        keyframe.
         """
         self._site = site
         self._store = store
@@ -74,6 +77,7 @@ class Recording:
         self._progress = progress
         self._secrets = secrets
         self._media_fault = media_fault
+        self._segment_seconds = segment_seconds
         self._workers: tuple[CameraWorker, ...] = ()
         self._paused = False
         self._pause_changed = asyncio.Event()
@@ -106,9 +110,9 @@ class Recording:
         """Record until cancelled. Raises StoreError when what is on the disk cannot be compared with the store."""
         async with Supervisor(clock=self._clock) as lasting:
             lasting.keep("footage index", self._index.run)
-            lasting.keep("readiness", self._readiness.run)
             await self._wait_for_media()
             await self._open_media()
+            lasting.keep("readiness", self._readiness.run)
             try:
                 with socket_folder(self._run_folder) as sockets:
                     await self._record(sockets)
@@ -159,6 +163,8 @@ class Recording:
     async def _wait_for_media(self) -> None:
         while fault := self._media_fault():
             self._watch.turn_off({camera.id: (CameraCondition.DISK_FAILED, fault) for camera in self._site.cameras})
+            with contextlib.suppress(StoreError):  # tried again
+                await self._readiness.look()
             await asyncio.sleep(_MEDIA_WAIT_SECONDS)
 
     async def _open_media(self) -> None:
@@ -188,6 +194,7 @@ class Recording:
             await self._assign(wanted)
             async with Supervisor(clock=self._clock) as ending_first:
                 ending_first.keep("retention", self._retention.run)
+                ending_first.keep("footage sweep", self._sweep)
                 for worker in self._workers:
                     ending_first.keep(worker.name, worker.run)
                 while True:
@@ -197,11 +204,17 @@ class Recording:
         finally:
             self._workers = ()
 
+    async def _sweep(self) -> None:
+        cameras = frozenset(camera.id for camera in self._site.cameras)
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            await self._index.sweep(cameras)
+
     def _with_credentials(self) -> dict[int, WorkerCamera]:
         wanted: dict[int, WorkerCamera] = {}
         for camera in self._site.cameras:
             try:
-                wanted[camera.id] = worker_camera(camera, self._secrets)
+                wanted[camera.id] = worker_camera(camera, self._secrets, segment_seconds=self._segment_seconds)
             except ConfigError as error:
                 log.error("camera_without_credentials", camera_id=camera.id, error=str(error))  # noqa: TRY400 (the sentence suffices)
         return wanted

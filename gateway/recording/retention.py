@@ -52,13 +52,13 @@ def bytes_to_free(use: StorageUse, limits: StorageLimits) -> int:
     return max(use.footage - limits.cap, limits.floor - use.free, 0)
 
 
-def may_record(use: StorageUse, limits: StorageLimits) -> bool:
-    """Whether cameras may go on writing. Pure.
+def must_pause(use: StorageUse, limits: StorageLimits, *, paused: bool) -> bool:
+    """Whether cameras must not write. Pure; `paused`: whether they pause already.
 
-    Not while the disk has less than half of the floor left: what else is on it, the store first, must not stop for
-    want of space. Spared footage over the cap alone is no reason.
+    They must not once the disk has less than half of the floor left, until it has all of it again: what else is on
+    it, the store first, must not stop for want of space. Spared footage over the cap alone is no reason.
     """
-    return 2 * use.free >= limits.floor
+    return use.free < limits.floor if paused else 2 * use.free < limits.floor
 
 
 class Retention:
@@ -88,6 +88,7 @@ class Retention:
         self._media_fault = media_fault
         self._look_seconds = look_seconds
         self._low_told = False
+        self._paused = False
 
     async def run(self) -> None:
         """Look every few seconds until cancelled."""
@@ -120,13 +121,13 @@ class Retention:
         return StorageUse(footage=await self._store.segments.bytes_kept(), free=disk.free)
 
     def _judge(self, use: StorageUse, *, short: int) -> None:
-        paused = not may_record(use, self._limits)
-        self._starved(paused)
-        if not short and not paused:
+        self._paused = must_pause(use, self._limits, paused=self._paused)
+        self._starved(self._paused)
+        if not short and not self._paused:
             self._low_told = False
         elif not self._low_told:
             self._low_told = True
-            self._index.tell(self._low(use, short=short, paused=paused))
+            self._index.tell(self._low(use, short=short, paused=self._paused))
 
     def _low(self, use: StorageUse, *, short: int, paused: bool) -> Event:
         now = self._clock.wall()

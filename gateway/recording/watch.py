@@ -45,9 +45,12 @@ class CameraWatch:
 
     def coverage(self, camera_id: int) -> Coverage:
         """How far the footage of a camera goes, and whether more is on its way."""
+        until = self._index.covered_until(camera_id)
         state = self._states.get(camera_id)
-        recording = state is not None and state.condition is CameraCondition.RECORDING
-        return Coverage(until=self._index.covered_until(camera_id), recording=recording)
+        if state is None:
+            return Coverage(until=until, more_may_come=False, since=0)
+        more_may_come = state.condition in (CameraCondition.STARTING, CameraCondition.RECORDING)
+        return Coverage(until=until, more_may_come=more_may_come, since=state.since)
 
     def footage_is_indexed(self) -> None:
         """The index has been set right: what it covers is what there is."""

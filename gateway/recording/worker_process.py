@@ -30,6 +30,7 @@ class WorkerProcess:
         self._environ = environ
         self._process: asyncio.subprocess.Process | None = None
         self._listening: asyncio.TaskGroup | None = None
+        self._listener: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         """Start it. Raises OSError when the machine cannot."""
@@ -47,16 +48,21 @@ class WorkerProcess:
             start_new_session=True,  # Ctrl-C in a terminal ends the gateway, which ends its workers in order
         )
         self._listening = await asyncio.TaskGroup().__aenter__()
-        self._listening.create_task(self._listen(self._process), name=f"{self._name} stderr")
+        self._listener = self._listening.create_task(self._listen(self._process), name=f"{self._name} stderr")
         log.info("camera_worker_started", worker=self._name, pid=self._process.pid)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.kill()
-        if self._process is not None:
-            await self._process.wait()
+        try:
+            if not await self.killed(within=_END_SECONDS):
+                log.error("camera_worker_does_not_die", worker=self._name, pid=self.pid)
+            elif self._listener is not None:
+                await asyncio.wait({self._listener}, timeout=_END_SECONDS)  # its last words
+        finally:
+            if self._listener is not None:
+                self._listener.cancel()
         if self._listening is not None:
             await self._listening.__aexit__(None, None, None)
         self._socket.unlink(missing_ok=True)
@@ -86,9 +92,14 @@ class WorkerProcess:
         """Ask it to end; it finishes the segments it has open."""
         self._signal(signal.SIGTERM)
 
-    def kill(self) -> None:
-        """End it at once."""
+    async def killed(self, *, within: float) -> bool:
+        """End it at once; whether it is gone within that many seconds. A process that waits for a disk may not be."""
         self._signal(signal.SIGKILL)
+        if self._process is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await self._process.wait()
+        return self.has_ended
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.returncode is None:

@@ -88,6 +88,7 @@ class CameraWorker:
         self._progress.expect(self.name, within=MOVES_WITHIN_SECONDS)
         try:
             while True:
+                self._progress.beat(self.name)
                 started = self._clock.monotonic()
                 reason = await self._live()
                 failures = 1 if self._clock.monotonic() - started > _SETTLED_SECONDS else failures + 1
@@ -103,21 +104,29 @@ class CameraWorker:
         """One life of the process; returns why it ended."""
         process = WorkerProcess(name=self.name, socket=self._socket)
         try:
-            async with process, WorkerClient(socket=self._socket) as client:
+            async with process:
                 self.pid = process.pid
-                try:
-                    await self._begin(process, client)
-                    await self._follow(process, client)
-                except WorkerSilent as error:
-                    return f"it hung: {error}"
-                except CameraUnavailable as error:
-                    return await process.ending() or str(error)
-                finally:
-                    self._client = None
-                    self.pid = 0
-                return await process.ending() or "it closed its reports"
+                reason = await self._talk(process)
+                # None is started beside one that cannot die: those that wait for a hung disk would only become more.
+                while not await process.killed(within=1.0):
+                    self._progress.beat(self.name)
+                return reason
         except OSError as error:
             return f"it cannot be started: {error.strerror or error}"
+
+    async def _talk(self, process: WorkerProcess) -> str:
+        async with WorkerClient(socket=self._socket) as client:
+            try:
+                await self._begin(process, client)
+                await self._follow(process, client)
+            except WorkerSilent as error:
+                return f"it hung: {error}"
+            except CameraUnavailable as error:
+                return await process.ending() or str(error)
+            finally:
+                self._client = None
+                self.pid = 0
+            return await process.ending() or "it closed its reports"
 
     async def _begin(self, process: WorkerProcess, client: WorkerClient) -> None:
         """Wait until it serves and give it its cameras."""
@@ -126,7 +135,10 @@ class CameraWorker:
             if process.has_ended or self._clock.monotonic() > deadline:
                 raise CameraUnavailable(f"it did not serve within {_START_SECONDS:g} s")
             await asyncio.sleep(_POLL_SECONDS)
-        await client.assign(self._assignment())
+        told = None
+        while told is not self._assigned:  # it may change while the worker is being told
+            told = self._assigned
+            await client.assign(self._assignment())
         self._client = client
 
     async def _follow(self, process: WorkerProcess, client: WorkerClient) -> None:
