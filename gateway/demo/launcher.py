@@ -93,7 +93,8 @@ class _Demo:
             gateway = await self._start_gateway(site)
             try:
                 up = await self._gateway_up(gateway)
-                if not up and not shown and not self._ended.is_set():
+                killed = gateway.returncode is not None and gateway.returncode < 0
+                if not up and not killed and not shown and not self._ended.is_set():
                     raise GatewayError(f"the gateway did not start:\n{self._last_words()}")
                 if not shown and up:
                     self._show(ready)

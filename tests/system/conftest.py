@@ -185,6 +185,16 @@ def wait_until() -> Callable[..., Any]:
     return until
 
 
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="session")
+def api_of() -> type[Api]:
+    return Api
+
+
 @pytest.fixture(scope="module")
 def make_site() -> Iterator[Callable[..., RunningSite]]:
     """Builds running sites; all of them are ended with the module."""
