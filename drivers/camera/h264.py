@@ -40,6 +40,16 @@ def has_slice(data: bytes) -> bool:
     return False
 
 
+def continues_picture(data: bytes) -> bool:
+    """Whether the first slice in an Annex B stream is not the first one of its picture (first_mb_in_slice above 0)."""
+    at = data.find(_START)
+    while 0 <= at < len(data) - 4:
+        if SLICE <= data[at + 3] & 0x1F <= IDR:
+            return not data[at + 4] & 0x80
+        at = data.find(_START, at + 3)
+    return False
+
+
 def parameter_sets(data: bytes) -> tuple[bytes, bytes]:
     """The last SPS and PPS before the first slice of an Annex B stream; empty where there is none."""
     sps = pps = b""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal, Self
 
@@ -35,6 +35,33 @@ class CameraEnded(LinkError):
 
 class CameraRefused(DeviceFault):
     """The camera answered and refused: wrong account, no such stream, or a codec that is not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A picture or the first part of one. libavformat does not tell the time of a connection's first picture."""
+
+    data: bytes
+    pts: int | None
+    dts: int | None
+    lasts: int
+    keyframe: bool
+    arrived: float
+
+    def joined(self, rest: _Piece) -> _Piece:
+        pts, dts = (rest.pts, rest.dts) if self.pts is None else (self.pts, self.dts)
+        return replace(self, data=h264.one_picture(self.data + rest.data), pts=pts, dts=dts)
+
+    def frame(self, before: _Piece | None = None) -> EncodedFrame | None:
+        """The whole picture; None when nothing tells its time, not even the piece that follows."""
+        pts = self.pts
+        if pts is None and before is not None and before.pts is not None:
+            pts = before.pts - self.lasts
+        if pts is None:
+            return None
+        return EncodedFrame(
+            self.data, pts, pts if self.dts is None else min(self.dts, pts), self.keyframe, self.arrived
+        )
 
 
 class RtspSource:
@@ -107,25 +134,25 @@ class RtspSource:
         """
         if self._container is None:
             raise CameraUnreachable("the source is not open")
-        held: EncodedFrame | None = None
+        held: _Piece | None = None
         try:
             for piece in self._pieces(self._container):
-                # a keyframe is held until the next piece shows that it is whole; other frames arrive whole
-                if held is not None and piece.pts == held.pts:
-                    held = replace(held, data=h264.one_picture(held.data + piece.data))
+                # a keyframe is held until the next piece shows that it is whole, and when it was if that was not told
+                if held is not None and h264.continues_picture(piece.data):
+                    held = held.joined(piece)
                     continue
-                if held is not None:
-                    yield held
+                if held is not None and (frame := held.frame(before=piece)) is not None:
+                    yield frame
                 held = piece if piece.keyframe else None
-                if held is None:
-                    yield piece
+                if held is None and (frame := piece.frame()) is not None:
+                    yield frame
         except av.error.ExitError:
             raise CameraStalled(f"no video for {self._stall_seconds:g} s") from None
         except (av.error.FFmpegError, OSError) as error:
             raise CameraUnreachable(f"the connection broke ({_name(error)})") from None  # its text may hold the URL
         raise CameraEnded("the camera ended the stream")
 
-    def _pieces(self, container: InputContainer) -> Iterator[EncodedFrame]:
+    def _pieces(self, container: InputContainer) -> Iterator[_Piece]:
         """Packets as libavformat parses them: it also starts a new one at parameter sets inside a picture's data."""
         stream = container.streams.video[0]
         ticks = (stream.time_base or 0) * TICKS_PER_SECOND
@@ -135,10 +162,10 @@ class RtspSource:
             pending = b""
             if not h264.has_slice(data):
                 pending = data if len(data) < _LARGEST_PENDING else b""
-            elif packet.pts is not None:
-                pts = int(packet.pts * ticks)
-                dts = int(packet.dts * ticks) if packet.dts is not None else pts
-                yield EncodedFrame(data, pts, min(dts, pts), packet.is_keyframe, self._monotonic())
+                continue
+            pts, dts = (None if moment is None else int(moment * ticks) for moment in (packet.pts, packet.dts))
+            lasts = int((packet.duration or 0) * ticks) or TICKS_PER_SECOND // 25
+            yield _Piece(data, pts, dts, lasts, packet.is_keyframe, self._monotonic())
 
     def close(self) -> None:
         """Leave the camera. Call it from the thread that reads."""

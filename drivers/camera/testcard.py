@@ -6,6 +6,7 @@ It is cheap, because what stands still costs an encoder nothing: a bar wanders a
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -33,6 +34,7 @@ class TestCard:
         width: pixels, a multiple of 32.
         height: pixels, even.
         rate: frames per second.
+        keyframe_seconds: at least this much between two keyframes.
         monotonic: the clock that paces and stamps frames.
     """
 
@@ -44,12 +46,14 @@ class TestCard:
         width: int = 640,
         height: int = 360,
         rate: Fraction = Fraction(25, 2),
+        keyframe_seconds: float = 1.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._time_code = time_code
         self._width = width
         self._height = height
         self._rate = rate
+        self._keyframe_ticks = round(keyframe_seconds * TICKS_PER_SECOND)
         self._monotonic = monotonic
         self._index = 0
         self._encoder: VideoCodecContext | None = None
@@ -60,9 +64,9 @@ class TestCard:
         self._canvas.text(name[:24], x=24, y=height // 8, scale=max(1, width // 320) + 1)
 
     def encode(self) -> list[EncodedFrame]:
-        """Draw and encode the next frame: a keyframe each second, no frame that depends on a later one."""
+        """Draw and encode the next frame; none depends on a later one."""
         if self._encoder is None:
-            self._encoder = _encoder(self._width, self._height, self._rate)
+            self._encoder = _encoder(self._width, self._height, self._rate, self._keyframe_ticks)
         self._draw()
         frame = VideoFrame(self._width, self._height, "yuv420p")
         self._canvas.copy_to(frame)
@@ -101,7 +105,7 @@ class TestCard:
         self._canvas.bar(self._bar_at, _BAR_WIDTH)
 
 
-def _encoder(width: int, height: int, rate: Fraction) -> VideoCodecContext:
+def _encoder(width: int, height: int, rate: Fraction, keyframe_ticks: int) -> VideoCodecContext:
     encoder = av.CodecContext.create("libx264", "w")
     if not isinstance(encoder, VideoCodecContext):
         raise DeviceFault("this build of FFmpeg has no H.264 encoder")
@@ -109,7 +113,7 @@ def _encoder(width: int, height: int, rate: Fraction) -> VideoCodecContext:
     encoder.pix_fmt = "yuv420p"
     encoder.time_base = 1 / rate
     encoder.framerate = rate
-    encoder.gop_size = max(1, round(rate))
+    encoder.gop_size = max(1, math.ceil(rate * keyframe_ticks / TICKS_PER_SECOND))
     encoder.max_b_frames = 0
     encoder.thread_count = 1
     encoder.options = {"preset": "ultrafast", "tune": "zerolatency", "x264-params": "scenecut=0:repeat-headers=1"}

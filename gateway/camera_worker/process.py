@@ -20,6 +20,7 @@ from gateway.clock import SystemClock
 
 _PARENT_CHECK_SECONDS = 0.5
 _END_SECONDS = 0.7
+_LAST_REPORTS_SECONDS = 0.2
 
 
 async def serve(socket: Path, *, parent: int) -> None:
@@ -30,14 +31,17 @@ async def serve(socket: Path, *, parent: int) -> None:
         loop.add_signal_handler(number, ending.set)
     reports = ReportBuffer()
     worker = CameraWorker(clock=SystemClock(), reports=reports)
-    app = WorkerServer(worker=worker, reports=reports).application()
-    runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=0.1)
+    server = WorkerServer(worker=worker, reports=reports)
+    runner = web.AppRunner(server.application(), handle_signals=False, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
+    # under its own name only once it listens: whoever waits for the name may connect at once
+    early = socket.with_name(f"{socket.name}.new")
     mask = os.umask(0o177)
     try:
-        await web.UnixSite(runner, socket).start()
+        await web.UnixSite(runner, early).start()
     finally:
         os.umask(mask)
+    os.replace(early, socket)  # noqa: PTH105  # pathlib's would be refused here as blocking, though both are one call
     while not ending.is_set() and os.getppid() == parent:
         try:
             async with asyncio.timeout(_PARENT_CHECK_SECONDS):
@@ -45,6 +49,7 @@ async def serve(socket: Path, *, parent: int) -> None:
         except TimeoutError:
             continue
     await worker.stop(_END_SECONDS)
+    await server.end(_LAST_REPORTS_SECONDS)
 
 
 def run(socket: Path, *, parent: int) -> NoReturn:
@@ -59,7 +64,8 @@ def run(socket: Path, *, parent: int) -> NoReturn:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
     )
-    socket.unlink(missing_ok=True)  # a killed worker leaves its socket behind
+    for leftover in (socket, socket.with_name(f"{socket.name}.new")):
+        leftover.unlink(missing_ok=True)  # a killed worker leaves its socket behind
     asyncio.run(serve(socket, parent=parent))
     # reading threads may still wait for a camera inside libav; the interpreter must not take its memory from them
     sys.stderr.flush()

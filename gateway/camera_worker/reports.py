@@ -44,6 +44,10 @@ class ReportBuffer:
         self._added.clear()
         return taken
 
+    def wake(self) -> None:
+        """Let whoever waits go on, though nothing was added."""
+        self._added.set()
+
     async def wait(self) -> None:
         """Return when there may be something to take."""
         await self._added.wait()

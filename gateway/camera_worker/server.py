@@ -46,6 +46,7 @@ class WorkerServer:
         self._reader: asyncio.Task[object] | None = None
         self._jobs = 0
         self._slots = asyncio.Semaphore(_MOST_JOBS_AT_ONCE)
+        self._ending = False
 
     def application(self) -> web.Application:
         """The aiohttp application with all its routes."""
@@ -56,6 +57,13 @@ class WorkerServer:
         app.router.add_post("/thumbnails", self._post_thumbnail)
         app.router.add_get("/health", self._get_health)
         return app
+
+    async def end(self, seconds: float) -> None:
+        """Tell the reader what is left to tell and end its stream; give up after `seconds`."""
+        self._ending = True
+        self._reports.wake()
+        if self._reader is not None:
+            await asyncio.wait([self._reader], timeout=seconds)
 
     async def _put_cameras(self, request: web.Request) -> web.StreamResponse:
         await self._worker.assign(await _asked(request, WorkerAssignment))
@@ -90,6 +98,8 @@ class WorkerServer:
                     await _send(response, report)
                 beat = WorkerBeat(cameras=self._worker.cameras, unreported_segments=self._reports.unreported_segments)
                 await _send(response, beat)
+                if self._ending:
+                    break
                 try:
                     async with asyncio.timeout(BEAT_SECONDS):
                         await self._reports.wait()
@@ -100,6 +110,9 @@ class WorkerServer:
         finally:
             if self._reader is me:
                 self._reader = None
+        if self._ending:
+            await response.write_eof()
+            response.force_close()
         return response
 
     def _media(self) -> Path:

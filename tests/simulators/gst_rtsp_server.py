@@ -16,7 +16,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--port", type=int, default=0)
 parser.add_argument("--user")
 parser.add_argument("--password")
-parser.add_argument("--gop", type=int, default=12)
+parser.add_argument("--gop", type=int, default=6)
 parser.add_argument("--b-frames", type=int, default=0)
 asked = parser.parse_args()
 
