@@ -29,7 +29,7 @@ from drivers.transactions import Answer, Exchange, Priority, Reply, Rests, Trans
 _OPEN_SECONDS = 3.0
 _LONGEST_REPLY = 1024
 _LONGEST_DRAIN = 0.25
-_QUIET_FLOOR = 0.005
+_QUIET_FLOOR = 0.02
 _SILENT_LIMIT = 10
 _TAGS = 0xFFFF
 
@@ -223,12 +223,13 @@ class Bus:
 
     async def _serve(self, connection: Connection, transaction: Transaction) -> bool:
         """Make one transaction; whether it was answered. LinkError when the line is lost while it is drained."""
-        if transaction.forbidden is not None and await self._is_forbidden(transaction, transaction.forbidden):
-            return False
         exchange = transaction.exchange
-        written_at = self._monotonic()
-        transaction.sent = True
         try:
+            if transaction.forbidden is not None and not await self._is_permitted(transaction, transaction.forbidden):
+                return False
+            self._drop(connection.discard())
+            written_at = self._monotonic()
+            transaction.sent = True
             connection.write(exchange.request)
             self._note_sent(transaction, written_at)
             async with asyncio.timeout(transaction.timeout):
@@ -247,23 +248,28 @@ class Bus:
         except LinkError as error:
             transaction.fail(error)
             return False
-        except BaseException as error:
+        except BaseException:
             # Cancelled in the middle, or a parser's own fault: the caller must hear of it before it goes on.
-            transaction.fail(LinkError(f"line {self._name} closed: {error!r}"))
+            transaction.fail(LinkError(f"line {self._name} closes"))
             raise
         self._silent = 0
         self._rests.forgive(exchange.unit)
         transaction.succeed(Answer(reply, written_at, at))
         return True
 
-    @staticmethod
-    async def _is_forbidden(transaction: Transaction, forbidden: Forbidden) -> bool:
-        """Whether the request must not be sent. What the last answer said is reported before this is asked."""
+    async def _is_permitted(self, transaction: Transaction, forbidden: Forbidden) -> bool:
+        """Whether the request may still be sent: not forbidden, not given up and not late.
+
+        What the last answer said is reported before `forbidden` is asked. Its caller or its deadline may give the
+        transaction up in that turn of the loop; it was told then that nothing was sent.
+        """
         await asyncio.sleep(0)
         reason = forbidden()
         if reason:
             transaction.fail(NotPermitted(reason))
-        return bool(reason)
+        elif self._monotonic() >= transaction.deadline:
+            transaction.expire()
+        return not transaction.answer.done()
 
     async def _await_reply(self, connection: Connection, exchange: Exchange[object]) -> tuple[object, MonotonicSeconds]:
         received = bytearray()

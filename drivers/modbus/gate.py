@@ -132,8 +132,7 @@ class ModbusGate:
         first_at: MonotonicSeconds | None = None
         try:
             for read in self._reads:
-                patience = min(self._monotonic() + _POLL_PATIENCE, max(watch.lost_at, self._monotonic() + 0.1))
-                values, at = await self._session.read(read, deadline=patience)
+                values, at = await self._session.read(read, deadline=self._poll_deadline(watch))
                 first_at = at if first_at is None else first_at
                 held.update({(read.table, read.address + place): value for place, value in enumerate(values)})
         except DriverError as error:
@@ -142,6 +141,11 @@ class ModbusGate:
         position = position_of(self._profile, held, points, before=watch.position, commanded=self._commanded)
         self._commanded = None
         return watch.heard(position, points, at=self._monotonic() if first_at is None else first_at)
+
+    def _poll_deadline(self, watch: Watch) -> MonotonicSeconds:
+        """Until when a poll may wait for the line: not past the instant at which the device would count as lost."""
+        now = self._monotonic()
+        return min(now + _POLL_PATIENCE, watch.lost_at) if watch.lost_at > now else now + _POLL_PATIENCE
 
     async def _rest(self, *, until: MonotonicSeconds) -> None:
         try:

@@ -162,7 +162,7 @@ class GateProfile(_Part):
 
     name: str = Field(min_length=1)
     address_base: Literal[0, 1] = 0
-    poll_ms: int = Field(default=100, ge=20, le=1_000)
+    poll_ms: int = Field(default=100, ge=20, le=500)
     reply_ms: int = Field(default=300, ge=20, le=900)
     position: Position
     points: dict[PointName, Point] = Field(default_factory=dict)

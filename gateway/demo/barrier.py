@@ -126,6 +126,9 @@ class Barrier:
     def set_photocell(self, *, interrupted: bool, now: float) -> None:
         """Something comes into, or leaves, the beam."""
         self._advance(now)
+        was_stopped = self._photocell and not self._moving and self._opening > 0.0 and self._close_due is None
+        if was_stopped and not interrupted and self._closes_itself:
+            self._close_due = now + self._close_delay
         self._photocell = interrupted
         self._stop_on_obstruction()
 

@@ -87,8 +87,7 @@ class Lanes:
         self._commands = 0
 
     def start(self, supervisor: Supervisor) -> None:
-        """Set every lane going."""
-        supervisor.keep("recorder", self.recorder.run)
+        """Set every lane going. `recorder` is kept elsewhere: it must outlive the lanes."""
         for runner in self._runners:
             self._progress.expect(f"lane {runner.rules.lane_id}", within=_LANE_STUCK_SECONDS)
             supervisor.keep(f"lane-{runner.rules.lane_id}", runner.run)

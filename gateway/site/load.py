@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from drivers.modbus.profile import ProfileError, load_profile
 from gateway.domain.errors import ConfigError
 from gateway.site.draft import Draft, read_draft
 from gateway.site.faults import Fault, SiteFaults, check_draft, faults_of
@@ -83,6 +84,24 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
 
 def _profile_faults(draft: Draft, path: Path) -> Iterator[Fault]:
     folders = _profile_folders(draft.site, path)
+    points: dict[int, frozenset[str]] = {}
     for index, device in draft.devices.sound.items():
-        if isinstance(device, ModbusGateDevice) and find_profile(device.profile, folders) is None:
+        if not isinstance(device, ModbusGateDevice):
+            continue
+        found = find_profile(device.profile, folders)
+        if found is None:
             yield Fault(f"devices[{index}].profile", f"no profile {device.profile!r}")
+            continue
+        try:
+            points[device.id] = frozenset(load_profile(found).points)
+        except ProfileError as error:
+            yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
+    for index, lane in draft.lanes.sound.items():
+        safety = ((f"safety[{number}]", ref) for number, ref in enumerate(lane.safety))
+        for field, ref in (("arming", lane.arming), ("closing", lane.closing), *safety):
+            known = points.get(ref.device)
+            if known is not None and ref.point not in known:
+                names = ", ".join(sorted(known)) or "none"
+                yield Fault(
+                    f"lanes[{index}].{field}.point", f"device {ref.device} has no point {ref.point!r} (it has {names})"
+                )

@@ -171,6 +171,8 @@ def _first(record: JsonObject, names: tuple[str, ...]) -> JsonValue:
 
 
 def _at(record: JsonObject, name: str) -> JsonValue:
+    if "." not in name:
+        return record.get(name)
     value: JsonValue = record
     for part in name.split("."):
         value = value.get(part) if isinstance(value, dict) else None

@@ -115,6 +115,8 @@ class OutboxSender:
 
     async def _failed(self, row: OutboxRow, error: CentralUnavailable | CentralDenied) -> bool:
         self._failures += 1
+        if self._failures == 1 and isinstance(error, CentralDenied | CentralFailed):
+            log.warning("outbox_held_up", kind=row.kind, record_id=row.record_id, error=str(error))
         next_at = self._clock.wall().micros + int(self._row_backoff.wait(row.tries + 1) * 1_000_000)
         await self._store.outbox.failed(row, error=str(error), next_at=next_at)
         return isinstance(error, CentralFailed) and self._failures < _LONG_AWAY

@@ -61,8 +61,9 @@ class Sync:
                 supervisor.keep("pull", self._keep_pulling)
                 supervisor.keep("outbox", self._keep_sending)
                 await asyncio.Event().wait()
-        finally:
+        except asyncio.CancelledError:  # only then is it over for good: a closed client stays closed
             await self._client.close()
+            raise
 
     def pull_soon(self) -> None:
         """Pull now instead of at the next turn."""

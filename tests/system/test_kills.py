@@ -35,9 +35,9 @@ def openings(site, *, after: int) -> list[float]:
     for event in events:
         at = _seconds(event["date_at"])
         if event["type"] == EventKind.ACCESS_GRANTED:
-            granted[event["lane"]] = at
-        elif event["type"] == EventKind.GATE_OPENED and event["lane"] in granted:
-            taken.append(at - granted.pop(event["lane"]))
+            granted[event["lane_id"]] = at
+        elif event["type"] == EventKind.GATE_OPENED and event["lane_id"] in granted:
+            taken.append(at - granted.pop(event["lane_id"]))
     return taken
 
 

@@ -33,9 +33,7 @@ def newest(site) -> int:
 
 
 def kinds_since(site, before: int, lane: str) -> list[int]:
-    return [
-        event["type"] for event in reversed(site.api.events()) if event["id"] > before and event.get("lane") == lane
-    ]
+    return [event["type"] for event in reversed(site.api.events()) if event["id"] > before and event["lane_id"] == lane]
 
 
 def test_vehicle_with_a_good_card_passes_and_everything_follows(site, wait_until, ffprobe, tmp_path):
@@ -65,7 +63,7 @@ def test_vehicle_with_a_good_card_passes_and_everything_follows(site, wait_until
     path.write_bytes(clip)
     found = ffprobe(path)
     assert found["streams"][0]["codec_name"] == "h264"
-    assert float(found["format"]["duration"]) > 10
+    assert float(found["format"]["duration"]) > 5, "from before the arrival to after the passage"
 
     status, master, headers = site.api.raw("GET", f"/v1/camera/event/vod/{proof['id']}/master.m3u8")
     assert status == 200

@@ -72,6 +72,15 @@ def test_its_own_controller_stops_a_closing_arm(barrier, obstruct):
     assert barrier.state(now=9.5).opening == pytest.approx(0.6)
 
 
+def test_a_closing_that_the_beam_stopped_goes_on_when_it_is_clear(barrier):
+    barrier.command(Wish.OPEN, now=0.0)
+    barrier.command(Wish.CLOSE, now=2.0)
+    barrier.set_photocell(interrupted=True, now=2.4)
+    barrier.set_photocell(interrupted=False, now=5.0)
+    assert barrier.state(now=5.4).moving == 0
+    assert barrier.state(now=7.0).closed_limit
+
+
 def test_locked_and_faulty_ones_do_not_move(barrier):
     barrier.set_locked(locked=True, now=0.0)
     barrier.command(Wish.OPEN, now=0.0)

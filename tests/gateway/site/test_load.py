@@ -1,7 +1,9 @@
 """Every fault of a site file at once, each with its place."""
 
 import copy
+import shutil
 import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -70,11 +72,13 @@ password = "camera-password"
 """
 SECRETS = {f"EDGE_GATEWAY_SECRET_{name}_PASSWORD": "x" for name in ("TECH", "CENTRAL", "CAMERA")}
 
+PROFILES = Path(__file__).resolve().parents[3] / "config" / "profiles"
+
 
 @pytest.fixture
 def place(tmp_path):
     (tmp_path / "profiles").mkdir()
-    (tmp_path / "profiles" / "barrier.toml").touch()
+    shutil.copy(PROFILES / "relay-barrier.toml", tmp_path / "profiles" / "barrier.toml")
     return tmp_path
 
 
