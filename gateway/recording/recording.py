@@ -107,11 +107,10 @@ class Recording:
         )
 
     async def run(self) -> None:
-        """Record until cancelled. Raises StoreError when what is on the disk cannot be compared with the store."""
+        """Record until cancelled."""
         async with Supervisor(clock=self._clock) as lasting:
             lasting.keep("footage index", self._index.run)
-            await self._wait_for_media()
-            await self._open_media()
+            await self._prepare_media()
             lasting.keep("readiness", self._readiness.run)
             try:
                 with socket_folder(self._run_folder) as sockets:
@@ -160,21 +159,26 @@ class Recording:
         """The process ids of the workers that live, for diagnostics."""
         return tuple(worker.pid for worker in self._workers if worker.pid)
 
-    async def _wait_for_media(self) -> None:
-        while fault := self._media_fault():
+    async def _prepare_media(self) -> None:
+        """Return once the media folder can be used and rows and files agree. Until then each camera says why not."""
+        while fault := self._media_fault() or await self._open_media():
             self._watch.turn_off({camera.id: (CameraCondition.DISK_FAILED, fault) for camera in self._site.cameras})
             with contextlib.suppress(StoreError):  # tried again
                 await self._readiness.look()
             await asyncio.sleep(_MEDIA_WAIT_SECONDS)
 
-    async def _open_media(self) -> None:
+    async def _open_media(self) -> str:
+        """Why the media folder cannot be used, "" when it has been made ready."""
         try:
             await asyncio.to_thread(self._media.mkdir, mode=0o750, parents=True, exist_ok=True)
             await self._clips.open()
+            await self._index.recover(tuple(camera.id for camera in self._site.cameras))
         except OSError as error:
-            raise StoreError(f"the media folder cannot be used: {error.strerror}") from error
-        await self._index.recover(tuple(camera.id for camera in self._site.cameras))
+            return f"the media folder cannot be used: {error.strerror}"
+        except StoreError as error:
+            return str(error)
         self._watch.footage_is_indexed()
+        return ""
 
     async def _record(self, sockets: Path) -> None:
         wanted = await asyncio.to_thread(self._with_credentials)

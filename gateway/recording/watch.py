@@ -21,7 +21,7 @@ from gateway.store import Changes
 
 log = structlog.get_logger(__name__)
 
-_ADOPTING_SECONDS = 10.0
+_ADOPTING_SECONDS = 3.0  # then the sweep does it: a slow disk or store must not keep a worker from its start
 
 
 class CameraWatch:

@@ -22,7 +22,9 @@ def test_one_worker_for_every_few_cameras():
 def test_credentials_are_put_into_the_url_whatever_they_hold(tmp_path, password):
     secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_GATE": password})
     camera = CAMERA.model_copy(update={"username": "us@er", "password": "gate"})
-    parts = urlsplit(worker_camera(camera, secrets, segment_seconds=2).url)
+    assigned = worker_camera(camera, secrets, segment_seconds=2)
+    assert "@" not in repr(assigned)
+    parts = urlsplit(assigned.url)
     assert (parts.hostname, parts.port, parts.path, parts.query) == ("10.0.0.8", 554, "/stream", "channel=1")
     assert (unquote(parts.username), unquote(parts.password)) == ("us@er", password)
 
