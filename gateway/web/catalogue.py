@@ -63,7 +63,7 @@ class Operation:
         return self.method != "GET"
 
 
-ROOT = Operation("GET", "/", OPEN)
+ROOT = Operation("GET", "/", OPEN, head=True)
 LIVE = Operation("GET", "/health/live", OPEN, head=True)
 READY = Operation("GET", "/health/ready", OPEN, head=True)
 

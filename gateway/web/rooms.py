@@ -81,7 +81,7 @@ class Recording(Protocol):
         ...
 
     async def vod_master(self, camera_event: CameraEvent) -> str:
-        """The HLS multivariant playlist of an event; it refers to `media.m3u8`."""
+        """The HLS multivariant playlist of an event; it refers to `index.m3u8`."""
         ...
 
     async def vod_media(self, camera_event: CameraEvent) -> str:

@@ -112,7 +112,7 @@ class Sessions:
     async def caller(self, request: web.Request) -> Caller:
         """Who a request comes from; NOBODY without a live session. The first carrier present counts, alone."""
         carrier, token = _carried(request)
-        if carrier is Carrier.NONE or not 0 < len(token) <= _LONGEST_TOKEN:
+        if carrier is Carrier.NONE or not token.isascii() or not 0 < len(token) <= _LONGEST_TOKEN:
             return NOBODY
         return await self.refreshed(Caller(token=token, carrier=carrier))
 

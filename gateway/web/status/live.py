@@ -22,6 +22,8 @@ _MOST_STREAMS = 32
 _WRITE_SECONDS = 5.0
 _CHECK_SECONDS = 10.0
 _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+# A comment keeps proxies awake; the event lets the page tell a silent site from a dead line.
+_HERE = b": here\nevent: here\ndata: {}\n\n"
 _SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
 
 
@@ -62,7 +64,7 @@ class Live:
 
     async def _until_end(self, request: web.Request, response: web.StreamResponse, look: Look, caller: Caller) -> None:
         try:
-            await self._follow(response, look, caller)
+            await self._follow(request, response, look, caller)
         except (TimeoutError, ConnectionError):
             _drop(request)
         except StoreError as error:
@@ -71,12 +73,12 @@ class Live:
             log.exception("live_stream_failed")
             _drop(request)
 
-    async def _follow(self, response: web.StreamResponse, look: Look, caller: Caller) -> None:
-        """Send what changes until the session or the gateway ends."""
+    async def _follow(self, request: web.Request, response: web.StreamResponse, look: Look, caller: Caller) -> None:
+        """Send what changes until the client, the session or the gateway goes."""
         sent = ""
         checked = wrote = self._clock.monotonic()
         await _write(response, b"retry: 1000\n\n")
-        while not self._closing:
+        while not self._closing and not _gone(request):
             text = look.snapshot.seen_by(caller).model_dump_json()
             now = self._clock.monotonic()
             if text != sent:
@@ -84,7 +86,7 @@ class Live:
                 await _write(response, f'event: snapshot\ndata: {{"now":{moment},{text[1:]}\n\n'.encode())
                 sent, wrote = text, now
             elif now - wrote >= _CHECK_SECONDS:
-                await _write(response, b": here\n\n")
+                await _write(response, _HERE)
                 wrote = now
             if now - checked >= _CHECK_SECONDS:
                 caller = await self._sessions.refreshed(caller)
@@ -99,6 +101,10 @@ class Live:
 async def _write(response: web.StreamResponse, data: bytes) -> None:
     async with asyncio.timeout(_WRITE_SECONDS):
         await response.write(data)
+
+
+def _gone(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()
 
 
 def _drop(request: web.Request) -> None:

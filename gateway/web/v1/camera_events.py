@@ -69,7 +69,7 @@ class CameraEventsFamily:
         async with in_time():
             if file == "master.m3u8":
                 return _playlist(await self._recording.vod_master(known))
-            if file == "media.m3u8":
+            if file == "index.m3u8":
                 return _playlist(await self._recording.vod_media(known))
             if segment := _SEGMENT_FILE.fullmatch(file):
                 return as_file(await self._recording.vod_segment(known, int(segment[1])), SEGMENT)

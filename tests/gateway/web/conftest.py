@@ -180,7 +180,7 @@ class FootageOnDisk:
         return self.files.picture
 
     async def vod_master(self, camera_event: CameraEvent) -> str:
-        return "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=800000\nmedia.m3u8\n"
+        return "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=800000\nindex.m3u8\n"
 
     async def vod_media(self, camera_event: CameraEvent) -> str:
         return "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\n7.ts\n#EXT-X-ENDLIST\n"
@@ -260,6 +260,7 @@ class House:
     clock: SetClock
     client: ClientSession
     not_ready: list[str]
+    stop: Callable[[], bool]
     camera_event_id: int = 0
     tokens: dict[str, str] = field(default_factory=dict)
 
@@ -355,7 +356,15 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         try:
             async with ClientSession() as client:
                 house = House(
-                    f"http://127.0.0.1:{await port}", store, board, recording, central, clock, client, not_ready
+                    url=f"http://127.0.0.1:{await port}",
+                    store=store,
+                    board=board,
+                    recording=recording,
+                    central=central,
+                    clock=clock,
+                    client=client,
+                    not_ready=not_ready,
+                    stop=serving.cancel,
                 )
                 house.camera_event_id = await house.passed()
                 yield house
@@ -382,3 +391,58 @@ def chromium() -> Path:
             pytest.fail("Chromium is missing: install Debian's chromium")
         pytest.skip("needs Debian's chromium")
     return path
+
+
+class Line:
+    """A line to the house that can be cut and mended, on a port of its own."""
+
+    def __init__(self, *, house: House) -> None:
+        self._host, self._port = house.url.removeprefix("http://").split(":")
+        self._server: asyncio.Server | None = None
+        self._ends: set[asyncio.StreamWriter] = set()
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def mend(self) -> None:
+        self._server = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def cut(self) -> None:
+        assert self._server
+        self._server.close()
+        for end in tuple(self._ends):
+            end.transport.abort()
+        await self._server.wait_closed()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(self._host, int(self._port))
+        ends = {writer, far_writer}
+        self._ends |= ends
+
+        async def one_way(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+            try:
+                while data := await source.read(65536):
+                    sink.write(data)
+                    await sink.drain()
+            except ConnectionError:
+                pass
+            finally:
+                sink.close()
+
+        await asyncio.gather(one_way(reader, far_writer), one_way(far_reader, writer))
+        self._ends -= ends
+
+
+@pytest.fixture
+def line():
+    @asynccontextmanager
+    async def laid(house: House) -> AsyncIterator[Line]:
+        front = Line(house=house)
+        await front.mend()
+        yield front
+        await front.cut()
+
+    return laid

@@ -48,7 +48,7 @@ async def test_playlists_and_segments(house, footage):
     base = f"{house.url}/v1/camera/event/vod/{house.camera_event_id}"
     for file, media_type in (
         ("master.m3u8", "application/vnd.apple.mpegurl"),
-        ("media.m3u8", "application/vnd.apple.mpegurl"),
+        ("index.m3u8", "application/vnd.apple.mpegurl"),
         ("7.ts", "video/MP2T"),
     ):
         async with house.client.get(f"{base}/{file}", headers=headers) as answer:

@@ -1,0 +1,57 @@
+// What speaks up: questions, the player, short notices.
+import { byId, make, setText } from "./dom.js";
+import { clock } from "./time.js";
+
+export function toast(text, bad = false) {
+  const node = make("div", bad ? "toast bad" : "toast", text);
+  byId("toasts").append(node);
+  setTimeout(() => node.remove(), bad ? 8000 : 4000);
+}
+
+export function confirmed(title, text, yes) {
+  const dialog = byId("confirm");
+  setText(byId("confirm-title"), title);
+  setText(byId("confirm-text"), text);
+  setText(byId("confirm-yes"), yes);
+  dialog.returnValue = "no";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+  });
+}
+
+export function play(event, footage, cameraName) {
+  const address = `/v1/camera/event/clip/${footage.id}`;
+  const video = byId("video");
+  setText(byId("player-title"), event.name);
+  setText(byId("player-text"), `${clock(event.date_at)} · ${cameraName}`);
+  setText(byId("player-fault"), "");
+  const download = byId("player-download");
+  download.href = address;
+  download.download = `event-${event.id}-camera-${footage.camera_id}.mp4`;
+  video.poster = `/v1/camera/event/thumbnail/${footage.id}`;
+  video.src = address;
+  byId("player").showModal();
+  video.play().catch(() => {}); // a browser that refuses to start by itself still has the controls
+}
+
+export function setUpPlayer() {
+  const dialog = byId("player");
+  const video = byId("video");
+  byId("player-close").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close();
+  });
+  dialog.addEventListener("close", () => {
+    video.pause();
+    video.removeAttribute("src");
+    video.removeAttribute("poster");
+    video.load();
+  });
+  video.addEventListener("error", async () => {
+    if (!video.getAttribute("src")) return;
+    const answer = await fetch(video.getAttribute("src"), { headers: { Range: "bytes=0-0" } }).catch(() => null);
+    const told = answer && !answer.ok ? await answer.json().catch(() => null) : null;
+    setText(byId("player-fault"), told ? told.error : "This clip cannot be played here; try to download it.");
+  });
+}

@@ -1,0 +1,42 @@
+// Small ways with the document. Text from the site only ever becomes text, never markup.
+
+export const byId = (id) => document.getElementById(id);
+
+export function fromTemplate(id) {
+  return byId(id).content.firstElementChild.cloneNode(true);
+}
+
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+export function setClass(node, text) {
+  if (node.getAttribute("class") !== text) node.setAttribute("class", text);
+}
+
+export function make(tag, className, text) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+// Keep one child per item, in the items' order; nodes are kept, so that focus and animations live on.
+export function keyed(parent, items, { key, create, update }) {
+  const known = new Map([...parent.children].map((node) => [node.dataset.key, node]));
+  let place = parent.firstElementChild;
+  for (const item of items) {
+    const name = String(key(item));
+    let node = known.get(name);
+    if (node) {
+      known.delete(name);
+    } else {
+      node = create(item);
+      node.dataset.key = name;
+    }
+    update(node, item);
+    if (node === place) place = place.nextElementSibling;
+    else parent.insertBefore(node, place);
+  }
+  for (const node of known.values()) node.remove();
+}

@@ -1,0 +1,97 @@
+// The last events, newest first, with the footage that proves them.
+import { play } from "./dialogs.js";
+import { byId, fromTemplate, keyed, setClass, setText } from "./dom.js";
+import { clock } from "./time.js";
+
+const RANK = { info: 0, notice: 1, warning: 2, alarm: 3 };
+let last = null;
+let newest = 0;
+
+export function setUpEvents() {
+  byId("severity").addEventListener("change", () => show(false));
+  byId("find").addEventListener("input", () => show(false));
+}
+
+export function showEvents(snapshot) {
+  const first = last === null;
+  last = snapshot;
+  byId("events-section").hidden = !snapshot.user.view_events;
+  show(!first);
+  announce(first);
+  newest = Math.max(newest, ...snapshot.events.map((event) => event.id));
+}
+
+export function forgetEvents() {
+  last = null;
+  newest = 0;
+}
+
+function show(arriving) {
+  if (last === null) return;
+  const least = RANK[byId("severity").value];
+  const words = byId("find").value.trim().toLowerCase();
+  const lanes = new Map(last.lanes.map((lane) => [lane.id, lane.name]));
+  const cameras = new Map(last.cameras.map((camera) => [camera.id, camera.name]));
+  const wanted = last.events.filter(
+    (event) => RANK[event.severity] >= least && `${event.name} ${event.description}`.toLowerCase().includes(words),
+  );
+  keyed(byId("events"), wanted, {
+    key: (event) => event.id,
+    create: (event) => create(event, arriving && event.id > newest),
+    update: (node, event) => update(node, event, lanes, cameras),
+  });
+  byId("events").hidden = wanted.length === 0;
+  byId("no-events").hidden = wanted.length !== 0;
+}
+
+function create(event, arrived) {
+  const node = fromTemplate("event-row");
+  setClass(node, `event s-${event.severity}${arrived ? " new" : ""}`);
+  setText(node.querySelector("strong"), event.name);
+  setText(node.querySelector(".description"), event.description);
+  const time = node.querySelector("time");
+  time.dateTime = event.date_at;
+  return node;
+}
+
+function update(node, event, lanes, cameras) {
+  setText(node.querySelector("time"), clock(event.date_at));
+  const marks = [lanes.get(event.lane_id), event.clock_trusted ? "" : "the clock was not yet trusted"];
+  setText(node.querySelector(".marks"), marks.filter(Boolean).join(" · "));
+  keyed(node.querySelector(".clips"), event.footage, {
+    key: (footage) => footage.id,
+    create: (footage) => clip(event, footage),
+    update: (button, footage) => {
+      const name = cameras.get(footage.camera_id) || `Camera ${footage.camera_id}`;
+      const picture = button.querySelector("img");
+      button.disabled = !footage.ready;
+      button.footage = footage;
+      button.cameraName = name;
+      button.setAttribute("aria-label", footage.ready ? `Play ${event.name}, ${name}` : `${name} is still recording`);
+      button.title = footage.ready ? `Play: ${name}` : `${name}: the clip is still being recorded`;
+      setText(button.querySelector(".play"), footage.ready ? "▶" : "…");
+      if (footage.ready && !picture.getAttribute("src")) {
+        picture.hidden = false;
+        picture.src = `/v1/camera/event/thumbnail/${footage.id}`;
+      }
+    },
+  });
+}
+
+function clip(event, footage) {
+  const button = fromTemplate("clip-button");
+  const picture = button.querySelector("img");
+  picture.addEventListener("error", () => {
+    picture.hidden = true;
+  });
+  button.footage = footage;
+  button.addEventListener("click", () => play(event, button.footage, button.cameraName));
+  return button;
+}
+
+// Only what somebody must hear at once is spoken; the list itself is there to read.
+function announce(first) {
+  if (first) return;
+  const grave = last.events.filter((event) => event.id > newest && RANK[event.severity] >= RANK.warning);
+  if (grave.length) setText(byId("announcer"), grave.map((event) => `${event.name}: ${event.description}`).join(" "));
+}

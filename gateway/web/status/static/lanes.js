@@ -1,0 +1,114 @@
+// Lanes as cards: the barrier, its loops, what goes on, and what one may do.
+import { Refused, post } from "./api.js";
+import { confirmed, toast } from "./dialogs.js";
+import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
+import { lasting, seconds } from "./time.js";
+
+const PHASES = {
+  idle: ["Idle", ""], armed: ["Vehicle waiting", "busy"], deciding: ["Deciding", "busy"], opening: ["Opening", "busy"],
+  open: ["Open", "good"], passing: ["Passing", "busy"], cleared: ["Cleared", "good"], closing: ["Closing", "busy"],
+  fault: ["Fault", "bad"],
+};
+const LOOPS = { on: "occupied", off: "free", unknown: "unknown" };
+const GATES = {
+  closed: "Gate closed", opening: "Gate opening", open: "Gate open", closing: "Gate closing", stopped: "Gate stopped",
+  unknown: "Gate position unknown",
+};
+
+export function showLanes(snapshot) {
+  byId("lanes-section").hidden = !snapshot.user.view_devices;
+  keyed(byId("lanes"), snapshot.lanes, {
+    key: (lane) => lane.id,
+    create: create,
+    update: (node, lane) => update(node, lane, snapshot),
+  });
+}
+
+export function ageLanes() {
+  for (const node of byId("lanes").children) age(node);
+}
+
+function create(lane) {
+  const node = fromTemplate("lane-card");
+  node.querySelector(".open").addEventListener("click", () => command(node, "open"));
+  node.querySelector(".close").addEventListener("click", async () => {
+    const sure = await confirmed(
+      `Close ${node.lane.name}?`, "Look first: nobody and nothing may be under the arm.", "Close the gate",
+    );
+    if (sure) command(node, "close");
+  });
+  node.lane = lane;
+  return node;
+}
+
+function update(node, lane, { user, demo }) {
+  node.lane = lane;
+  const moving = lane.position === "opening" || lane.position === "closing";
+  const car = lane.under === "on" ? "at-closing" : lane.vehicle === "on" ? "at-arming" : "";
+  setText(node.querySelector(".lane-name"), lane.name);
+  setText(node.querySelector(".lane-way"), lane.name.toLowerCase().includes(lane.direction) ? "" : lane.direction);
+  const [word, kind] = PHASES[lane.phase] || [lane.phase, ""];
+  setClass(node.querySelector(".phase"), `pill phase ${kind}`);
+  node.querySelector(".phase").dataset.word = word;
+  setClass(node, `card lane ${lane.phase === "fault" ? "fault-now" : ""}`);
+  const scene = node.querySelector(".scene");
+  setClass(scene, `scene p-${lane.position} ${moving ? "moving" : ""} ${car}`);
+  scene.setAttribute("aria-label", `${GATES[lane.position]}; arming loop ${LOOPS[lane.vehicle]}; closing loop ${LOOPS[lane.under]}`);
+  for (const [name, state] of [["arming", lane.vehicle], ["closing", lane.under]]) {
+    setClass(scene.querySelector(`.loop.${name}`), `loop ${name} ${state}`);
+    setClass(node.querySelector(`.${name}-lamp`), `lamp ${name}-lamp ${state}`);
+    setText(node.querySelector(`.${name}-text`), `${name === "arming" ? "Arming" : "Closing"} loop ${LOOPS[state]}`);
+  }
+  setText(node.querySelector(".gate-text"), GATES[lane.position]);
+  const note = node.querySelector(".note");
+  note.hidden = !lane.note;
+  setText(note, lane.note);
+  node.querySelector(".controls").hidden = !user.control_devices;
+  node.querySelector(".open").setAttribute("aria-label", `Open ${lane.name}`);
+  node.querySelector(".close").setAttribute("aria-label", `Close ${lane.name}`);
+  node.querySelector(".demo").hidden = !demo;
+  keyed(node.querySelector(".cards"), demo ? demo.cards : [], {
+    key: (card) => card.card,
+    create: (card) => {
+      const button = make("button", "", card.label);
+      button.type = "button";
+      button.title = card.card;
+      button.addEventListener("click", () => present(node, card, button));
+      return button;
+    },
+    update: (button, card) => button.setAttribute("aria-label", `Present ${card.label} at ${lane.name}`),
+  });
+  age(node);
+}
+
+function age(node) {
+  const pill = node.querySelector(".phase");
+  setText(pill, `${pill.dataset.word} · ${lasting(seconds(node.lane.since))}`);
+}
+
+async function command(node, action) {
+  const buttons = node.querySelectorAll(".controls button");
+  for (const button of buttons) button.disabled = true;
+  try {
+    await post(`/v1/device/${action}`, { id: node.lane.gate_id });
+    toast(`${action === "open" ? "Open" : "Close"} recorded for ${node.lane.name}. Watch the gate for the movement.`);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    toast(`${node.lane.name}: ${error.message}`, true);
+  } finally {
+    for (const button of buttons) button.disabled = false;
+  }
+}
+
+async function present(node, card, button) {
+  button.disabled = true;
+  try {
+    await post("/status/demo/present", { lane_id: node.lane.id, card: card.card });
+    toast(`${card.label} presented at ${node.lane.name}.`);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    toast(error.message, true);
+  } finally {
+    button.disabled = false;
+  }
+}

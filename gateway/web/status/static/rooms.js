@@ -1,0 +1,134 @@
+// Cameras, devices, central and the gateway itself.
+import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
+import { clock, lasting, seconds } from "./time.js";
+
+const PICTURE_EVERY = 10000;
+const CONDITIONS = {
+  starting: ["Starting", "busy"], recording: ["Recording", "good"], unreachable: ["Unreachable", "bad"],
+  refused: ["Refused", "bad"], stalled: ["Stalled", "warn"], disk_failed: ["Disk failed", "bad"],
+};
+let last = null;
+
+export function showRooms(snapshot) {
+  last = snapshot;
+  byId("cameras-section").hidden = !snapshot.user.view_cameras || snapshot.cameras.length === 0;
+  byId("devices-section").hidden = !snapshot.user.view_devices;
+  keyed(byId("cameras"), snapshot.cameras, { key: (camera) => camera.id, create: createCamera, update: updateCamera });
+  keyed(byId("devices"), snapshot.devices, {
+    key: (device) => device.id, create: () => fromTemplate("device-row"), update: updateDevice,
+  });
+  showCentral(snapshot);
+  ageRooms();
+}
+
+export function ageRooms() {
+  if (last === null) return;
+  const { gateway } = last;
+  const rows = [
+    ["Version", gateway.version, ""],
+    ["Running", lasting(seconds(gateway.started_at)), ""],
+    ["Clock", gateway.clock_trusted ? "synchronised" : "not synchronised", gateway.clock_trusted ? "" : "warn"],
+    ["Time zone", gateway.timezone, ""],
+    ["Store", gateway.store_failing || "in order", gateway.store_failing ? "bad" : ""],
+  ];
+  const list = byId("facts");
+  if (list.children.length !== rows.length * 2) list.replaceChildren(...rows.flatMap(() => [make("dt"), make("dd")]));
+  rows.forEach(([name, value, kind], number) => {
+    setText(list.children[number * 2], name);
+    setText(list.children[number * 2 + 1], value);
+    setClass(list.children[number * 2 + 1], kind);
+  });
+  for (const node of byId("devices").children) ageDevice(node);
+}
+
+function createCamera() {
+  const node = fromTemplate("camera-card");
+  const picture = node.querySelector("img");
+  picture.addEventListener("load", () => {
+    picture.hidden = false;
+  });
+  picture.addEventListener("error", () => {
+    picture.hidden = true;
+  });
+  node.takenAt = 0;
+  return node;
+}
+
+function updateCamera(node, camera) {
+  const [word, kind] = CONDITIONS[camera.condition] || [camera.condition, ""];
+  const pill = node.querySelector(".condition");
+  const picture = node.querySelector("img");
+  setText(node.querySelector("h3"), camera.name);
+  setText(pill, word);
+  setClass(pill, `pill condition ${kind}`);
+  const figures = [
+    camera.condition === "recording" ? `${(camera.bits_per_second / 1e6).toFixed(2)} Mbit/s` : "",
+    camera.last_segment_at ? `footage until ${clock(camera.last_segment_at)}` : "no footage yet",
+    camera.reconnects ? `${camera.reconnects} reconnect${camera.reconnects === 1 ? "" : "s"}` : "",
+  ];
+  setText(node.querySelector(".figures"), figures.filter(Boolean).join(" · "));
+  setText(node.querySelector(".fault"), camera.condition === "recording" ? "" : camera.detail);
+  picture.alt = `Latest picture of ${camera.name}`;
+  const due = Date.now() - node.takenAt > PICTURE_EVERY && document.visibilityState === "visible";
+  if (camera.last_segment_at && camera.last_segment_at !== node.taken && due) {
+    node.taken = camera.last_segment_at;
+    node.takenAt = Date.now();
+    picture.src = `/v1/camera/thumbnail/${camera.id}?at=${encodeURIComponent(camera.last_segment_at)}`;
+  }
+}
+
+function updateDevice(node, device) {
+  node.device = device;
+  const kind = device.online === null ? "unknown" : device.online ? "good" : "bad";
+  setClass(node, `device ${device.online === false ? "lost" : ""}`);
+  setClass(node.querySelector(".lamp"), `lamp ${kind}`);
+  setText(node.querySelector("strong"), device.name);
+  setText(node.querySelector(".kind"), `${device.kind} · ${device.id}`);
+  keyed(node.querySelector(".points"), device.points, {
+    key: (point) => point.name,
+    create: () => make("span"),
+    update: (mark, point) => {
+      setText(mark, point.name);
+      setClass(mark, `point ${point.state}`);
+      mark.title = `${point.name}: ${point.state}`;
+    },
+  });
+  ageDevice(node);
+}
+
+function ageDevice(node) {
+  const { online, since, detail } = node.device;
+  const word = online === null ? "Not heard yet" : online ? "Online" : "Offline";
+  const state = online === null ? word : `${word} for ${lasting(seconds(since))}`;
+  setText(node.querySelector(".state"), detail ? `${state}: ${detail}` : state);
+}
+
+function showCentral({ central, books }) {
+  byId("central-section").hidden = central === null;
+  if (central === null) return;
+  const { reachable } = central;
+  setClass(byId("central-lamp"), `lamp ${reachable === null ? "unknown" : reachable ? "good" : "bad"}`);
+  const word = reachable === null ? "Not tried yet" : reachable ? "In touch" : "Out of touch; the site goes on alone";
+  setText(byId("central-state"), word);
+  const signedIn = central.last_sign_in ? `last signed in ${clock(central.last_sign_in)}` : "never signed in yet";
+  const parts = [reachable === null ? "" : `since ${clock(central.since)}`, central.error, signedIn];
+  setText(byId("central-detail"), parts.filter(Boolean).join(" · "));
+  if (books === null) return;
+  const rows = [
+    ["Accepted", books.accepted, books.balance ? "" : "bad"], ["Delivered", books.delivered, ""],
+    ["Waiting", books.waiting, ""], ["Refused", books.parked, books.parked ? "bad" : ""],
+    ["Dropped", books.dropped, books.dropped ? "bad" : ""],
+  ];
+  keyed(byId("books"), rows, {
+    key: ([name]) => name,
+    create: ([name]) => {
+      const box = make("div");
+      box.append(make("dt", "", name), make("dd"));
+      return box;
+    },
+    update: (box, [, count, kind]) => {
+      setText(box.lastElementChild, String(count));
+      setClass(box, kind);
+    },
+  });
+}

@@ -1,0 +1,27 @@
+// Time as the gateway tells it: ages by its clock, hours in the site's time zone.
+
+let offset = 0;
+let zone = "UTC";
+
+export function follow(now, timezone) {
+  offset = Date.parse(now) - Date.now();
+  zone = timezone;
+}
+
+export function seconds(since) {
+  return Math.max(0, (Date.now() + offset - Date.parse(since)) / 1000);
+}
+
+export function lasting(total) {
+  if (total < 60) return `${Math.floor(total)} s`;
+  if (total < 3600) return `${Math.floor(total / 60)} min`;
+  if (total < 172800) return `${Math.floor(total / 3600)} h ${Math.floor((total % 3600) / 60)} min`;
+  return `${Math.floor(total / 86400)} days`;
+}
+
+export function clock(moment) {
+  const at = new Date(moment);
+  const day = new Intl.DateTimeFormat("en-CA", { timeZone: zone, dateStyle: "short" });
+  const time = new Intl.DateTimeFormat("en-GB", { timeZone: zone, timeStyle: "medium" }).format(at);
+  return day.format(at) === day.format(Date.now() + offset) ? time : `${day.format(at)} ${time}`;
+}

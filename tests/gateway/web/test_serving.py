@@ -1,0 +1,54 @@
+"""Serving: a taken port, a graceful end, and what is no HTTP."""
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from gateway.domain.errors import ConfigError
+from gateway.web.admission import Route
+from gateway.web.app import serve
+from gateway.web.catalogue import OPEN, Operation
+from gateway.web.envelope import success
+
+
+async def test_a_taken_port_is_one_clear_error(house):
+    port = int(house.url.rpartition(":")[2])
+    with pytest.raises(ConfigError, match=f"cannot serve on 127.0.0.1 port {port}: "):
+        await serve(web.Application(), host="127.0.0.1", port=port, started=lambda _: None)
+
+
+async def test_a_request_under_way_is_answered_at_the_end(open_house):
+    entered = asyncio.Event()
+
+    async def slow(request, caller):
+        entered.set()
+        await asyncio.sleep(0.5)
+        return success(done=True)
+
+    async with open_house((Route(Operation("GET", "/slow", OPEN), slow),)) as house:
+        asking = asyncio.get_running_loop().create_task(house.call("/slow", method="GET", user=""))
+        await entered.wait()
+        house.stop()
+        assert await asking == (200, {"success": True, "done": True})
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"SessionID: \xff\xfe\xe9",
+        b"Cookie: session=\xc3\xa9",
+        b"Authorization: Bearer \xf0\x28",
+        b"Cookie: ;;=;session",
+    ],
+)
+async def test_headers_that_are_no_text_are_no_session(house, head):
+    host, port = house.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(
+        b"POST /v1/device/list HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n" + head + b"\r\n\r\n{}"
+    )
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    assert b"authentication required" in answer or answer.startswith(b"HTTP/1.1 400"), answer
+    assert b"Traceback" not in answer

@@ -1,0 +1,205 @@
+"""The page in a real browser: signing in, watching, commanding, playing, and losing the line."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import async_playwright, expect
+
+from drivers.contract import GatePosition, PointState
+from gateway.domain.commands import GateAction
+from gateway.domain.events import EventKind
+from gateway.lanes.board import Phase
+from gateway.web.admission import Route
+from gateway.web.bodies import Body, read_body
+from gateway.web.catalogue import DEMO_PRESENT
+from gateway.web.envelope import success
+from gateway.web.rooms import DemoCard
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+expect.set_options(timeout=8000)
+
+DESKTOP = {"width": 1280, "height": 900}
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def browser(chromium):
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(executable_path=str(chromium), args=FLAGS)
+        yield started
+        await started.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def house(open_house):
+    async with open_house() as opened:
+        yield opened
+
+
+@pytest.fixture
+def browser_page(browser):
+    """Opens a page with no past and fails on whatever the console calls an error."""
+
+    @asynccontextmanager
+    async def opened(size=DESKTOP, scheme="light", tolerate=()):
+        faults = []
+        context = await browser.new_context(viewport=size, color_scheme=scheme)
+        context.set_default_timeout(8000)
+        page = await context.new_page()
+        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        yield page
+        await context.close()
+        assert [fault for fault in faults if not any(word in fault for word in tolerate)] == []
+
+    return opened
+
+
+async def sign_in(page, house, username="chief"):
+    await page.goto(f"{house.url}/")
+    await page.get_by_label("User name").fill(username)
+    await page.get_by_label("Password").fill(username)
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+
+async def test_a_lane_is_watched_and_commanded_without_reloading(house, browser_page):
+    async with browser_page() as page:
+        await sign_in(page, house)
+        lane = page.get_by_role("article").filter(has_text="Main entry")
+        await expect(lane.get_by_text("Gate closed")).to_be_visible()
+        await expect(lane.get_by_text("Idle")).to_be_visible()
+        house.board.show(phase=Phase.OPENING, position=GatePosition.OPENING, vehicle=PointState.ON, note="Card 0042")
+        await expect(lane.get_by_text("Gate opening")).to_be_visible()
+        await expect(lane.get_by_text("Arming loop occupied")).to_be_visible()
+        await expect(lane.get_by_text("Card 0042")).to_be_visible()
+        await lane.get_by_role("button", name="Open Main entry").click()
+        await expect(lane.get_by_text("Gate open", exact=True)).to_be_visible()
+        await expect(page.get_by_text("Open recorded for Main entry")).to_be_visible()
+        await lane.get_by_role("button", name="Close Main entry").click()
+        await page.get_by_role("button", name="Cancel").click()
+        assert [command.action for command in house.board.commands] == [GateAction.OPEN]
+        await lane.get_by_role("button", name="Close Main entry").click()
+        await page.get_by_role("button", name="Close the gate").click()
+        await expect(lane.get_by_text("Gate closed")).to_be_visible()
+        assert [command.source for command in house.board.commands] == ["user:chief"] * 2
+
+
+async def test_a_refused_command_says_why(house, browser_page):
+    async with browser_page(tolerate=("409",)) as page:
+        await sign_in(page, house)
+        house.board.lose("no answer from 127.0.0.1:502")
+        await expect(page.locator("#devices")).to_contain_text("Offline")
+        await page.get_by_role("button", name="Open Main entry").click()
+        await expect(page.get_by_text("the gate is away: no answer")).to_be_visible()
+
+
+async def test_events_arrive_are_filtered_and_never_become_markup(house, browser_page):
+    async with browser_page() as page:
+        await sign_in(page, house)
+        rows = page.locator("#events > li")
+        await expect(rows).to_have_count(1)
+        await house.happened("<img src=x onerror=alert(1)> passed.", kind=EventKind.ACCESS_DENIED)
+        await house.happened("Gate 101 did not open.", kind=EventKind.OPENING_TIMED_OUT)
+        await expect(rows).to_have_count(3)
+        await expect(rows.first).to_contain_text("Gate did not open")
+        await expect(rows.nth(1)).to_contain_text("<img src=x onerror=alert(1)> passed.")
+        await expect(page.locator("#announcer")).to_contain_text("Gate did not open")
+        await page.get_by_label("Least severity").select_option("alarm")
+        await expect(rows).to_have_count(1)
+        await page.get_by_label("Least severity").select_option("info")
+        await page.get_by_label("Find in events").fill("onerror")
+        await expect(rows).to_have_count(1)
+
+
+async def test_a_clip_plays_in_the_page(house, browser_page):
+    async with browser_page() as page:
+        await sign_in(page, house)
+        await page.get_by_role("button", name="Play Vehicle passed, Entry overview").click()
+        async with asyncio.timeout(8):
+            while await page.evaluate("document.querySelector('video').currentTime") < 0.3:
+                await asyncio.sleep(0.05)
+        assert await page.evaluate("document.querySelector('video').duration") == pytest.approx(2, abs=0.2)
+        await expect(page.locator(".clip img")).to_be_visible()
+        await page.keyboard.press("Escape")
+        await expect(page.locator("#player")).to_be_hidden()
+
+
+async def test_a_phone_shows_all_of_it_without_scrolling_sideways(house, browser_page):
+    house.board.show(note="a-long-word-without-a-place-to-break-" * 4)
+    house.board.lose("no-answer-from-a-host-with-a-very-long-name." * 4)
+    await house.happened("x" * 300)
+    async with browser_page(size=PHONE, scheme="dark") as page:
+        await page.goto(f"{house.url}/status/")
+        await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+        await sign_in(page, house)
+        await expect(page.locator("#cameras article")).to_be_visible()
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+async def test_who_may_not_is_not_offered(house, browser_page):
+    async with browser_page() as page:
+        await sign_in(page, house, "guard")
+        await expect(page.get_by_role("heading", name="Main entry")).to_be_visible()
+        await expect(page.get_by_role("button", name="Open Main entry")).to_be_hidden()
+        await expect(page.locator("#cameras-section")).to_be_hidden()
+        await expect(page.locator(".clip")).to_have_count(0)
+        await page.get_by_role("button", name="Sign out").click()
+        await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        assert "Main entry" not in await page.content()
+
+
+async def test_a_wrong_password_is_told(house, browser_page):
+    async with browser_page(tolerate=("404",)) as page:
+        await page.goto(f"{house.url}/status/")
+        await page.get_by_label("User name").fill("chief")
+        await page.get_by_label("Password").fill("wrong")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_text("Username or password not accepted")).to_be_visible()
+
+
+async def test_a_lost_line_is_told_and_mends_itself(open_house, browser_page, line):
+    async with open_house() as house, line(house) as front, browser_page(tolerate=("ERR_",)) as page:
+        house.url = front.url
+        await sign_in(page, house)
+        await expect(page.get_by_text("Gate closed")).to_be_visible()
+        await front.cut()
+        await expect(page.get_by_text("Connection lost")).to_be_visible()
+        assert await page.evaluate("document.getElementById('board').inert")
+        house.board.show(position=GatePosition.OPEN)
+        await front.mend()
+        await expect(page.get_by_text("Gate open", exact=True)).to_be_visible()
+        await expect(page.get_by_text("Connection lost")).to_be_hidden()
+
+
+async def test_the_demo_presents_a_card(open_house, browser_page):
+    presented = []
+
+    class PresentBody(Body):
+        lane_id: str
+        card: str
+
+    async def present(request, caller):
+        wanted = await read_body(request, PresentBody)
+        presented.append((wanted.lane_id, wanted.card, caller.username))
+        return success(lane=wanted.lane_id)
+
+    cards = (DemoCard("0042", "Ada's card"), DemoCard("9999", "Unknown card"))
+    async with open_house((Route(DEMO_PRESENT, present),), cards) as house, browser_page() as page:
+        await sign_in(page, house)
+        await page.get_by_role("button", name="Present Ada's card at Main entry").click()
+        await expect(page.get_by_text("Ada's card presented at Main entry.")).to_be_visible()
+    assert presented == [("entry", "0042", "chief")]
