@@ -103,7 +103,7 @@ class Database:
     @property
     def waiting(self) -> int:
         """Writes that are not in a commit yet."""
-        return self._queue.qsize()
+        return len(self._queue)
 
     async def open(self) -> None:
         """Recover if the last end was unclean, migrate, and be ready. Raises StoreError with one sentence."""
