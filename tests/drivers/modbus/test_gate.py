@@ -83,13 +83,14 @@ def positions(listener):
 
 
 @pytest.mark.parametrize("line", LINES)
-async def test_opens_stops_and_closes_on_every_kind_of_line(field, listener, line):
-    async with field(line) as it:
+async def test_opens_stops_and_closes_on_every_kind_of_line(field, listener, eventually, line):
+    async with field(line, travel=0.8) as it:
         await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
         await it.gate.open(deadline=soon())
         await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
         await it.gate.close(deadline=soon(), forbidden=lambda: "")
         await listener.until(lambda: positions(listener)[-1] is GatePosition.CLOSING)
+        await eventually(lambda: it.barrier.state(now=time.monotonic()).opening < 0.6)
         await it.gate.stop(deadline=soon())
         await listener.until(lambda: positions(listener)[-1] is GatePosition.STOPPED)
         await it.gate.open(deadline=soon())
