@@ -37,12 +37,9 @@ class RtspRequest:
 
     method: str
     url: str
+    path: str
+    """The stream's path: the URL's, without query and without the track's name."""
     headers: Mapping[str, str]
-
-    @property
-    def path(self) -> str:
-        """The stream's path, without query and without the track's name."""
-        return urlsplit(self.url).path.removesuffix(f"/{TRACK}").rstrip("/") or "/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +86,16 @@ def parse_request(head: bytes) -> RtspRequest:
     parts = lines[0].split(" ")
     if len(parts) != 3 or not parts[2].startswith("RTSP/1."):
         raise ProtocolViolation("not an RTSP request")
+    try:
+        path = urlsplit(parts[1]).path.removesuffix(f"/{TRACK}").rstrip("/") or "/"
+    except ValueError as error:
+        raise ProtocolViolation("an RTSP request for no URL") from error
     headers = {}
     for line in lines[1:]:
         name, colon, value = line.partition(":")
         if colon:
             headers[name.strip().lower()] = value.strip()
-    return RtspRequest(method=parts[0], url=parts[1], headers=headers)
+    return RtspRequest(method=parts[0], url=parts[1], path=path, headers=headers)
 
 
 def parse_transport(value: str) -> AskedTransport | None:

@@ -135,9 +135,14 @@ class RtspSource:
         if self._container is None:
             raise CameraUnreachable("the source is not open")
         held: _Piece | None = None
+        # with B-frames libavformat tells no decoding times before it has seen the order of some pictures
+        waits = bool(self._container.streams.video[0].codec_context.has_b_frames)
         try:
             for piece in self._pieces(self._container):
                 # a keyframe is held until the next piece shows that it is whole, and when it was if that was not told
+                if waits and (piece.dts is None or not piece.keyframe):
+                    continue
+                waits = False
                 if held is not None and h264.continues_picture(piece.data):
                     held = held.joined(piece)
                     continue

@@ -66,7 +66,12 @@ def run(socket: Path, *, parent: int) -> NoReturn:
     )
     for leftover in (socket, socket.with_name(f"{socket.name}.new")):
         leftover.unlink(missing_ok=True)  # a killed worker leaves its socket behind
-    asyncio.run(serve(socket, parent=parent))
-    # reading threads may still wait for a camera inside libav; the interpreter must not take its memory from them
-    sys.stderr.flush()
-    os._exit(0)
+
+    async def serve_and_end() -> NoReturn:
+        await serve(socket, parent=parent)
+        # threads may still wait for a camera inside libav or for a slow disk: neither may hold up the end, nor may the
+        # interpreter take its memory from under them
+        sys.stderr.flush()
+        os._exit(0)
+
+    asyncio.run(serve_and_end())

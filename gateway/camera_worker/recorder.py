@@ -191,8 +191,9 @@ class CameraRecorder:
     def _refresh(self) -> None:
         now = self._clock.monotonic()
         silent = now - self._heard_at
-        if self._condition is CameraCondition.RECORDING and silent > self.camera.stall_seconds + _HUNG_SECONDS:
-            self._set(CameraCondition.STALLED, "reading the camera hangs")
+        hopeful = self._condition in (CameraCondition.RECORDING, CameraCondition.STARTING)
+        if hopeful and silent > self.camera.stall_seconds + _HUNG_SECONDS:
+            self._set(CameraCondition.STALLED, "the camera sends nothing that can be recorded, or reading it hangs")
         if now - self._reported_at >= _REFRESH_SECONDS:
             self._report_state(now)
 

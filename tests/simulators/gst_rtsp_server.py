@@ -25,10 +25,12 @@ server = GstRtspServer.RTSPServer()
 server.set_service(str(asked.port))
 server.set_address("127.0.0.1")
 factory = GstRtspServer.RTSPMediaFactory()
+encoder = "speed-preset=veryfast b-adapt=false" if asked.b_frames else "speed-preset=ultrafast tune=zerolatency"
+profile = "main" if asked.b_frames else "constrained-baseline"
 factory.set_launch(
     "( videotestsrc is-live=true pattern=ball ! video/x-raw,width=320,height=240,framerate=12/1 "
-    f"! x264enc speed-preset=ultrafast {'' if asked.b_frames else 'tune=zerolatency'} bframes={asked.b_frames} "
-    f"key-int-max={asked.gop} ! rtph264pay name=pay0 pt=96 config-interval=-1 )"
+    f"! x264enc {encoder} bframes={asked.b_frames} key-int-max={asked.gop} ! video/x-h264,profile={profile} "
+    "! rtph264pay name=pay0 pt=96 config-interval=-1 )"
 )
 factory.set_shared(True)
 if asked.user:
