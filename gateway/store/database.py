@@ -92,6 +92,7 @@ class Database:
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._readers_lock = threading.Lock()
+        self._committing = 0
         self._failing = ""
         self._damage = ""
 
@@ -102,8 +103,8 @@ class Database:
 
     @property
     def waiting(self) -> int:
-        """Writes that are not in a commit yet."""
-        return len(self._queue)
+        """Writes whose commit has not ended yet, those in a commit that hangs included."""
+        return len(self._queue) + self._committing
 
     async def open(self) -> None:
         """Recover if the last end was unclean, migrate, and be ready. Raises StoreError with one sentence."""
@@ -177,6 +178,7 @@ class Database:
 
     def _commit_next(self, writing: ThreadPoolExecutor) -> None:
         batch = [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH))]
+        self._committing = len(batch)
         if not batch:
             self._idle.set()
             return

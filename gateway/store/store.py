@@ -98,5 +98,5 @@ class Store:
 
     @property
     def waiting(self) -> int:
-        """Writes that are not in a commit yet."""
+        """Writes whose commit has not ended yet."""
         return self._site.waiting + self._cards.waiting

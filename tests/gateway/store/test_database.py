@@ -55,10 +55,13 @@ async def test_writers_of_the_same_turn_share_one_commit(database):
 async def test_what_waits_while_a_commit_runs_is_committed_together(database):
     go, first = await held(database)
     before = database.commits
+    assert database.waiting == 1
     writers = [asyncio.get_running_loop().create_task(database.write(insert(n))) for n in range(50)]
     await asyncio.sleep(0)
+    assert database.waiting == 51
     go.set()
     await asyncio.gather(first, *writers)
+    assert database.waiting == 0
     assert database.commits == before + 1
 
 
