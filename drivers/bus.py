@@ -1,1 +1,308 @@
-"""The shared-line scheduler: one owner per line, one transaction at a time."""
+"""The scheduler of a shared line: one owner, one transaction at a time, commands before polls.
+
+What it keeps:
+- A command is on the wire at the next turn: at most one transaction is ahead of it, besides earlier commands.
+- A command past its deadline, or for a line that is down, is refused; it is never kept for later.
+- After a time-out the line is drained to quiet, and an answer that comes late never answers the next request.
+- A unit that does not answer gets a bounded share of the line: its polls are refused while it rests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from enum import StrEnum
+
+from drivers.contract import (
+    DeadlinePassed,
+    Forbidden,
+    LineDown,
+    LinkError,
+    MonotonicSeconds,
+    NotPermitted,
+    ProtocolViolation,
+)
+from drivers.link import Connection, LinkSpec, open_link, reconnect_wait
+from drivers.transactions import Answer, Exchange, Priority, Reply, Rests, Transaction, TransactionQueue, UnitRests
+
+_OPEN_SECONDS = 3.0
+_LONGEST_REPLY = 1024
+_LONGEST_DRAIN = 0.25
+_QUIET_FLOOR = 0.02
+_SILENT_LIMIT = 10
+_TAGS = 0xFFFF
+
+
+class Direction(StrEnum):
+    """Which way traced bytes went, as seen from here."""
+
+    SENT = "sent"
+    RECEIVED = "received"
+    DROPPED = "dropped"
+
+
+Trace = Callable[[Direction, bytes, MonotonicSeconds], None]
+"""Where a technician's trace of the line goes. Called on the loop's thread; never blocks, never raises."""
+
+
+class Bus:
+    """The owner of one line. Drivers hand it exchanges; `run` alone reads and writes.
+
+    Args:
+        name: for people: the link's id.
+        spec: where the line is.
+        monotonic: the clock of deadlines and stamps.
+        trace: hears every byte of the line.
+        queue_limit: how many transactions may wait, of each priority.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        spec: LinkSpec,
+        monotonic: Callable[[], float] = time.monotonic,
+        trace: Trace | None = None,
+        queue_limit: int = 32,
+    ) -> None:
+        self._name = name
+        self._spec = spec
+        self._monotonic = monotonic
+        self._trace = trace
+        self._queue = TransactionQueue(limit=queue_limit)
+        self._rests = Rests()
+        self._wake = asyncio.Event()
+        self._connection: Connection | None = None
+        self._down_reason = f"line {name} is not open yet"
+        self._silent = 0
+        self._last_byte_at = float("-inf")
+        self._last_tag = 0
+        self._command_written_at: MonotonicSeconds | None = None
+        self._busy_since: MonotonicSeconds | None = None
+
+    @property
+    def name(self) -> str:
+        """The link's id."""
+        return self._name
+
+    @property
+    def down_reason(self) -> str | None:
+        """Why the line is not open, or None when it is. An open line says nothing of the units on it."""
+        if self._connection is None:
+            return self._down_reason
+        return self._connection.lost
+
+    @property
+    def busy_since(self) -> MonotonicSeconds | None:
+        """When the transaction that is under way began, or None between transactions. One ends within its time-out."""
+        return self._busy_since
+
+    @property
+    def last_command_written_at(self) -> MonotonicSeconds | None:
+        """When the first byte of the last command was handed to the system."""
+        return self._command_written_at
+
+    def tag(self) -> int:
+        """A number for the next request, 1 to 65535, unlike those of the 65,534 requests before."""
+        self._last_tag = self._last_tag % _TAGS + 1
+        return self._last_tag
+
+    async def run(self) -> None:
+        """Keep the line open and serve it. Returns only by cancellation; whoever waits then gets LinkError."""
+        failures = 0
+        while True:
+            try:
+                self._connection = await open_link(
+                    self._spec, timeout=_OPEN_SECONDS, monotonic=self._monotonic, on_change=self._wake.set
+                )
+                answered = await self._serve_until_lost(self._connection)
+                failures = 1 if answered else failures + 1
+            except LinkError as error:
+                self._down_reason = str(error)
+                failures += 1
+            finally:
+                self._connection = None
+                self._queue.refuse_all(self._down_reason)
+            await asyncio.sleep(reconnect_wait(failures))
+
+    async def transact(
+        self,
+        exchange: Exchange[Reply],
+        *,
+        priority: Priority,
+        deadline: MonotonicSeconds,
+        timeout: float = 0.3,
+        forbidden: Forbidden | None = None,
+    ) -> Answer[Reply]:
+        """Send the request and wait for its answer.
+
+        A caller that is cancelled while its request is on the wire leaves the line in order: the answer is awaited and
+        dropped.
+
+        Args:
+            exchange: what to send, and how to know the answer.
+            priority: commands go before polls.
+            deadline: past it the request is not sent any more.
+            timeout: seconds from the request to the whole answer.
+            forbidden: asked right before the first byte is written, after whoever waited for the answer before it had
+                its turn; a reason given then stops the request.
+
+        Raises:
+            LineDown: the line is down or its queue is full; nothing was sent.
+            LinkError: the unit did not answer in time.
+            NotPermitted: `forbidden` gave a reason; nothing was sent.
+            UnitRests: a poll was not sent because the unit did not answer lately.
+            DeadlinePassed: the line was not free in time; nothing was sent.
+            ProtocolViolation: the answer is none; the line was drained.
+        """
+        self._refuse_hopeless(exchange.unit, priority, deadline)
+        loop = asyncio.get_running_loop()
+        transaction = Transaction(
+            exchange,  # type: ignore[arg-type]  # the line does not care which reply
+            priority,
+            deadline,
+            timeout,
+            loop.create_future(),
+            forbidden,
+        )
+        self._queue.add(transaction)
+        expiry = loop.call_later(max(0.0, deadline - self._monotonic()), transaction.expire)
+        self._wake.set()
+        try:
+            answer = await transaction.answer
+        finally:
+            expiry.cancel()
+        return answer  # type: ignore[return-value]  # made by this exchange's own parse
+
+    def _refuse_hopeless(self, unit: int, priority: Priority, deadline: MonotonicSeconds) -> None:
+        down = self.down_reason
+        if down is not None:
+            raise LineDown(down)
+        now = self._monotonic()
+        if now >= deadline:
+            raise DeadlinePassed(f"the deadline passed before line {self._name} was asked")
+        rest = self._rests.left(unit, now=now)
+        if priority is Priority.POLL and rest > 0:
+            raise UnitRests(f"unit {unit} on {self._name} does not answer; asked again in {rest:.1f} s")
+
+    async def _serve_until_lost(self, connection: Connection) -> bool:
+        """Serve until the line is lost; whether any unit answered meanwhile."""
+        answered = False
+        self._silent = 0
+        try:
+            while connection.lost is None and not self._is_dead_session():
+                transaction = await self._next(connection)
+                if transaction is not None:
+                    self._busy_since = self._monotonic()
+                    answered = await self._serve(connection, transaction) or answered
+                    self._busy_since = None
+            self._down_reason = connection.lost or f"{self._spec.url} is open but nobody answers"
+        finally:
+            self._busy_since = None
+            await connection.close()
+        return answered
+
+    async def _next(self, connection: Connection) -> Transaction | None:
+        """The next transaction, its line quiet; None when the line is lost first."""
+        while connection.lost is None:
+            self._wake.clear()
+            self._drop(connection.discard())
+            if not self._queue:
+                await self._wake.wait()
+                continue
+            gap = self._last_byte_at + self._spec.frame_gap - self._monotonic()
+            if gap > 0 and (self._spec.is_serial or self._queue.has_untagged):
+                await asyncio.sleep(gap)
+                if connection.has_arrivals:
+                    continue
+            transaction = self._queue.next(now=self._monotonic())
+            if transaction is not None:
+                return transaction
+        return None
+
+    async def _serve(self, connection: Connection, transaction: Transaction) -> bool:
+        """Make one transaction; whether it was answered. LinkError when the line is lost while it is drained."""
+        exchange = transaction.exchange
+        try:
+            if transaction.forbidden is not None and not await self._is_permitted(transaction, transaction.forbidden):
+                return False
+            self._drop(connection.discard())
+            written_at = self._monotonic()
+            transaction.sent = True
+            connection.write(exchange.request)
+            self._note_sent(transaction, written_at)
+            async with asyncio.timeout(transaction.timeout):
+                reply, at = await self._await_reply(connection, exchange)
+        except TimeoutError:
+            self._silent += 1
+            self._rests.blame(exchange, timeout=transaction.timeout, now=self._monotonic())
+            waited = f"{transaction.timeout * 1000:.0f} ms"
+            transaction.fail(LinkError(f"unit {exchange.unit} on {self._name} did not answer within {waited}"))
+            await self._quieten(connection)
+            return False
+        except ProtocolViolation as violation:
+            transaction.fail(violation)
+            await self._quieten(connection)
+            return False
+        except LinkError as error:
+            transaction.fail(error)
+            return False
+        except BaseException:
+            # Cancelled in the middle, or a parser's own fault: the caller must hear of it before it goes on.
+            transaction.fail(LinkError(f"line {self._name} closes"))
+            raise
+        self._silent = 0
+        self._rests.forgive(exchange.unit)
+        transaction.succeed(Answer(reply, written_at, at))
+        return True
+
+    async def _is_permitted(self, transaction: Transaction, forbidden: Forbidden) -> bool:
+        """Whether the request may still be sent: not forbidden, not given up and not late.
+
+        What the last answer said is reported before `forbidden` is asked. Its caller or its deadline may give the
+        transaction up in that turn of the loop; it was told then that nothing was sent.
+        """
+        await asyncio.sleep(0)
+        reason = forbidden()
+        if reason:
+            transaction.fail(NotPermitted(reason))
+        elif self._monotonic() >= transaction.deadline:
+            transaction.expire()
+        return not transaction.answer.done()
+
+    async def _await_reply(self, connection: Connection, exchange: Exchange[object]) -> tuple[object, MonotonicSeconds]:
+        received = bytearray()
+        while True:
+            arrival = await connection.read()
+            received += arrival.data
+            self._last_byte_at = arrival.at
+            self._tell(Direction.RECEIVED, arrival.data, arrival.at)
+            reply = exchange.parse(bytes(received))
+            if reply is not None:
+                return reply, arrival.at
+            if len(received) > _LONGEST_REPLY:
+                raise ProtocolViolation(f"{self._name} babbles: {len(received)} bytes and no answer among them")
+
+    async def _quieten(self, connection: Connection) -> None:
+        quiet = max(self._spec.frame_gap, _QUIET_FLOOR)
+        self._drop(await connection.drain_to_quiet(quiet=quiet, longest=_LONGEST_DRAIN))
+
+    def _is_dead_session(self) -> bool:
+        """Whether nobody answers on a TCP line that looks open: a new session is what may help."""
+        return not self._spec.is_serial and self._silent >= _SILENT_LIMIT
+
+    def _note_sent(self, transaction: Transaction, at: MonotonicSeconds) -> None:
+        if transaction.priority is Priority.COMMAND:
+            self._command_written_at = at
+        self._last_byte_at = at
+        self._tell(Direction.SENT, transaction.exchange.request, at)
+
+    def _drop(self, data: bytes) -> None:
+        if data:
+            self._last_byte_at = self._monotonic()
+            self._tell(Direction.DROPPED, data, self._last_byte_at)
+
+    def _tell(self, direction: Direction, data: bytes, at: MonotonicSeconds) -> None:
+        if self._trace is not None:
+            self._trace(direction, data, at)

@@ -22,6 +22,10 @@ class LinkError(DriverError):
     """The way to the device is broken (unplugged, refused, timed out). Transient: the driver itself tries again."""
 
 
+class LineDown(LinkError):
+    """The line itself is not open, or too much waits for it. Nothing was sent."""
+
+
 class DeviceFault(DriverError):
     """The device answered, and refused or reported a fault of its own. Trying the same again will not help."""
 
@@ -32,6 +36,10 @@ class ProtocolViolation(DriverError):
 
 class DeadlinePassed(DriverError):
     """The command's deadline passed before its first byte was written. Nothing was sent."""
+
+
+class NotPermitted(DriverError):
+    """What would have forbidden the command came up before its first byte was written. Nothing was sent."""
 
 
 class GatePosition(StrEnum):
@@ -113,6 +121,10 @@ Reports = Callable[[Report], None]
 """Where a driver reports. Called on the loop's thread; never blocks, never raises."""
 
 
+Forbidden = Callable[[], str]
+"""Says in one sentence what forbids a command at this instant, or "" when nothing does. Never blocks, never raises."""
+
+
 class Driver(Protocol):
     """Anything with a device behind it."""
 
@@ -138,8 +150,12 @@ class Gate(Driver, Protocol):
         """Command the gate to open."""
         ...
 
-    async def close(self, *, deadline: MonotonicSeconds) -> None:
-        """Command the gate to close. Whether that is safe is the caller's duty."""
+    async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
+        """Command the gate to close.
+
+        `forbidden` is asked once, right before the first byte is written, after every report that came in until then:
+        what it says stops the command with `NotPermitted`. So nothing that changes while the line is busy is missed.
+        """
         ...
 
     async def stop(self, *, deadline: MonotonicSeconds) -> None:

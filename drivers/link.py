@@ -1,1 +1,278 @@
 """One seam for serial ports and TCP: a byte stream that can be opened again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import termios
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+from urllib.parse import urlsplit
+
+import serial
+from serial_asyncio_fast import connection_for_serial
+
+from drivers.contract import LinkError, MonotonicSeconds
+
+_UNREAD_LIMIT = 64 * 1024
+_UNSENT_LIMIT = 4 * 1024
+_CLOSE_SECONDS = 1.0
+_KEEPALIVE_SECONDS = 5
+_KEEPALIVE_PROBES = 3
+_UNACKNOWLEDGED_MS = 5_000
+_PARITIES = {"none": serial.PARITY_NONE, "even": serial.PARITY_EVEN, "odd": serial.PARITY_ODD}
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSpec:
+    """Where a line is, and how it is set. Baud rate, parity and stop bits matter to serial ports alone.
+
+    Attributes:
+        url: `tcp://host:port` or `serial:/dev/…`.
+        baud: bits per second.
+        parity: of each character.
+        stop_bits: of each character.
+    """
+
+    url: str
+    baud: int = 9600
+    parity: Literal["none", "even", "odd"] = "none"
+    stop_bits: Literal[1, 2] = 1
+
+    @property
+    def is_serial(self) -> bool:
+        """Whether this is a serial port of this machine."""
+        return self.url.startswith("serial:")
+
+    @property
+    def frame_gap(self) -> float:
+        """Seconds of silence that part two RTU frames: 3.5 characters, or 1.75 ms above 19200 baud."""
+        return 0.00175 if self.baud > 19_200 else 3.5 * 11 / self.baud
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Bytes as they came.
+
+    Attributes:
+        data: the bytes, at least one.
+        at: when the last of them was handed over by the system.
+    """
+
+    data: bytes
+    at: MonotonicSeconds
+
+
+class Connection:
+    """An open line. Made by `open_link`; not opened again after it is lost.
+
+    One task reads; anyone on the loop's thread may write.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        monotonic: Callable[[], float] = time.monotonic,
+        on_change: Callable[[], None] | None = None,
+    ) -> None:
+        self._url = url
+        self._monotonic = monotonic
+        self._on_change = on_change
+        self._arrivals: deque[Arrival] = deque()
+        self._unread = 0
+        self._arrived = asyncio.Event()
+        self._closed = asyncio.Event()
+        self._reason: str | None = None
+        self._transport: asyncio.Transport | None = None
+
+    @property
+    def lost(self) -> str | None:
+        """Why the line is gone, or None while it is up."""
+        return self._reason
+
+    @property
+    def has_arrivals(self) -> bool:
+        """Whether bytes wait to be read."""
+        return bool(self._arrivals)
+
+    async def read(self) -> Arrival:
+        """The next bytes, waiting for them. Bytes that came before a hang-up are still given; then LinkError."""
+        while not self._arrivals:
+            if self._reason is not None:
+                raise LinkError(self._reason)
+            self._arrived.clear()
+            await self._arrived.wait()
+        arrival = self._arrivals.popleft()
+        self._unread -= len(arrival.data)
+        return arrival
+
+    def write(self, data: bytes) -> None:
+        """Send bytes at once, or hand them to the system's buffer. LinkError when the line is gone or takes no more."""
+        if self._reason is not None or self._transport is None or self._transport.is_closing():
+            raise LinkError(self._reason or f"{self._url} is closing")
+        if self._transport.get_write_buffer_size() > _UNSENT_LIMIT:
+            raise LinkError(f"{self._url} takes no more bytes")
+        self._transport.write(data)
+
+    def discard(self) -> bytes:
+        """Throw away what waits to be read, and say what it was."""
+        dropped = b"".join(arrival.data for arrival in self._arrivals)
+        self._arrivals.clear()
+        self._unread = 0
+        return dropped
+
+    async def drain_to_quiet(self, *, quiet: float, longest: float) -> bytes:
+        """Read and drop until nothing came for `quiet` seconds, for at most `longest`; what was dropped.
+
+        Raises LinkError when the line is lost meanwhile.
+        """
+        dropped = bytearray(self.discard())
+        until = self._monotonic() + longest
+        while self._monotonic() < until:
+            try:
+                async with asyncio.timeout(quiet):
+                    dropped += (await self.read()).data
+            except TimeoutError:
+                break
+        return bytes(dropped)
+
+    async def close(self) -> None:
+        """Close the line and its descriptor; unsent bytes are dropped. Harmless when already closed."""
+        if self._transport is None:
+            return
+        self._transport.abort()
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._closed.wait()
+        except TimeoutError as error:
+            raise LinkError(f"{self._url} does not close") from error
+
+    def _opened(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 (both kinds of line make one)
+        self._transport = transport
+
+    def _received(self, data: bytes) -> None:
+        if self._reason is not None:
+            return
+        self._arrivals.append(Arrival(data, self._monotonic()))
+        self._unread += len(data)
+        if self._unread > _UNREAD_LIMIT:
+            self._hung_up(f"{self._url} sent more than anyone reads")
+            if self._transport is not None:
+                self._transport.abort()
+            return
+        self._tell()
+
+    def _hung_up(self, reason: str) -> None:
+        if self._reason is None:
+            self._reason = reason
+        self._tell()
+
+    def _tell(self) -> None:
+        self._arrived.set()
+        if self._on_change is not None:
+            self._on_change()
+
+    def _ended(self, error: Exception | None) -> None:
+        self._hung_up(f"{self._url} hung up: {error}" if error else f"{self._url} hung up")
+        self._closed.set()
+
+
+class _Feed(asyncio.Protocol):
+    """Hands a transport's callbacks to its Connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._connection._opened(transport)  # noqa: SLF001 (the other half of Connection)
+
+    def data_received(self, data: bytes) -> None:
+        self._connection._received(data)  # noqa: SLF001 (the other half of Connection)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connection._ended(exc)  # noqa: SLF001 (the other half of Connection)
+
+
+async def open_link(
+    spec: LinkSpec,
+    *,
+    timeout: float = 3.0,
+    monotonic: Callable[[], float] = time.monotonic,
+    on_change: Callable[[], None] | None = None,
+) -> Connection:
+    """Open the line within `timeout` seconds, or raise LinkError.
+
+    `on_change` is called on the loop's thread whenever bytes arrive and when the line is lost.
+    """
+    connection = Connection(url=spec.url, monotonic=monotonic, on_change=on_change)
+    try:
+        async with asyncio.timeout(timeout):
+            if spec.is_serial:
+                await _open_serial(spec, connection)
+            else:
+                await _open_tcp(spec, connection)
+    except TimeoutError as error:
+        raise LinkError(f"{spec.url} did not open within {timeout:g} s") from error
+    except (OSError, serial.SerialException, termios.error, ValueError) as error:
+        raise LinkError(f"{spec.url} does not open: {error}") from error
+    return connection
+
+
+def reconnect_wait(failures: int, *, first: float = 0.2, longest: float = 5.0) -> float:
+    """Seconds to wait after `failures` in a row (1 or more): doubling, with up to half of it as jitter."""
+    full = min(longest, first * 2.0 ** min(failures - 1, 16))
+    return full * (0.5 + random.random() / 2)  # noqa: S311 (spreads load; guards nothing)
+
+
+async def _open_tcp(spec: LinkSpec, connection: Connection) -> None:
+    parts = urlsplit(spec.url)
+    if parts.scheme != "tcp" or not parts.hostname or not parts.port:
+        raise ValueError("not tcp://host:port")
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(partial(_Feed, connection), parts.hostname, parts.port)
+    line = transport.get_extra_info("socket")
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_SECONDS)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
+
+
+async def _open_serial(spec: LinkSpec, connection: Connection) -> None:
+    loop = asyncio.get_running_loop()
+    opening = loop.run_in_executor(None, _serial_port, spec)
+    try:
+        port = await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_close_unwanted)
+        raise
+    transport, _ = await connection_for_serial(loop, partial(_Feed, connection), port)
+    connection._opened(transport)  # noqa: SLF001 (the transport itself says so only at the loop's next turn)
+
+
+def _serial_port(spec: LinkSpec) -> serial.Serial:
+    path = spec.url.removeprefix("serial:")
+    if not path.startswith("/"):
+        raise ValueError("not serial:/dev/…")
+    return serial.Serial(
+        path,
+        baudrate=spec.baud,
+        parity=_PARITIES[spec.parity],
+        stopbits=spec.stop_bits,
+        timeout=0,
+        exclusive=True,
+    )
+
+
+def _close_unwanted(opening: asyncio.Future[serial.Serial]) -> None:
+    """Close a port that opened after its opener had given up."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()

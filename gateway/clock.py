@@ -8,10 +8,11 @@ from __future__ import annotations
 import ctypes
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_ERROR = 5
 _TIMEX_BYTES = 512
 _TIMESYNC_MARK = Path("/run/systemd/timesync/synchronized")
@@ -32,7 +33,7 @@ class Stamp:
 
     def as_datetime(self) -> datetime:
         """The moment as an aware UTC datetime."""
-        return datetime.fromtimestamp(self.micros / 1_000_000, tz=UTC)
+        return _EPOCH + timedelta(microseconds=self.micros)
 
 
 class Clock(Protocol):
@@ -79,5 +80,5 @@ def _is_synchronised() -> bool:
 
 def iso_utc(micros: int) -> str:
     """ISO 8601 in UTC with milliseconds, as the interface writes moments: `2026-01-31T12:00:00.000Z`."""
-    moment = datetime.fromtimestamp(micros // 1_000 / 1_000, tz=UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{micros // 1_000 % 1_000:03d}Z"
+    moment = _EPOCH + timedelta(microseconds=micros)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1_000:03d}Z"

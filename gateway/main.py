@@ -1,1 +1,260 @@
-"""The only wiring: a Site becomes every collaborator, handed over by keyword, run in one TaskGroup."""
+"""The only wiring: a Site becomes every collaborator, handed over by keyword, run in one tree of owned tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets as randomness
+import signal
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from gateway.clock import Clock, SystemClock
+from gateway.data_folder import DataFolder, MediaCondition
+from gateway.demo.present import demo_cards, present_route
+from gateway.domain.errors import GatewayError, StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.field import build_field
+from gateway.lanes import Lanes
+from gateway.logs import Logs
+from gateway.notify import Notify, feed_watchdog
+from gateway.recording import Recording
+from gateway.redaction import Redaction
+from gateway.site import Secrets, Site, load, secrets_folder
+from gateway.store import Entry, KnownRecord, Store
+from gateway.supervision import Progress, Supervisor
+from gateway.sync.central import CentralClient
+from gateway.sync.down import DownSync
+from gateway.sync.outbox import OutboxSender
+from gateway.sync.runner import Sync
+from gateway.sync.standing import CentralStanding
+from gateway.web.accounts import hash_accounts
+from gateway.web.app import build_app, serve
+
+log = structlog.get_logger(__name__)
+
+_LOOP_MOVES_WITHIN = 5.0
+_STORE_MOVES_WITHIN = 30.0
+_BUS_MOVES_WITHIN = 5.0
+_BUS_ANSWERS_WITHIN = 10.0
+_BEAT_SECONDS = 1.0
+_CONTROL_SECONDS = 15.0
+_LAST_WORDS_SECONDS = 5.0
+
+
+def run(*, site_path: Path, data: Path) -> int:
+    """Run the gateway of a site until SIGTERM or SIGINT; the exit status. Raises GatewayError when it cannot start."""
+    notify = Notify.take_from()
+    redaction = Redaction()
+    secrets = Secrets(folder=secrets_folder(site_path), heard=redaction.hide)
+    site = load(site_path, secrets=secrets)
+    with DataFolder.open(data) as folder, Logs(redaction=redaction):
+        house = House(site=site, site_path=site_path, folder=folder, secrets=secrets, notify=notify)
+        asyncio.run(house.live())
+    return 0
+
+
+class House:
+    """Everything of one site, from start to stop. `live` is its whole life."""
+
+    def __init__(self, *, site: Site, site_path: Path, folder: DataFolder, secrets: Secrets, notify: Notify) -> None:
+        self._site = site
+        self._folder = folder
+        self._notify = notify
+        self._secrets = secrets
+        self._clock = SystemClock()
+        self._progress = Progress(clock=self._clock)
+        self._stop = asyncio.Event()
+        self._failed_to_serve: GatewayError | None = None
+        self._store = Store(folder=folder.path, site_name=site.site.name, sends=site.central is not None)
+        self._field = build_field(site, site_path=site_path, clock=self._clock)
+        self._lanes = Lanes(
+            site=site,
+            gates=self._field.gates,
+            store=self._store,
+            clock=self._clock,
+            progress=self._progress,
+            boot=randomness.token_hex(6),
+        )
+        self._recording = Recording(
+            site=site,
+            store=self._store,
+            media=folder.media,
+            run_folder=folder.run,
+            clock=self._clock,
+            progress=self._progress,
+            secrets=secrets,
+            media_fault=self._media_fault,
+        )
+        client = _build_client(site, secrets=secrets, clock=self._clock)
+        self._sync = _build_sync(site, client=client, store=self._store, clock=self._clock)
+        self._standing = CentralStanding(client=client, started_at=self._clock.wall().micros) if client else None
+
+    async def live(self) -> None:
+        """Start, serve until told to stop, and end in order: first who asks, then who acts, then who remembers."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        await self._store.open()
+        try:
+            async with Supervisor(clock=self._clock) as lasting:
+                lasting.keep("store", self._store.run)
+                lasting.keep("recorder", self._lanes.recorder.run)
+                await self._remember_start()
+                async with Supervisor(clock=self._clock) as house:
+                    self._start(house)
+                    await self._stop.wait()
+                    self._notify.stopping()
+                    log.info("gateway_stopping")
+                await self._last_words()
+        finally:
+            await self._store.close()
+        if self._failed_to_serve is not None:
+            raise self._failed_to_serve
+
+    def _start(self, house: Supervisor) -> None:
+        self._watch(house)
+        self._lanes.start(house)
+        self._field.start(house, reports=self._lanes.report)
+        house.keep("recording", self._recording.run)
+        if self._sync is not None:
+            house.keep("sync", self._sync.run)
+        house.once("web", self._serve())
+        house.once("readiness", self._tell_when_ready())
+
+    def _watch(self, house: Supervisor) -> None:
+        self._progress.expect("loop", within=_LOOP_MOVES_WITHIN)
+        self._progress.expect("store", within=_STORE_MOVES_WITHIN)
+        for name in self._field.buses:
+            self._progress.expect(f"bus {name}", within=_BUS_MOVES_WITHIN)
+        house.keep("beat", self._beat)
+        house.keep("watchdog", lambda: feed_watchdog(notify=self._notify, progress=self._progress, status=self._status))
+
+    async def _beat(self) -> None:
+        """Tell what has moved on: the loop by being here, the writer and the buses by what they did since."""
+        commits = -1
+        while True:
+            self._progress.beat("loop")
+            if self._store.commits != commits or not self._store.waiting:
+                commits = self._store.commits
+                self._progress.beat("store")
+            for name, bus in self._field.buses.items():
+                if bus.busy_since is None or self._clock.monotonic() - bus.busy_since < _BUS_ANSWERS_WITHIN:
+                    self._progress.beat(f"bus {name}")
+            await asyncio.sleep(_BEAT_SECONDS)
+
+    async def _serve(self) -> None:
+        site = self._site
+        demo = site.demo
+        try:
+            app = build_app(
+                site=site,
+                store=self._store,
+                board=self._lanes,
+                recording=self._recording,
+                central=self._standing,
+                clock=self._clock,
+                accounts=await hash_accounts(site.api.accounts, self._secrets.get),
+                readiness=self._not_ready,
+                extra_routes=(present_route(demo.control),) if demo else (),
+                demo_cards=demo_cards() if demo else (),
+            )
+            await serve(app, host=site.api.host, port=site.api.port, started=self._serving)
+        except GatewayError as error:
+            # Without its interface a gateway is no gateway: it ends with the reason, and systemd tries again.
+            self._failed_to_serve = error
+            self._stop.set()
+
+    def _serving(self, port: int) -> None:
+        log.info("interface_served", host=self._site.api.host, port=port)
+
+    async def _tell_when_ready(self) -> None:
+        """READY once every device has answered or was found to be away: from then on lanes are under control."""
+        version, until = self._store.changes.version, self._clock.monotonic() + _CONTROL_SECONDS
+        while self._lanes.under_control() and self._clock.monotonic() < until:
+            version = await self._store.changes.beyond(version, within=1.0)
+        self._notify.ready(self._status())
+        log.info("gateway_ready")
+
+    def _not_ready(self) -> tuple[str, ...]:
+        reasons = list(self._lanes.under_control())
+        if self._store.failing:
+            reasons.append(f"nothing can be recorded: {self._store.failing}")
+        return tuple(reasons)
+
+    def _status(self) -> str:
+        away = sum(device.online is False for device in self._lanes.devices())
+        recording = sum(camera.condition == "recording" for camera in self._recording.cameras())
+        return (
+            f"{self._site.site.name}: {len(self._site.lanes)} lanes, {away} devices away, "
+            f"{recording} of {len(self._site.cameras)} cameras recording"
+        )
+
+    def _media_fault(self) -> str:
+        sentences = {
+            MediaCondition.READY: "",
+            MediaCondition.MARKER_MISSING: "the media folder has lost its marker: is its disk mounted?",
+            MediaCondition.OTHER_DISK: "the media folder is on another disk than before",
+            MediaCondition.NOT_WRITABLE: "the media folder cannot be written",
+        }
+        return sentences[self._folder.media_condition]
+
+    async def _remember_start(self) -> None:
+        """Note the start, and what the last end left behind. A disk that refuses does not keep lanes from starting."""
+        now = self._clock.wall().micros
+        site = self._site
+        events = [self._event(EventKind.GATEWAY_STARTED, f"the gateway of {site.site.name} has started")]
+        if self._store.was_unclean:
+            events.insert(0, self._event(EventKind.POWER_LOST, "the last run ended without warning"))
+        events += [self._event(EventKind.STORE_DAMAGED, text) for text in self._store.salvaged]
+        try:
+            await self._store.devices.declare(
+                (KnownRecord(id=item.id, name=item.name, kind=item.driver, at_site=True) for item in site.devices),
+                now=now,
+            )
+            await self._store.cameras.declare(
+                (KnownRecord(id=item.id, name=item.name, kind="", at_site=True) for item in site.cameras), now=now
+            )
+            await self._store.journal.record(Entry(events=tuple(events)))
+            await self._lanes.settle_unfinished()
+        except StoreError as error:
+            log.error("start_not_recorded", error=str(error))  # noqa: TRY400 (the sentence says it all)
+        log.info("gateway_started", site=site.site.name, data=str(self._folder.path))
+
+    async def _last_words(self) -> None:
+        """Everything that lanes said goes to disk, then that the gateway stopped."""
+        self._lanes.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, "the gateway was stopped"),)))
+        if not await self._lanes.recorder.drained(within=_LAST_WORDS_SECONDS):
+            log.error("records_lost_at_stop", waiting=self._lanes.recorder.waiting)
+
+    def _event(self, kind: EventKind, text: str) -> Event:
+        stamp = self._clock.wall()
+        return Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
+
+
+def _build_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClient | None:
+    central = site.central
+    if central is None:
+        return None
+    return CentralClient(
+        url=central.url,
+        username=central.username,
+        password=secrets.get(central.password),
+        clock=clock,
+        ca_file=central.ca_file,
+        timeout_seconds=central.timeout_seconds,
+    )
+
+
+def _build_sync(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> Sync | None:
+    if site.central is None or client is None:
+        return None
+    return Sync(
+        client=client,
+        down=DownSync(client=client, store=store, clock=clock, zone=ZoneInfo(site.site.timezone)),
+        sender=OutboxSender(client=client, store=store, clock=clock),
+        store=store,
+        clock=clock,
+        pull_seconds=site.central.pull_seconds,
+    )

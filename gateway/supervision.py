@@ -60,7 +60,8 @@ class Supervisor:
     """Runs children inside one TaskGroup.
 
     A child that must not end (`keep`) is restarted after a backoff when it fails; its failure is logged with its name
-    and never reaches a sibling. Leaving the context cancels all children and waits for them.
+    and never reaches a sibling. Leaving the context cancels all children and waits for them; what the body of the
+    context raised goes on as it was.
     """
 
     def __init__(self, *, clock: Clock, backoff: Backoff | None = None) -> None:
@@ -68,25 +69,41 @@ class Supervisor:
         self._backoff = backoff or Backoff()
         self._group = asyncio.TaskGroup()
         self._children: set[asyncio.Task[None]] = set()
+        self._leaving = False
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
+        self._leaving = True
         for child in self._children:
             child.cancel()
-        await self._group.__aexit__(*exc_info)  # type: ignore[arg-type]  # handed on as received
+        # The group is not told of the body's exception: it would wrap it, and the children are cancelled already.
+        await self._group.__aexit__(None, None, None)
 
     def keep(self, name: str, child: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Run `child()` for as long as this supervisor lives, restarting it after failures."""
+        """Run `child()` for as long as this supervisor lives, restarting it after failures.
+
+        Cancelling the task ends the child for good. Raises RuntimeError when this supervisor is being left.
+        """
         return self._start(name, self._kept(name, child))
 
     def once(self, name: str, child: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `child` to its end; a failure is logged with its name and goes no further."""
-        return self._start(name, self._guarded(name, child))
+        """Run `child` to its end; a failure is logged with its name and goes no further.
+
+        Raises RuntimeError when this supervisor is being left.
+        """
+        try:
+            return self._start(name, self._guarded(name, child))
+        except RuntimeError:
+            child.close()
+            raise
 
     def _start(self, name: str, body: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        if self._leaving:  # nobody would cancel it, and leaving would wait for it for ever
+            body.close()
+            raise RuntimeError(f"task {name!r} was started while its supervisor was being left")
         task = self._group.create_task(body, name=name)
         self._children.add(task)
         task.add_done_callback(self._children.discard)
@@ -99,6 +116,10 @@ class Supervisor:
             try:
                 await child()
                 log.warning("task_ended", task=name)
+            except asyncio.CancelledError:
+                if _cancelled_from_outside():
+                    raise
+                log.exception("task_failed", task=name)
             except Exception:  # a child's fault must not reach its siblings; it is logged and the child restarted
                 log.exception("task_failed", task=name)
             failures = 1 if self._clock.monotonic() - started > self._backoff.longest else failures + 1
@@ -107,5 +128,18 @@ class Supervisor:
     async def _guarded(self, name: str, child: Coroutine[Any, Any, None]) -> None:
         try:
             await child
+        except asyncio.CancelledError:
+            if _cancelled_from_outside():
+                raise
+            log.exception("task_failed", task=name)
         except Exception:  # a child's fault must not reach its siblings; whoever waits for a result has its own way
             log.exception("task_failed", task=name)
+
+
+def _cancelled_from_outside() -> bool:
+    """Whether the running task was asked to end.
+
+    Otherwise a CancelledError came out of something that it waited for, and to end for that would be to die silently.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -40,8 +40,13 @@ class Credential:
         return tuple(_aliases(self))
 
     def shown(self) -> str:
-        """How technicians see this reading; never the key of anything."""
-        return self.text.strip() if self.bit_length == 0 else f"{self.bit_length} bits {self.bits:X}"
+        """How technicians see this reading, as it is printed where the format is known; never the key of anything."""
+        if self.bit_length == 0:
+            return self.text.strip()
+        if self.bit_length == H10301_BITS and has_h10301_parity(self.bits):
+            facility, number = h10301_numbers(self.bits)
+            return f"{facility:03d},{number:05d}"
+        return f"{self.bit_length} bits {self.bits:X}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +95,15 @@ def h10301_bits(facility: int, number: int) -> int:
     return even << 25 | body << 1 | odd
 
 
+def h10301_numbers(bits: int) -> tuple[int, int]:
+    """Facility and card number of 26 bits in the format H10301."""
+    return bits >> 17 & 0xFF, bits >> 1 & 0xFFFF
+
+
 def _aliases(credential: Credential) -> Iterator[str]:
     if credential.bit_length:
         yield f"raw:{credential.bit_length}:{credential.bits:X}"
         if credential.bit_length == H10301_BITS and has_h10301_parity(credential.bits):
-            body = credential.bits >> 1
-            yield h10301_alias(body >> 16 & 0xFF, body & 0xFFFF)
+            yield h10301_alias(*h10301_numbers(credential.bits))
     if credential.text.strip():
         yield text_alias(credential.text)

@@ -48,6 +48,7 @@ class EventKind(IntEnum):
     UNAUTHORISED_PASSAGE = 109
     CLOSING_HELD = 110
     CLOSING_TIMED_OUT = 111
+    CARD_IGNORED = 112
     COMMAND_RECORDED = 120
     COMMAND_SENT = 121
     COMMAND_ACKNOWLEDGED = 122
@@ -87,6 +88,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.UNAUTHORISED_PASSAGE: ("Passage without a decision", Category.LANE, Severity.WARNING),
         EventKind.CLOSING_HELD: ("Closing held by a safety point", Category.LANE, Severity.NOTICE),
         EventKind.CLOSING_TIMED_OUT: ("Gate did not close", Category.LANE, Severity.ALARM),
+        EventKind.CARD_IGNORED: ("Card ignored", Category.LANE, Severity.NOTICE),
         EventKind.COMMAND_RECORDED: ("Command recorded", Category.LANE, Severity.INFO),
         EventKind.COMMAND_SENT: ("Command sent", Category.LANE, Severity.INFO),
         EventKind.COMMAND_ACKNOWLEDGED: ("Command acknowledged", Category.LANE, Severity.INFO),

@@ -49,7 +49,7 @@ class WorkerCamera(_Wire):
     """One camera as its worker must record it. `url` may hold credentials: never logged, never shown."""
 
     camera_id: int
-    url: str
+    url: str = Field(repr=False)
     transport: Literal["tcp", "udp"] = "tcp"
     segment_seconds: float = Field(default=2.0, ge=0.5, le=30)
     stall_seconds: float = Field(default=5.0, ge=1, le=120)
@@ -97,6 +97,14 @@ class WorkerBeat(_Wire):
 
     kind: Literal["beat"] = "beat"
     cameras: int
+    unreported_segments: int = Field(default=0, description="their reports were given up; adopt the files")
+
+
+class WorkerHealth(_Wire):
+    """Answer of `GET /health`."""
+
+    cameras: tuple[CameraReported, ...]
+    unreported_segments: int
 
 
 WorkerReport = Annotated[SegmentFinished | CameraReported | WorkerBeat, Field(discriminator="kind")]

@@ -1,7 +1,7 @@
 """The site file: what is at this site. `load` reads and checks it; `check` judges one already read."""
 
 from gateway.site.faults import Fault, SiteFaults, check
-from gateway.site.load import find_profile, load, profile_folders, secrets_beside
+from gateway.site.load import find_profile, load, profile_folders, secrets_beside, secrets_folder
 from gateway.site.models import (
     Account,
     ApiSection,
@@ -47,4 +47,5 @@ __all__ = [
     "load",
     "profile_folders",
     "secrets_beside",
+    "secrets_folder",
 ]

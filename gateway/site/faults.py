@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from gateway.domain.errors import ConfigError
-from gateway.site.models import Device, ModbusGateDevice, SerialReaderDevice, Site
+from gateway.site.addresses import Endpoint
+from gateway.site.draft import Draft, Place, place_in_file, whole
+from gateway.site.models import DRIVERS, Device, LaneSection, Link, ModbusGateDevice, SerialReaderDevice, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,53 +35,95 @@ class SiteFaults(ConfigError):
 
 
 def check(site: Site) -> tuple[Fault, ...]:
-    """What is wrong between the parts of a well-formed site: duplicates, missing devices, lines used twice."""
-    return (*_duplicates(site), *_device_faults(site), *_lane_faults(site))
+    """What is wrong between the parts of a site whose parts are sound in themselves."""
+    return check_draft(whole(site))
+
+
+def check_draft(draft: Draft) -> tuple[Fault, ...]:
+    """What is wrong between the sound parts of a site: duplicates, missing devices, addresses used twice."""
+    return (*_duplicates(draft), *_address_faults(draft), *_device_faults(draft), *_lane_faults(draft))
 
 
 def faults_of(error: ValidationError) -> Iterator[Fault]:
-    """What a model's validation found, with places as `lanes[1].gate`."""
-    known = {"extra_forbidden": "unknown key", "missing": "is required"}
+    """What a model's validation found, with places as `lanes[1].gate`. No value of the file is repeated."""
     for item in error.errors(include_url=False, include_input=False):
-        place = ""
-        for part in item["loc"]:
-            if isinstance(part, int):
-                place += f"[{part}]"
-            elif part not in {"modbus-gate", "serial-reader"}:
-                place += f".{part}" if place else part
-        yield Fault(place, known.get(item["type"], item["msg"].removeprefix("Value error, ")))
+        place, message = item["loc"], item["msg"].removeprefix("Value error, ")
+        match item["type"]:
+            case "extra_forbidden":
+                message = "unknown key"
+            case "missing":
+                message = "is required"
+            case "union_tag_not_found":
+                place, message = (*place, "driver"), "is required"
+            case "union_tag_invalid":
+                place, message = (*place, "driver"), f"must be one of {', '.join(sorted(DRIVERS))}"
+            case "model_type" | "model_attributes_type":
+                message = "must be a table"
+        yield Fault(_shown(place), message)
 
 
-def _duplicates(site: Site) -> Iterator[Fault]:
-    groups: tuple[tuple[str, str, list[object]], ...] = (
-        ("links", "id", [link.id for link in site.links]),
-        ("links", "url", [link.url for link in site.links]),
-        ("devices", "id", [device.id for device in site.devices]),
-        ("lanes", "id", [lane.id for lane in site.lanes]),
-        ("lanes", "gate", [lane.gate for lane in site.lanes]),
-        ("cameras", "id", [camera.id for camera in site.cameras]),
-        ("api.accounts", "username", [account.username for account in site.api.accounts]),
+def _shown(place: Place) -> str:
+    """A place as people read it: `devices[2].unit`."""
+    text = ""
+    for part in place_in_file(place):
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def _duplicates(draft: Draft) -> Iterator[Fault]:
+    groups: tuple[tuple[str, str, Mapping[int, Hashable]], ...] = (
+        ("links", "id", {index: link.id for index, link in draft.links.sound.items()}),
+        ("devices", "id", {index: device.id for index, device in draft.devices.sound.items()}),
+        ("lanes", "id", {index: lane.id for index, lane in draft.lanes.sound.items()}),
+        ("lanes", "gate", {index: lane.gate for index, lane in draft.lanes.sound.items()}),
+        ("cameras", "id", {index: camera.id for index, camera in draft.cameras.sound.items()}),
+        ("api.accounts", "username", {index: account.username for index, account in draft.accounts.sound.items()}),
     )
     for group, field, values in groups:
-        seen: dict[object, int] = {}
-        for index, value in enumerate(values):
-            if value in seen:
-                yield Fault(f"{group}[{index}].{field}", f"{value!r} is already used by {group}[{seen[value]}]")
-            seen.setdefault(value, index)
+        seen: dict[Hashable, int] = {}
+        for index, value in values.items():
+            first = seen.setdefault(value, index)
+            if first != index:
+                yield Fault(f"{group}[{index}].{field}", f"{value!r} is already used by {group}[{first}]")
 
 
-def _device_faults(site: Site) -> Iterator[Fault]:
-    links = {link.id for link in site.links}
+def _address_faults(draft: Draft) -> Iterator[Fault]:
+    """Ports used twice: a line by two links, or the gateway's own port by something that it is to connect to."""
+    lines: dict[Endpoint | str, int] = {}
+    for index, link in draft.links.sound.items():
+        line = link.line()
+        first = lines.setdefault(line, index)
+        if first != index:
+            yield Fault(f"links[{index}].url", f"{line} is already used by links[{first}]")
+        if isinstance(line, Endpoint) and _is_own(line, draft):
+            yield Fault(f"links[{index}].url", f"{line} is where this gateway itself listens ([api] port)")
+    if draft.central and _is_own(draft.central.endpoint(), draft):
+        yield Fault("central.url", f"{draft.central.endpoint()} is where this gateway itself listens ([api] port)")
+
+
+def _is_own(endpoint: Endpoint, draft: Draft) -> bool:
+    if draft.api is None or endpoint.port != draft.api.port:
+        return False
+    return endpoint.is_this_machine() or endpoint.host == draft.api.host.lower()
+
+
+def _device_faults(draft: Draft) -> Iterator[Fault]:
+    links = {link.id: link for link in draft.links.sound.values()}
     users: dict[str, tuple[int, Device]] = {}
     units: dict[tuple[str, int], int] = {}
-    for index, device in enumerate(site.devices):
+    for index, device in draft.devices.sound.items():
         if device.link not in links:
-            yield Fault(f"devices[{index}].link", f"no link {device.link!r}")
+            if not draft.links.may_hold(device.link):
+                yield Fault(f"devices[{index}].link", f"no link {device.link!r}")
             continue
         first_index, first = users.setdefault(device.link, (index, device))
         if first_index != index and not (isinstance(first, ModbusGateDevice) and isinstance(device, ModbusGateDevice)):
             yield Fault(f"devices[{index}].link", f"{device.link!r} is already used by devices[{first_index}]")
         elif isinstance(device, ModbusGateDevice):
+            yield from _framing_faults(f"devices[{index}]", device, links[device.link])
             if isinstance(first, ModbusGateDevice) and first.framing != device.framing:
                 yield Fault(
                     f"devices[{index}].framing", f"differs from devices[{first_index}] on the same link {device.link!r}"
@@ -91,30 +135,52 @@ def _device_faults(site: Site) -> Iterator[Fault]:
                 )
 
 
-def _lane_faults(site: Site) -> Iterator[Fault]:
-    gates = {device.id for device in site.devices if isinstance(device, ModbusGateDevice)}
-    readers = {device.id for device in site.devices if isinstance(device, SerialReaderDevice)}
-    devices = gates | readers
-    cameras = {camera.id for camera in site.cameras}
+def _framing_faults(place: str, device: ModbusGateDevice, link: Link) -> Iterator[Fault]:
+    if device.framing == "tcp" and not isinstance(link.line(), Endpoint):
+        yield Fault(f"{place}.framing", f"'tcp' cannot go over the serial port of {link.id!r}; write 'rtu'")
+    if device.framing == "rtu" and device.unit == 0:
+        yield Fault(f"{place}.unit", "0 is for all devices of the line, and none answers to it")
+
+
+def _lane_faults(draft: Draft) -> Iterator[Fault]:
     reader_lane: dict[int, int] = {}
-    for index, lane in enumerate(site.lanes):
+    for index, lane in draft.lanes.sound.items():
         place = f"lanes[{index}]"
-        if lane.gate not in devices:
-            yield Fault(f"{place}.gate", f"no device {lane.gate}")
-        elif lane.gate not in gates:
-            yield Fault(f"{place}.gate", f"device {lane.gate} is not a gate")
+        for field, device_id, kind, noun in _named_devices(lane):
+            yield from _device_fault(draft, f"{place}.{field}", device_id, kind, noun)
         for position, reader in enumerate(lane.readers):
-            if reader not in devices:
-                yield Fault(f"{place}.readers[{position}]", f"no device {reader}")
-            elif reader not in readers:
-                yield Fault(f"{place}.readers[{position}]", f"device {reader} is not a reader")
+            if reader in lane.readers[:position]:
+                yield Fault(f"{place}.readers[{position}]", f"{reader} is named twice")
             elif reader_lane.setdefault(reader, index) != index:
                 yield Fault(f"{place}.readers[{position}]", f"{reader} already serves lanes[{reader_lane[reader]}]")
-        for position, camera in enumerate(lane.cameras):
-            if camera not in cameras:
-                yield Fault(f"{place}.cameras[{position}]", f"no camera {camera}")
-        points = (("arming", lane.arming), ("closing", lane.closing))
-        safety = ((f"safety[{position}]", ref) for position, ref in enumerate(lane.safety))
-        for field, ref in (*points, *safety):
-            if ref.device not in devices:
-                yield Fault(f"{place}.{field}.device", f"no device {ref.device}")
+        yield from _lane_camera_faults(draft, place, lane)
+        if lane.arming == lane.closing:
+            yield Fault(f"{place}.closing", "is the same point as arming; a passage needs both loops")
+
+
+def _lane_camera_faults(draft: Draft, place: str, lane: LaneSection) -> Iterator[Fault]:
+    cameras = {camera.id for camera in draft.cameras.sound.values()}
+    for position, camera in enumerate(lane.cameras):
+        if camera in lane.cameras[:position]:
+            yield Fault(f"{place}.cameras[{position}]", f"{camera} is named twice")
+        elif camera not in cameras and not draft.cameras.may_hold(camera):
+            yield Fault(f"{place}.cameras[{position}]", f"no camera {camera}")
+
+
+def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, type[Device], str]]:
+    yield "gate", lane.gate, ModbusGateDevice, "a gate"
+    for position, reader in enumerate(lane.readers):
+        yield f"readers[{position}]", reader, SerialReaderDevice, "a reader"
+    yield "arming.device", lane.arming.device, ModbusGateDevice, "one with points"
+    yield "closing.device", lane.closing.device, ModbusGateDevice, "one with points"
+    for position, ref in enumerate(lane.safety):
+        yield f"safety[{position}].device", ref.device, ModbusGateDevice, "one with points"
+
+
+def _device_fault(draft: Draft, place: str, device_id: int, kind: type[Device], noun: str) -> Iterator[Fault]:
+    device = next((device for device in draft.devices.sound.values() if device.id == device_id), None)
+    if device is None:
+        if not draft.devices.may_hold(device_id):
+            yield Fault(place, f"no device {device_id}")
+    elif not isinstance(device, kind):
+        yield Fault(place, f"device {device_id} is not {noun}")

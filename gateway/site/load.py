@@ -6,42 +6,56 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pydantic import ValidationError
-
+from drivers.modbus.profile import ProfileError, load_profile
 from gateway.domain.errors import ConfigError
-from gateway.site.faults import Fault, SiteFaults, check, faults_of
-from gateway.site.models import ModbusGateDevice, Site
+from gateway.site.draft import Draft, read_draft
+from gateway.site.faults import Fault, SiteFaults, check_draft, faults_of
+from gateway.site.models import ModbusGateDevice, Site, SiteSection
 from gateway.site.secrets import Secrets
 
 
-def load(path: Path) -> Site:
-    """Read and check a site file, secrets included. Raises SiteFaults with every fault found."""
+def load(path: Path, *, secrets: Secrets | None = None) -> Site:
+    """Read and check a site file, secrets included. Raises SiteFaults with every fault found.
+
+    `secrets` are those beside the file unless given.
+    """
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise SiteFaults(path, (Fault("", f"cannot be read: {error.strerror}"),)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SiteFaults(path, (Fault("", f"is not TOML: {error}"),)) from error
-    try:
-        site = Site.model_validate(raw)
-    except ValidationError as error:
-        raise SiteFaults(path, tuple(faults_of(error))) from error
-    faults = (*check(site), *_secret_faults(site, secrets_beside(path)), *_profile_faults(site, path))
-    if faults:
+    site, draft, refused = read_draft(raw)
+    faults = tuple(dict.fromkeys(fault for error in refused for fault in faults_of(error)))
+    faults += (
+        *check_draft(draft),
+        *_secret_faults(draft, secrets or secrets_beside(path)),
+        *_profile_faults(draft, path),
+    )
+    if faults or site is None:
         raise SiteFaults(path, faults)
     return site
 
 
 def secrets_beside(path: Path) -> Secrets:
     """The secrets of the site file at `path`."""
-    return Secrets(folder=path.parent / "secrets")
+    return Secrets(folder=secrets_folder(path))
+
+
+def secrets_folder(path: Path) -> Path:
+    """Where the 0600 files of the site file at `path` are."""
+    return path.parent / "secrets"
 
 
 def profile_folders(site: Site, path: Path) -> tuple[Path, ...]:
     """Where device profiles are looked for, the site's own folder first."""
+    return _profile_folders(site.site, path)
+
+
+def _profile_folders(site: SiteSection | None, path: Path) -> tuple[Path, ...]:
     here = Path(__file__).resolve().parents[2] / "config" / "profiles"
     shared = Path("/usr/share/edge-gateway/profiles")
-    own = (path.parent / site.site.profiles,) if site.site.profiles else ()
+    own = (path.parent / site.profiles,) if site and site.profiles else ()
     return (*own, path.parent / "profiles", here, shared)
 
 
@@ -50,15 +64,15 @@ def find_profile(name: str, folders: Iterable[Path]) -> Path | None:
     return next((found for folder in folders if (found := folder / f"{name}.toml").is_file()), None)
 
 
-def _secret_faults(site: Site, secrets: Secrets) -> Iterator[Fault]:
+def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
     named: list[tuple[str, str]] = [
-        (f"api.accounts[{index}].password", account.password) for index, account in enumerate(site.api.accounts)
+        (f"api.accounts[{index}].password", account.password) for index, account in draft.accounts.sound.items()
     ]
-    if site.central:
-        named.append(("central.password", site.central.password))
+    if draft.central:
+        named.append(("central.password", draft.central.password))
     named += [
         (f"cameras[{index}].password", camera.password)
-        for index, camera in enumerate(site.cameras)
+        for index, camera in draft.cameras.sound.items()
         if camera.password is not None
     ]
     for place, name in named:
@@ -68,8 +82,26 @@ def _secret_faults(site: Site, secrets: Secrets) -> Iterator[Fault]:
             yield Fault(place, str(error))
 
 
-def _profile_faults(site: Site, path: Path) -> Iterator[Fault]:
-    folders = profile_folders(site, path)
-    for index, device in enumerate(site.devices):
-        if isinstance(device, ModbusGateDevice) and find_profile(device.profile, folders) is None:
+def _profile_faults(draft: Draft, path: Path) -> Iterator[Fault]:
+    folders = _profile_folders(draft.site, path)
+    points: dict[int, frozenset[str]] = {}
+    for index, device in draft.devices.sound.items():
+        if not isinstance(device, ModbusGateDevice):
+            continue
+        found = find_profile(device.profile, folders)
+        if found is None:
             yield Fault(f"devices[{index}].profile", f"no profile {device.profile!r}")
+            continue
+        try:
+            points[device.id] = frozenset(load_profile(found).points)
+        except ProfileError as error:
+            yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
+    for index, lane in draft.lanes.sound.items():
+        safety = ((f"safety[{number}]", ref) for number, ref in enumerate(lane.safety))
+        for field, ref in (("arming", lane.arming), ("closing", lane.closing), *safety):
+            known = points.get(ref.device)
+            if known is not None and ref.point not in known:
+                names = ", ".join(sorted(known)) or "none"
+                yield Fault(
+                    f"lanes[{index}].{field}.point", f"device {ref.device} has no point {ref.point!r} (it has {names})"
+                )

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-from urllib.parse import urlsplit
+import re
+from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from gateway.site.addresses import Endpoint, endpoint_of, line_of
+
+_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_SECRET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def _slug(value: str) -> str:
+    if not _SLUG.fullmatch(value):
+        raise ValueError("must be 1 to 40 small letters, digits, '-' or '_', a letter or digit first")
+    return value
+
+
+def _secret_name(value: str) -> str:
+    # The text is not repeated: somebody may have written the secret itself here.
+    if not _SECRET_NAME.fullmatch(value):
+        raise ValueError("must be the name of a secret: 1 to 64 letters, digits, '.', '-' or '_'")
+    return value
+
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=120, strip_whitespace=True)]
-Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
-SecretName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Slug = Annotated[str, AfterValidator(_slug)]
+SecretName = Annotated[str, AfterValidator(_secret_name)]
 RecordId = Annotated[int, Field(ge=1, lt=2_000_000_000)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class SiteSection(_Section):
@@ -46,7 +65,7 @@ class Account(_Section):
 class ApiSection(_Section):
     """`[api]`: where the interface and the page are served."""
 
-    host: str = "127.0.0.1"
+    host: str = Field(default="127.0.0.1", min_length=1, max_length=253)
     port: int = Field(default=8480, ge=0, le=65535, description="0 takes a free port")
     accounts: tuple[Account, ...] = ()
     session_idle_minutes: int = Field(default=60, ge=1, le=10_080)
@@ -65,12 +84,12 @@ class CentralSection(_Section):
     @field_validator("url")
     @classmethod
     def _http(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError("must be http://… or https://…")
-        if parts.username or parts.password:
-            raise ValueError("must not hold credentials; name the secret in 'password'")
+        endpoint_of(value, schemes=("http", "https"))
         return value.rstrip("/")
+
+    def endpoint(self) -> Endpoint:
+        """Host and port of central."""
+        return endpoint_of(self.url, schemes=("http", "https"))
 
 
 class StorageSection(_Section):
@@ -107,20 +126,12 @@ class Link(_Section):
     @field_validator("url")
     @classmethod
     def _known_scheme(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme == "tcp":
-            try:
-                complete = bool(parts.hostname and parts.port)
-            except ValueError:
-                complete = False
-            if not complete:
-                raise ValueError("must be tcp://host:port")
-        elif parts.scheme == "serial":
-            if not parts.path.startswith("/"):
-                raise ValueError("must be serial:/dev/…")
-        else:
-            raise ValueError("must begin with tcp:// or serial:/")
+        line_of(value)
         return value
+
+    def line(self) -> Endpoint | str:
+        """What the link occupies: a host and port, or the path of a serial port. Two links never share one."""
+        return line_of(self.url)
 
 
 class ModbusGateDevice(_Section):
@@ -147,6 +158,7 @@ class SerialReaderDevice(_Section):
     form: Literal["text", "hex", "decimal", "wiegand26"] = "text"
 
 
+DRIVERS = frozenset({"modbus-gate", "serial-reader"})
 Device = Annotated[ModbusGateDevice | SerialReaderDevice, Field(discriminator="driver")]
 
 
@@ -187,12 +199,14 @@ class Camera(_Section):
     @field_validator("url")
     @classmethod
     def _rtsp(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in {"rtsp", "rtsps"} or not parts.hostname:
-            raise ValueError("must be rtsp://host/path")
-        if parts.username or parts.password:
-            raise ValueError("must not hold credentials; use 'username' and name the secret in 'password'")
+        endpoint_of(value, schemes=("rtsp", "rtsps"))
         return value
+
+    @model_validator(mode="after")
+    def _both_or_neither(self) -> Self:
+        if (self.username is None) != (self.password is None):
+            raise ValueError("'username' and 'password' go together")
+        return self
 
 
 class DemoSection(_Section):

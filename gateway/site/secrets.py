@@ -3,39 +3,68 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gateway.domain.errors import ConfigError
+
+_MAX_BYTES = 64 * 1024
+
+
+def _told_nobody(_secret: str) -> None:
+    """Nobody needs to hear of the secrets that were read."""
 
 
 class Secrets:
     """Looks secrets up by name: systemd's credentials directory, the environment, then a 0600 file.
 
     The environment variable of `central-password` is `EDGE_GATEWAY_SECRET_CENTRAL_PASSWORD`; the file is
-    `secrets/central-password` beside the site file.
+    `secrets/central-password` beside the site file. `heard` is told each secret's text, so that logs can hide it.
     """
 
-    def __init__(self, *, folder: Path) -> None:
+    def __init__(
+        self, *, folder: Path, environ: Mapping[str, str] = os.environ, heard: Callable[[str], None] = _told_nobody
+    ) -> None:
         self._folder = folder
+        self._environ = environ
+        self._heard = heard
 
     def get(self, name: str) -> str:
-        """The secret's text, without its final newline. Raises ConfigError with one sentence when it cannot be had."""
-        credentials = os.environ.get("CREDENTIALS_DIRECTORY")
-        if credentials and (found := Path(credentials) / name).is_file():
-            return _read_secret(found)
+        """The secret's text, without its line ending. Raises ConfigError with one sentence when it cannot be had."""
+        secret = self._find(name)
+        if not secret:
+            raise ConfigError(f"secret {name!r} is empty")
+        self._heard(secret)
+        return secret
+
+    def _find(self, name: str) -> str:
+        credentials = self._environ.get("CREDENTIALS_DIRECTORY")
+        if credentials and (found := _read(Path(credentials) / name)) is not None:
+            return found
         variable = "EDGE_GATEWAY_SECRET_" + name.upper().replace("-", "_").replace(".", "_")
-        if variable in os.environ:
-            return os.environ[variable]
+        if variable in self._environ:
+            return self._environ[variable]
         file = self._folder / name
-        if not file.is_file():
+        found = _read(file, private=True)
+        if found is None:
             raise ConfigError(f"no secret {name!r}: not among systemd's credentials, not in {variable}, no file {file}")
-        if file.stat().st_mode & 0o077:
-            raise ConfigError(f"secret file {file} may be read by others; make it mode 0600")
-        return _read_secret(file)
+        return found
 
 
-def _read_secret(path: Path) -> str:
+def _read(path: Path, *, private: bool = False) -> str | None:
+    """The file's text, or None when there is no such file. `private`: others must not be able to read it."""
     try:
-        return path.read_text("utf-8").removesuffix("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"secret file {path} cannot be read: {error}") from error
+        with path.open("rb") as file:
+            if private and os.fstat(file.fileno()).st_mode & 0o077:
+                raise ConfigError(f"secret file {path} may be read by others; make it mode 0600")
+            data = file.read(_MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"secret file {path} cannot be read: {error.strerror}") from error
+    if len(data) > _MAX_BYTES:
+        raise ConfigError(f"secret file {path} is larger than {_MAX_BYTES} bytes; that is no secret")
+    try:
+        return data.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise ConfigError(f"secret file {path} is not UTF-8 text") from None  # the cause would show its bytes

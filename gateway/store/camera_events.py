@@ -6,7 +6,7 @@ import sqlite3
 
 from gateway.domain.passages import CameraEvent
 from gateway.store.changes import Changes
-from gateway.store.database import Database
+from gateway.store.database import Database, is_id
 
 _COLUMNS = (
     "id, central_id, camera_id, event_id, lane_id, name, description, date_at, pinned_from, pinned_until,"
@@ -31,7 +31,7 @@ class CameraEvents:
             ).fetchone()
             return _camera_event(row) if row else None
 
-        return await self._database.read(query)
+        return await self._database.read(query) if is_id(camera_event_id) else None
 
     async def page(self, *, offset: int = 0, limit: int = 25) -> tuple[tuple[CameraEvent, ...], int]:
         """Camera events by descending id, and how many there are in all."""
@@ -39,7 +39,7 @@ class CameraEvents:
         def query(connection: sqlite3.Connection) -> tuple[tuple[CameraEvent, ...], int]:
             (count,) = connection.execute("SELECT count(*) FROM camera_event").fetchone()
             rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM camera_event ORDER BY id DESC LIMIT ? OFFSET ?", (limit, offset)
+                f"SELECT {_COLUMNS} FROM camera_event ORDER BY id DESC LIMIT ? OFFSET ?", (max(limit, 0), offset)
             )
             return tuple(_camera_event(row) for row in rows), int(count)
 
@@ -72,9 +72,9 @@ class CameraEvents:
     async def mark_ready(self, camera_event_id: int) -> None:
         """All the footage that will ever be there is there."""
         await self._database.write(
-            lambda connection: connection.execute("UPDATE camera_event SET ready = 1 WHERE id = ?", (camera_event_id,))
+            lambda connection: connection.execute("UPDATE camera_event SET ready = 1 WHERE id = ?", (camera_event_id,)),
+            then=self._changes.bump,
         )
-        self._changes.bump()
 
 
 def _camera_event(row: tuple[int, int | None, int, int, str, str, str, int, int, int, int, int]) -> CameraEvent:

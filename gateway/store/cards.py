@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.domain.credentials import Card, CardStatus
-from gateway.store.database import Database
+from gateway.store.database import Database, is_id
 
 _COLUMNS = "card.id, number, status, valid_from, valid_until, holder"
 _MOST_MATCHES = 8
@@ -56,13 +56,11 @@ class Cards:
             row = connection.execute(f"SELECT {_COLUMNS}, record FROM card WHERE id = ?", (card_id,)).fetchone()
             return CardRecord(_with_aliases(connection, _card(row[:6])), row[6]) if row else None
 
-        return await self._database.read(query)
+        return await self._database.read(query) if is_id(card_id) else None
 
     async def count(self) -> int:
         """How many cards there are."""
-        return await self._database.read(
-            lambda connection: int(connection.execute("SELECT count(*) FROM card").fetchone()[0])
-        )
+        return await self._database.read(_count)
 
     async def records(self) -> Mapping[int, str]:
         """Central's record of every card by id: what a sweep compares with."""
@@ -73,12 +71,11 @@ class Cards:
         put, remove = tuple(put), tuple(remove)
 
         def job(connection: sqlite3.Connection) -> CardChanges:
-            removed = sum(
-                connection.execute("DELETE FROM card WHERE id = ?", (card_id,)).rowcount for card_id in remove
-            )
-            added = 0
-            for item in put:
-                added += _put(connection, item, now)
+            start = _count(connection)
+            connection.executemany("DELETE FROM card WHERE id = ?", [(card_id,) for card_id in remove])
+            left = _count(connection)
+            _put(connection, put, now)
+            removed, added = start - left, _count(connection) - left
             return CardChanges(added=added, changed=len(put) - added, removed=removed)
 
         return await self._database.write(job)
@@ -101,29 +98,38 @@ class Cards:
         return await self._database.read(query)
 
 
-def _put(connection: sqlite3.Connection, item: CardRecord, now: int) -> int:
-    card = item.card
-    known = connection.execute("SELECT 1 FROM card WHERE id = ?", (card.card_id,)).fetchone()
-    connection.execute(
+def _count(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM card").fetchone()[0])
+
+
+def _put(connection: sqlite3.Connection, items: Sequence[CardRecord], now: int) -> None:
+    """Many rows per statement: a whole list in one commit must not keep the interpreter from the loop."""
+    last = {item.card.card_id: item for item in items}
+    connection.executemany(
         "INSERT INTO card VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET number = excluded.number,"
         " status = excluded.status, valid_from = excluded.valid_from, valid_until = excluded.valid_until,"
         " holder = excluded.holder, record = excluded.record, updated_at = excluded.updated_at",
-        (
-            card.card_id,
-            card.number,
-            card.status.value,
-            card.valid_from,
-            card.valid_until,
-            card.holder,
-            item.record,
-            now,
-        ),
+        (_values(item, now) for item in last.values()),
     )
-    connection.execute("DELETE FROM card_alias WHERE card_id = ?", (card.card_id,))
+    connection.executemany("DELETE FROM card_alias WHERE card_id = ?", ((number,) for number in last))
     connection.executemany(
-        "INSERT OR IGNORE INTO card_alias VALUES (?, ?)", [(alias, card.card_id) for alias in card.aliases]
+        "INSERT OR IGNORE INTO card_alias VALUES (?, ?)",
+        ((alias, number) for number, item in last.items() for alias in item.card.aliases),
     )
-    return 0 if known else 1
+
+
+def _values(item: CardRecord, now: int) -> tuple[int, str, str, int | None, int | None, str, str, int]:
+    card = item.card
+    return (
+        card.card_id,
+        card.number,
+        card.status.value,
+        card.valid_from,
+        card.valid_until,
+        card.holder,
+        item.record,
+        now,
+    )
 
 
 def _card(row: tuple[int, str, str, int | None, int | None, str]) -> Card:

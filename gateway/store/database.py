@@ -9,231 +9,334 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import structlog
 
 from gateway.domain.errors import StoreError
+from gateway.store.commit import Job, Outcome, commit
+from gateway.store.faults import is_damage, refused
+from gateway.store.ids import SALVAGE_GAP, UNCLEAN_GAP, is_behind_note, note_ids, raise_ids
 from gateway.store.migrations import Migration, migrate
-from gateway.store.recovery import note_ids, open_mark, recover
+from gateway.store.recovery import closed_mark, recover
 
 T = TypeVar("T")
-Job = Callable[[sqlite3.Connection], T]
 
 log = structlog.get_logger(__name__)
 
 _QUEUE = 4096
 _BATCH = 256
-_WAL_LIMIT_BYTES = 64 * 1024 * 1024
 _READERS = 2
-_NOTE_EVERY = 1000  # commits of at most _BATCH jobs: well under recovery.ID_GAP ids
+_NOTE_EVERY = 500  # commits of at most _BATCH jobs: well under ids.SALVAGE_GAP ids
+_TEND_SECONDS = 5.0
+_WAL_KEPT_BYTES = 16 * 1024 * 1024
+_WAL_PAGES = 1000
+_LONG_WAL_PAGES = 8 * _WAL_PAGES
+_OTHER_PROGRAM_SECONDS = 5.0
+_HIGHEST = 2**63
+
+
+def is_id(number: int) -> bool:
+    """Whether a row can have this id; anything else is simply not there."""
+    return 0 < number < _HIGHEST
 
 
 class _Waiting(Generic[T]):
-    """A job in the queue and who waits for it."""
+    """A job in the queue, who waits for it, and what is called once it is on disk."""
 
-    __slots__ = ("done", "job")
+    __slots__ = ("done", "job", "then")
 
-    def __init__(self, job: Job[T], done: asyncio.Future[T]) -> None:
+    def __init__(self, job: Job[T], done: asyncio.Future[T], then: Callable[[], None] | None) -> None:
         self.job = job
         self.done = done
+        self.then = then
+
+    def settle(self, outcome: Outcome) -> None:
+        """Tell whoever still waits."""
+        if outcome.error is None and self.then is not None:
+            self.then()
+        if self.done.done():
+            return
+        if outcome.error is not None:
+            self.done.set_exception(outcome.error)
+        else:
+            self.done.set_result(outcome.result)  # type: ignore[arg-type]  # the job's own result
 
 
 class Database:
     """A SQLite file with one writer and group commit.
 
-    `open`, then keep `run` alive as a task; `write` and `read` may be used from then on until `close`.
+    `write` and `read` work from `open` until `close`. `run`, kept alive as a task, tends the file meanwhile.
     """
 
-    def __init__(self, *, path: Path, steps: tuple[Migration, ...]) -> None:
+    def __init__(self, *, path: Path, steps: tuple[Migration, ...], after_salvage: str = "") -> None:
+        """`after_salvage`: SQL that makes a salvaged file consistent again."""
         self.path = path
         self.salvaged: str | None = None
         self.was_unclean = False
+        self.commits = 0
         self._steps = steps
-        self._queue: asyncio.Queue[_Waiting[Any]] = asyncio.Queue(_QUEUE)
+        self._after_salvage = after_salvage
+        self._queue: deque[_Waiting[Any]] = deque()
+        self._room = asyncio.Semaphore(_QUEUE)
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._writer: sqlite3.Connection | None = None
-        self._writing = ThreadPoolExecutor(1, thread_name_prefix=f"write-{path.stem}")
-        self._reading = ThreadPoolExecutor(_READERS, thread_name_prefix=f"read-{path.stem}")
+        self._writing: ThreadPoolExecutor | None = None
+        self._reading: ThreadPoolExecutor | None = None
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._readers_lock = threading.Lock()
-        self._closed = False
-        self.commits = 0
-        self.failing = ""
+        self._failing = ""
+        self._damage = ""
+
+    @property
+    def failing(self) -> str:
+        """Why commits fail just now, or that the file was found damaged; "" when all is well."""
+        return self._failing or self._damage
+
+    @property
+    def waiting(self) -> int:
+        """Writes that are not in a commit yet."""
+        return len(self._queue)
 
     async def open(self) -> None:
         """Recover if the last end was unclean, migrate, and be ready. Raises StoreError with one sentence."""
-        await asyncio.get_running_loop().run_in_executor(self._writing, self._open)
+        writing = ThreadPoolExecutor(1, thread_name_prefix=f"write-{self.path.stem}")
+        try:
+            self._writer = await asyncio.get_running_loop().run_in_executor(writing, self._open)
+        except BaseException:
+            writing.shutdown(wait=False)
+            raise
+        self._writing = writing
+        self._reading = ThreadPoolExecutor(_READERS, thread_name_prefix=f"read-{self.path.stem}")
 
     async def run(self) -> None:
-        """Commit what is queued, together, until cancelled. One batch is one transaction."""
-        loop = asyncio.get_running_loop()
+        """Tend the file until cancelled: see whether a disk that refused takes commits again, keep the WAL short."""
         while True:
-            batch = [await self._queue.get()]
-            while len(batch) < _BATCH and not self._queue.empty():
-                batch.append(self._queue.get_nowait())
-            committing = loop.run_in_executor(self._writing, self._commit, [waiting.job for waiting in batch])
-            try:
-                outcomes = await asyncio.shield(committing)
-            except asyncio.CancelledError:
-                # The thread is past recall: those who wait hear what became of their rows, then the end comes.
-                _resolve(batch, await committing)
-                raise
-            _resolve(batch, outcomes)
+            await asyncio.sleep(_TEND_SECONDS)
+            await asyncio.get_running_loop().run_in_executor(self._writing_thread(), self._tend)
 
-    async def write(self, job: Job[T]) -> T:
+    async def write(self, job: Job[T], *, then: Callable[[], None] | None = None) -> T:
         """Run `job` in the next commit and return its result once it is on disk.
 
         `job` runs in the writing thread inside a savepoint: what it raises undoes its own work alone and is raised
-        here. Raises StoreError when the disk refuses the commit: nothing of it was kept.
+        here. `then` is called on the loop once it is on disk. Cancelling the caller does not take the job back: it is
+        committed all the same, and `then` is called.
+
+        Raises StoreError when the disk refuses the commit (nothing of it was kept), or the file is not open.
         """
-        if self._closed:
-            raise StoreError(f"{self.path.name} is closed")
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        await self._queue.put(_Waiting(job, done))
+        self._writing_thread()
+        await self._room.acquire()
+        try:
+            writing = self._writing_thread()  # it may have been closed while there was no room
+        except StoreError:
+            self._room.release()
+            raise
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        self._queue.append(_Waiting(job, done, then))
+        if self._idle.is_set():
+            self._idle.clear()
+            loop.call_soon(self._commit_next, writing)  # soon: what is written in the same turn goes along
         return await done
 
     async def read(self, query: Job[T]) -> T:
-        """Run `query` on a reading connection, beside the writer. It sees what was committed before it began."""
-        if self._closed:
-            raise StoreError(f"{self.path.name} is closed")
+        """Run `query` on a reading connection, beside the writer, in one snapshot: all that was committed before.
+
+        Raises StoreError when the file cannot be read or is not open.
+        """
+        if self._reading is None:
+            raise self._not_open()
         return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, query)
 
     async def close(self) -> None:
         """Commit what is still queued, checkpoint and close. The next opening is a clean one."""
-        self._closed = True
+        writing, reading = self._writing, self._reading
+        if writing is None or reading is None:
+            return
+        self._writing = self._reading = None
+        await self._idle.wait()
         loop = asyncio.get_running_loop()
-        rest: list[_Waiting[Any]] = []
-        while not self._queue.empty():
-            rest.append(self._queue.get_nowait())
-        if rest:
-            _resolve(rest, await loop.run_in_executor(self._writing, self._commit, [item.job for item in rest]))
-        self._reading.shutdown(wait=True)
-        await loop.run_in_executor(self._writing, self._close)
-        self._writing.shutdown(wait=True)
+        await loop.run_in_executor(writing, reading.shutdown)
+        await loop.run_in_executor(writing, self._close)
+        writing.shutdown(wait=True)
 
-    def _open(self) -> None:
+    def _writing_thread(self) -> ThreadPoolExecutor:
+        if self._writing is None:
+            raise self._not_open()
+        return self._writing
+
+    def _not_open(self) -> StoreError:
+        return StoreError(f"{self.path.name} is not open")
+
+    def _commit_next(self, writing: ThreadPoolExecutor) -> None:
+        batch = [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH))]
+        if not batch:
+            self._idle.set()
+            return
+        jobs = [waiting.job for waiting in batch]
+        committed = asyncio.get_running_loop().run_in_executor(writing, self._commit, jobs)
+        committed.add_done_callback(partial(self._settle, batch, writing))
+
+    def _settle(
+        self, batch: list[_Waiting[Any]], writing: ThreadPoolExecutor, committed: asyncio.Future[list[Outcome]]
+    ) -> None:
+        for waiting, outcome in zip(batch, committed.result(), strict=True):
+            self._room.release()
+            waiting.settle(outcome)
+        self._commit_next(writing)
+
+    def _open(self) -> sqlite3.Connection:
+        recovery = recover(self.path, self._steps, self._after_salvage)
+        self.was_unclean, self.salvaged = recovery.unclean, recovery.salvaged
         try:
-            recovery = recover(self.path, self._steps)
-            self.was_unclean, self.salvaged = recovery.unclean, recovery.salvaged
-            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=5)
+            try:
+                return self._connect_writer()
+            except sqlite3.Error as error:
+                if not is_damage(error):
+                    raise
+                recovery = recover(self.path, self._steps, self._after_salvage, fault=str(error))
+                self.salvaged = recovery.salvaged
+                return self._connect_writer()
+        except (sqlite3.Error, OSError) as error:
+            raise refused(self.path, error, "it cannot be opened") from error
+
+    def _connect_writer(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, isolation_level=None, check_same_thread=False, timeout=_OTHER_PROGRAM_SECONDS
+        )
+        try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
-            connection.execute("PRAGMA wal_autocheckpoint = 1000")
+            connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
             migrate(connection, self._steps)
-            note_ids(connection, self.path)
-        except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"{self.path} cannot be opened: {error}") from error
-        self._writer = connection
+            self._pass_used_ids(connection)
+            self._note_ids(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
-    def _commit(self, jobs: list[Job[Any]]) -> list[_Outcome]:
+    def _pass_used_ids(self, connection: sqlite3.Connection) -> None:
+        """Let ids go on above those that rows which are gone may have had."""
+        if is_behind_note(connection, self.path):
+            raise_ids(connection, self.path, SALVAGE_GAP)
+            self.salvaged = self.salvaged or f"{self.path.name} is older than ids already given; later rows are missing"
+            log.error("store_behind_its_ids", file=self.path.name)
+        elif self.was_unclean and self.salvaged is None:
+            try:
+                raise_ids(connection, self.path, UNCLEAN_GAP)
+            except sqlite3.Error as error:
+                if is_damage(error):
+                    raise
+                log.warning("ids_not_raised", file=self.path.name, error=str(error))  # a full disk must not stop lanes
+
+    def _commit(self, jobs: Sequence[Job[Any]]) -> list[Outcome]:
+        """In the writing thread. Never raises: each job has its outcome."""
         connection = self._writer
-        if connection is None:
-            return [_Outcome(error=StoreError(f"{self.path.name} is not open")) for _ in jobs]
-        outcomes: list[_Outcome] = []
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            outcomes.extend(_run(connection, job) for job in jobs)
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            if connection.in_transaction:
-                connection.rollback()
-            if not self.failing:
-                log.error("store_failing", file=self.path.name, error=str(error))  # noqa: TRY400 (the disk's words suffice)
-            self.failing = str(error)
-            return [_Outcome(error=_translated(self.path.name, error)) for _ in jobs]
-        if self.failing:
-            log.info("store_recovered", file=self.path.name)
-            self.failing = ""
         self.commits += 1
+        if connection is None:
+            return self._all_refused(len(jobs), self._not_open())
+        try:
+            outcomes = commit(connection, jobs)
+        except Exception as error:  # noqa: BLE001 (whatever it is, those who wait must hear of it, and the writer goes on)
+            return self._all_refused(len(jobs), error)
+        if self._failing:
+            log.info("store_recovered", file=self.path.name)
+            self._failing = ""
         if self.commits % _NOTE_EVERY == 0:
             self._note_ids(connection)
         return outcomes
+
+    def _all_refused(self, jobs: int, error: Exception) -> list[Outcome]:
+        if not self._failing:
+            log.error("store_failing", file=self.path.name, error=str(error))
+        if is_damage(error):
+            self._damage = str(error)
+        refusals = [refused(self.path, error, "nothing was recorded") for _ in range(jobs)]
+        for refusal in refusals:
+            refusal.__cause__ = error
+        self._failing = str(refused(self.path, error, "nothing is recorded"))
+        return [Outcome(error=refusal) for refusal in refusals]
+
+    def _tend(self) -> None:
+        """In the writing thread, now and then: a commit that changes nothing, and a look at the WAL's length."""
+        self._commit([_rewrite_version] if self._failing else [])
+        connection = self._writer
+        if connection is None or self._failing:
+            return
+        try:
+            _, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if pages > _LONG_WAL_PAGES and moved < pages:
+                # Readers that overlap without end let the WAL grow. This waits for those there are; new ones wait not.
+                connection.execute("PRAGMA wal_checkpoint(RESTART)")
+        except sqlite3.Error as error:
+            log.warning("checkpoint_failed", file=self.path.name, error=str(error))
 
     def _note_ids(self, connection: sqlite3.Connection) -> None:
         try:
             note_ids(connection, self.path)
         except (OSError, sqlite3.Error) as error:
+            if is_damage(error):
+                raise
             log.warning("ids_not_noted", file=self.path.name, error=str(error))
 
     def _read(self, query: Job[T]) -> T:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        """In a reading thread. The transaction makes all of a query's statements see one moment."""
         try:
-            if connection is None:
-                connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=5)
-                connection.execute("PRAGMA wal_autocheckpoint = 0")
-                connection.execute("PRAGMA query_only = ON")
-                self._local.connection = connection
-                with self._readers_lock:
-                    self._readers.append(connection)
-            return query(connection)
+            connection = self._reader()
+            connection.execute("BEGIN")
+            try:
+                return query(connection)
+            finally:
+                connection.rollback()
         except sqlite3.Error as error:
-            raise StoreError(f"{self.path.name} cannot be read: {error}") from error
+            if is_damage(error):
+                self._damage = str(refused(self.path, error, "it is checked and mended at the next start"))
+            raise refused(self.path, error, "it cannot be read") from error
+        except OverflowError as error:
+            raise StoreError(f"{self.path.name}: a number that was asked for is out of range") from error
+
+    def _reader(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(
+                self.path, isolation_level=None, check_same_thread=False, timeout=_OTHER_PROGRAM_SECONDS
+            )
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+            connection.execute("PRAGMA query_only = ON")
+            self._local.connection = connection
+            with self._readers_lock:
+                self._readers.append(connection)
+        return connection
 
     def _close(self) -> None:
         for reader in self._readers:
             reader.close()
-        if self._writer is not None:
-            try:
-                self._note_ids(self._writer)
-                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                self._writer.close()
-                open_mark(self.path).unlink(missing_ok=True)
-            except (sqlite3.Error, OSError) as error:
-                log.warning("store_not_closed_cleanly", file=self.path.name, error=str(error))
-            self._writer = None
+        self._readers.clear()
+        connection, self._writer = self._writer, None
+        if connection is None:
+            return
+        try:
+            note_ids(connection, self.path)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.close()
+            if not self.failing:
+                closed_mark(self.path).touch()
+        except (sqlite3.Error, OSError) as error:
+            log.warning("store_not_closed_cleanly", file=self.path.name, error=str(error))
+            connection.close()
 
 
-class _Outcome:
-    """What became of one job: its result or its error."""
-
-    __slots__ = ("error", "result")
-
-    def __init__(self, *, result: object = None, error: Exception | None = None) -> None:
-        self.result = result
-        self.error = error
-
-
-def _run(connection: sqlite3.Connection, job: Job[Any]) -> _Outcome:
-    connection.execute("SAVEPOINT job")
-    try:
-        result = job(connection)
-    except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
-        if not isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
-            raise
-        _undo(connection)
-        return _Outcome(error=error)
-    except Exception as error:  # noqa: BLE001 (the job's own error goes to whoever queued it; the batch goes on)
-        _undo(connection)
-        return _Outcome(error=error)
-    connection.execute("RELEASE job")
-    return _Outcome(result=result)
-
-
-def _undo(connection: sqlite3.Connection) -> None:
-    connection.execute("ROLLBACK TO job")
-    connection.execute("RELEASE job")
-
-
-def _resolve(batch: list[_Waiting[Any]], outcomes: list[_Outcome]) -> None:
-    for waiting, outcome in zip(batch, outcomes, strict=True):
-        if waiting.done.done():
-            continue
-        if outcome.error is not None:
-            waiting.done.set_exception(outcome.error)
-        else:
-            waiting.done.set_result(outcome.result)
-
-
-def _translated(name: str, error: sqlite3.Error) -> StoreError:
-    text = str(error)
-    if "full" in text:
-        return StoreError(f"{name}: the disk is full; nothing was recorded")
-    if "readonly" in text or "read-only" in text:
-        return StoreError(f"{name}: the data folder is read-only; nothing was recorded")
-    return StoreError(f"{name}: {text}; nothing was recorded")
+def _rewrite_version(connection: sqlite3.Connection) -> None:
+    """Write a page with what it holds already: shows whether the disk takes commits again."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.execute(f"PRAGMA user_version = {int(version)}")

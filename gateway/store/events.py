@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateway.domain.events import Event, RecordedEvent
-from gateway.store.database import Database
+from gateway.domain.events import Event, RecordedEvent, Scalar
+from gateway.store.database import Database, is_id
 
 _COLUMNS = "id, device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id, data"
+_COUNT_OF_ALL = "SELECT count FROM tally WHERE name = 'event'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +47,27 @@ def insert_event(connection: sqlite3.Connection, event: Event) -> int:
             int(event.category),
             int(event.severity),
             event.name,
-            event.description,
+            _storable(event.description),
             event.date_at,
             event.clock_trusted,
             event.lane_id,
-            json.dumps(dict(event.data), separators=(",", ":"), ensure_ascii=False),
+            json_text(event.data),
         ),
     )
     return int(cursor.lastrowid or 0)
+
+
+def json_text(data: Mapping[str, Scalar]) -> str:
+    """Facts as JSON text. What JSON or UTF-8 cannot say must not cost the event: such numbers become null."""
+    facts = {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in data.items()
+    }
+    return _storable(json.dumps(facts, separators=(",", ":"), ensure_ascii=False))
+
+
+def _storable(text: str) -> str:
+    """Text that UTF-8 can hold: half a surrogate pair, as a device may send, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class Events:
@@ -67,7 +83,7 @@ class Events:
             row = connection.execute(f"SELECT {_COLUMNS} FROM event WHERE id = ?", (event_id,)).fetchone()
             return _event(row) if row else None
 
-        return await self._database.read(query)
+        return await self._database.read(query) if is_id(event_id) else None
 
     async def latest(self, *, limit: int) -> tuple[RecordedEvent, ...]:
         """The newest events, by descending id, without counting the rest."""
@@ -86,17 +102,21 @@ class Events:
             before: only ids below this; 0 starts at the newest.
             offset: how many matching rows to pass over first (page-wise reading).
             limit: at most this many.
+
+        Raises StoreError when a number of the filter does not fit into 64 bits.
         """
+        limit = max(limit, 0)
         where, values = _where(wanted)
 
         def query(connection: sqlite3.Connection) -> EventPage:
-            (count,) = connection.execute(f"SELECT count(*) FROM event WHERE {where}", values).fetchone()
+            counting = f"SELECT count(*) FROM event WHERE {where}" if values else _COUNT_OF_ALL
+            (count,) = connection.execute(counting, values).fetchone()
             bound = " AND id < ?" if before else ""
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM event WHERE {where}{bound} ORDER BY id DESC LIMIT ? OFFSET ?",
                 (*values, *((before,) if before else ()), limit + 1, offset),
             ).fetchall()
-            more = len(rows) > limit
+            more = len(rows) > limit > 0
             events = tuple(_event(row) for row in rows[:limit])
             return EventPage(events=events, count=count, next_cursor=events[-1].id if more else None)
 

@@ -18,6 +18,7 @@ from gateway.store.commands import put_command
 from gateway.store.database import Database
 from gateway.store.events import insert_event
 from gateway.store.outbox import insert_outbox
+from gateway.store.segments import LONGEST_PIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,13 @@ class Entry:
     passage: Passage | None = None
     moments: tuple[Moment, ...] = ()
     commands: tuple[Command, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be recorded whole."""
+        if not self.events and (self.passage or self.moments):
+            raise ValueError("a passage and its footage need the event that tells of them")
+        if any(moment.pinned_until - moment.pinned_from > LONGEST_PIN for moment in self.moments):
+            raise ValueError("a moment of footage is at most an hour long")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,10 @@ class Journal:
         self._sends = sends
 
     async def record(self, entry: Entry) -> Recorded:
-        """Record an entry; on return it is on disk. Raises StoreError when the disk refuses it."""
+        """Record an entry; on return it is on disk. Raises StoreError when the disk refuses it.
+
+        Cancelling whoever waits does not take the entry back.
+        """
 
         def job(connection: sqlite3.Connection) -> Recorded:
             for command in entry.commands:
@@ -62,9 +73,7 @@ class Journal:
             moments = tuple(self._insert_moment(connection, moment, last, last_id) for moment in entry.moments)
             return Recorded(event_ids=ids, passage_id=passage_id, camera_event_ids=moments)
 
-        recorded = await self._database.write(job)
-        self._changes.bump()
-        return recorded
+        return await self._database.write(job, then=self._changes.bump)
 
     def _insert_moment(self, connection: sqlite3.Connection, moment: Moment, event: Event, event_id: int) -> int:
         cursor = connection.execute(

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from gateway.store.database import Database
 
 _COLUMNS = "id, key, kind, record_id, body, created_at, tries, next_at, parked, error"
+_FIRST_OF_RECORD = (
+    "NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.kind = outbox.kind"
+    " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +67,8 @@ class Outbox:
 
         def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
             rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM outbox WHERE parked = 0 AND next_at <= ? AND NOT EXISTS ("
-                " SELECT 1 FROM outbox AS earlier WHERE earlier.kind = outbox.kind"
-                " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id) ORDER BY id LIMIT ?",
+                f"SELECT {_COLUMNS} FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
+                f" AND {_FIRST_OF_RECORD} ORDER BY id LIMIT ?",
                 (now, limit),
             ).fetchall()
             return tuple(_row(row) for row in rows)
@@ -73,11 +76,17 @@ class Outbox:
         return await self._database.read(query)
 
     async def next_due(self) -> int | None:
-        """When the earliest waiting row may be tried (wall micros), or None when nothing waits."""
+        """When the earliest row may be tried (wall micros), or None when none will be.
+
+        Rows behind another of the same record do not count: they are not due before that one has gone.
+        """
 
         def query(connection: sqlite3.Connection) -> int | None:
-            (soonest,) = connection.execute("SELECT min(next_at) FROM outbox WHERE parked = 0").fetchone()
-            return None if soonest is None else int(soonest)
+            row = connection.execute(
+                f"SELECT next_at FROM outbox INDEXED BY outbox_due WHERE parked = 0 AND {_FIRST_OF_RECORD}"
+                " ORDER BY next_at LIMIT 1"
+            ).fetchone()
+            return None if row is None else int(row[0])
 
         return await self._database.read(query)
 
@@ -120,14 +129,10 @@ class Outbox:
         """The books at one moment."""
 
         def query(connection: sqlite3.Connection) -> Books:
-            connection.execute("BEGIN")
-            try:
-                counts = dict(connection.execute("SELECT name, count FROM book"))
-                waiting, parked = connection.execute(
-                    "SELECT count(*) FILTER (WHERE parked = 0), count(*) FILTER (WHERE parked = 1) FROM outbox"
-                ).fetchone()
-            finally:
-                connection.execute("COMMIT")
+            counts = dict(connection.execute("SELECT name, count FROM book"))
+            waiting, parked = connection.execute(
+                "SELECT count(*) FILTER (WHERE parked = 0), count(*) FILTER (WHERE parked = 1) FROM outbox"
+            ).fetchone()
             return Books(
                 accepted=counts["accepted"],
                 delivered=counts["delivered"],

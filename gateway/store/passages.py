@@ -35,7 +35,7 @@ class Passages:
                 for row in connection.execute(
                     f"SELECT {_COLUMNS} FROM passage WHERE (?1 = '' OR lane_id = ?1) AND (?2 = 0 OR id < ?2)"
                     " ORDER BY id DESC LIMIT ?3",
-                    (lane_id, before, limit),
+                    (lane_id, before, max(limit, 0)),
                 )
             )
 

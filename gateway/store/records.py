@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from gateway.store.database import Database
+from gateway.store.database import Database, is_id
 
 Table = Literal["device", "camera"]
 
@@ -48,12 +48,13 @@ class Records:
             ).fetchone()
             return _record(row) if row else None
 
-        return await self._database.read(query)
+        return await self._database.read(query) if is_id(record_id) else None
 
     async def page(
         self, *, search: str = "", before: int = 0, offset: int = 0, limit: int = 25
     ) -> tuple[tuple[KnownRecord, ...], int, int | None]:
         """Records by descending id: the page, how many match in all, and the cursor into older ones or None."""
+        limit = max(limit, 0)
         pattern = "%" + search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
 
         def query(connection: sqlite3.Connection) -> tuple[tuple[KnownRecord, ...], int, int | None]:
@@ -66,7 +67,7 @@ class Records:
                 (pattern, *((before,) if before else ()), limit + 1, offset),
             ).fetchall()
             records = tuple(_record(row) for row in rows[:limit])
-            return records, int(count), records[-1].id if len(rows) > limit else None
+            return records, int(count), records[-1].id if len(rows) > limit > 0 else None
 
         return await self._database.read(query)
 
@@ -83,7 +84,7 @@ class Records:
 
     async def declare(self, records: Iterable[KnownRecord], *, now: int) -> None:
         """The site file's records, all of them: names of these are the site's; others are no longer at the site."""
-        declared = tuple(records)
+        declared = tuple(replace(item, at_site=True) for item in records)
 
         def job(connection: sqlite3.Connection) -> None:
             connection.execute(f"UPDATE {self._table} SET at_site = 0")
@@ -95,7 +96,7 @@ class Records:
 
     async def pulled(self, records: Iterable[KnownRecord], *, removed: Iterable[int], now: int) -> None:
         """Central's records that changed, and ids that central no longer has; the site's own stay."""
-        changed, gone = tuple(records), tuple(removed)
+        changed, gone = tuple(replace(item, at_site=False) for item in records), tuple(removed)
 
         def job(connection: sqlite3.Connection) -> None:
             for record_id in gone:

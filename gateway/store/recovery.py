@@ -1,12 +1,11 @@
 """What happens to a database file before it is opened: was its last end clean, is it whole, and what can be saved.
 
-A damaged file is never deleted and never keeps the gateway from starting: the file, its -wal and its -shm are moved
-aside together, rows that can be read are copied into a fresh file, and ids go on far above any that was in use.
+A damaged file is never deleted and never keeps the gateway from starting: it is moved aside with its -wal and -shm, and
+a fresh file with every row that can be read takes its place, ids going on far above any that was in use.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from contextlib import closing
@@ -14,14 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
-from pydantic import TypeAdapter
 
-from gateway.store.migrations import Migration, migrate
+from gateway.domain.errors import StoreError
+from gateway.store.faults import is_damage, refused
+from gateway.store.ids import SALVAGE_GAP, ids_note, raise_ids
+from gateway.store.migrations import Migration, migrate, refuse_newer
+from gateway.store.salvage import copy_rows, read_only, schema_of
+from gateway.store.wal import commits_lost
 
 log = structlog.get_logger(__name__)
 
-ID_GAP = 1_000_000
-"""How far ids jump after a salvage: rows that could not be read may have used ids up to there."""
+_PARTS = ("-wal", "-shm", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,143 +34,113 @@ class Recovery:
     salvaged: str | None
 
 
-def open_mark(path: Path) -> Path:
-    """The file that exists while the database is in use; found at start, the last end was not clean."""
-    return path.with_name(path.name + ".in-use")
+def closed_mark(path: Path) -> Path:
+    """The file that exists from a clean close to the next opening. Without it, the file is checked throughout."""
+    return path.with_name(path.name + ".closed")
 
 
-def recover(path: Path, steps: tuple[Migration, ...]) -> Recovery:
-    """Prepare `path` for opening: check it after an unclean end, and start afresh from what is readable if damaged."""
-    mark = open_mark(path)
-    unclean = mark.exists() and path.exists()
-    salvaged = None
-    if unclean or (path.exists() and path.stat().st_size > 0):
-        fault = _fault_of(path, thorough=unclean)
-        if fault is not None:
-            salvaged = _start_afresh(path, steps, fault)
-    mark.touch()
-    _sync_folder(path.parent)
+def recover(path: Path, steps: tuple[Migration, ...], after_salvage: str, *, fault: str | None = None) -> Recovery:
+    """Prepare `path` for opening: check it after an unclean end, and start afresh from what is readable if damaged.
+
+    `fault` says that it is known to be damaged. Raises StoreError for a newer schema and for a disk that refuses.
+    """
+    try:
+        _finish_replacement(path)
+        known = any(part.exists() for part in (path, _part(path, "-wal"), ids_note(path)))
+        unclean = known and not closed_mark(path).exists()
+        if known and fault is None:
+            fault = _fault_of(path, steps, thorough=unclean)
+        salvaged = None if fault is None else _start_afresh(path, steps, after_salvage, fault)
+        closed_mark(path).unlink(missing_ok=True)
+        _sync_folder(path.parent)
+    except (sqlite3.Error, OSError) as error:
+        raise refused(path, error, "it cannot be opened") from error
     return Recovery(unclean=unclean, salvaged=salvaged)
 
 
-def _fault_of(path: Path, *, thorough: bool) -> str | None:
+def _fault_of(path: Path, steps: tuple[Migration, ...], *, thorough: bool) -> str | None:
+    """What is wrong with the file's content, or None. Changes nothing on disk, the -wal included."""
+    if not path.exists():
+        return "the file is missing"
+    if not path.is_file():
+        raise StoreError(f"{path.name} is not a file; it cannot be opened")
+    if path.stat().st_size == 0:
+        return "the file is empty"
     try:
-        with closing(sqlite3.connect(path, timeout=5)) as connection:
+        with closing(read_only(path)) as connection:
+            refuse_newer(connection, steps)
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if thorough:
-                (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-                return None if result == "ok" else str(result)
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
+            result = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if thorough else "ok"
+    except sqlite3.Error as error:
+        if not is_damage(error):
             raise
         return str(error)
-    return None
+    if result != "ok":
+        return str(result).replace("\n", " ")
+    lost = commits_lost(_part(path, "-wal")) if thorough else 0
+    return f"{lost} commits of its log cannot be read" if lost > 1 else None
 
 
-def _start_afresh(path: Path, steps: tuple[Migration, ...], fault: str) -> str:
-    aside = _free_name(path)
-    for suffix in ("", "-wal", "-shm"):
-        part = path.with_name(path.name + suffix)
-        if part.exists():
-            part.rename(aside.with_name(aside.name + suffix))
-    _sync_folder(path.parent)
-    with closing(sqlite3.connect(path, isolation_level=None)) as fresh:
+def _start_afresh(path: Path, steps: tuple[Migration, ...], after_salvage: str, fault: str) -> str:
+    """Build the fresh file beside the damaged one, then put it in place; a crash on the way is taken up again."""
+    fresh_path, aside = _part(path, ".fresh"), _free_name(path)
+    left = any(_part(path, suffix).exists() for suffix in _PARTS)
+    with closing(sqlite3.connect(fresh_path, isolation_level=None)) as fresh:
+        version = schema_of(path) or steps[-1].number
+        migrate(fresh, tuple(step for step in steps if step.number <= version))
+        try:
+            kept = copy_rows(path, fresh)
+        except StoreError:
+            fresh.close()
+            fresh_path.unlink()
+            raise
         migrate(fresh, steps)
-        kept = _copy_rows(aside, fresh)
-        _raise_ids(fresh, path)
-    text = f"{path.name} was damaged ({fault}); {kept} rows were saved, the damaged file is kept as {aside.name}"
-    log.error("store_salvaged", file=path.name, fault=fault, rows=kept, kept_as=aside.name)
-    return text
-
-
-def note_ids(connection: sqlite3.Connection, path: Path) -> None:
-    """Write beside the database how far ids have come, so that a wholly lost file does not lead to their reuse."""
-    if not _has_sequence(connection):
-        return
-    reached = dict(connection.execute("SELECT name, seq FROM sqlite_sequence"))
-    note = _ids_note(path)
-    fresh = note.with_suffix(".new")
-    with fresh.open("w") as file:
-        json.dump(reached, file)
+        fresh.executescript(f"BEGIN;\n{after_salvage}\nCOMMIT;")
+        raise_ids(fresh, path, SALVAGE_GAP)
+    plan = _plan(path)
+    with plan.open("w") as file:
+        file.write(aside.name)
         file.flush()
         os.fsync(file.fileno())
-    fresh.replace(note)
+    _sync_folder(path.parent)
+    _finish_replacement(path)
+    log.error("store_salvaged", file=path.name, fault=fault, rows=kept, kept_as=aside.name if left else None)
+    kept_as = f", the damaged file is kept as {aside.name}" if left else ""
+    return f"{path.name} was damaged ({fault}); {kept} rows were saved{kept_as}"
 
 
-def _raise_ids(fresh: sqlite3.Connection, path: Path) -> None:
-    """Let every id go on above what the rows and the note say was used."""
-    if not _has_sequence(fresh):
+def _finish_replacement(path: Path) -> None:
+    """Move the damaged parts aside and the fresh file in place, from wherever a crash left it."""
+    plan, fresh = _plan(path), _part(path, ".fresh")
+    if not plan.exists():
+        for leftover in (fresh, _part(path, ".fresh-journal")):
+            leftover.unlink(missing_ok=True)  # half built from the file that is still in place
         return
-    reached: dict[str, int] = dict(fresh.execute("SELECT name, seq FROM sqlite_sequence"))
-    try:
-        noted = TypeAdapter(dict[str, int]).validate_json(_ids_note(path).read_bytes())
-    except (OSError, ValueError):
-        noted = {}
-    for (table,) in fresh.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'"
-    ).fetchall():
-        top = max(reached.get(table, 0), noted.get(table, 0)) + ID_GAP
-        fresh.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
-        fresh.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table, top))
+    if fresh.exists():
+        aside = path.with_name(plan.read_text().strip())
+        for suffix in _PARTS:
+            if (part := _part(path, suffix)).exists():
+                part.rename(_part(aside, suffix))
+        fresh.rename(path)
+    _sync_folder(path.parent)
+    plan.unlink()
+    _sync_folder(path.parent)
 
 
-def _ids_note(path: Path) -> Path:
-    return path.with_name(path.name + ".ids")
+def _plan(path: Path) -> Path:
+    """The file that names where the damaged file goes, while it is being replaced by a complete fresh one."""
+    return _part(path, ".replacing")
 
 
-def _has_sequence(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone() is not None
+def _part(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
 
 
 def _free_name(path: Path) -> Path:
     number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+    while any(_part(path, f".damaged-{number}{suffix}").exists() for suffix in _PARTS):
         number += 1
-    return aside
-
-
-def _copy_rows(damaged: Path, fresh: sqlite3.Connection) -> int:
-    """Copy every readable row of every table that both files have."""
-    kept = 0
-    try:
-        old = sqlite3.connect(damaged, timeout=5)
-    except sqlite3.Error:
-        return 0
-    with closing(old):
-        tables = [
-            (name, without_rowid)
-            for name, without_rowid in fresh.execute(
-                "SELECT name, sql LIKE '%WITHOUT ROWID%' FROM sqlite_master "
-                "WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-            )
-        ]
-        fresh.execute("PRAGMA foreign_keys = OFF")
-        for table, without_rowid in tables:
-            kept += _copy_table(old, fresh, table, by_rowid=not without_rowid)
-    return kept
-
-
-def _copy_table(old: sqlite3.Connection, fresh: sqlite3.Connection, table: str, *, by_rowid: bool) -> int:
-    """Copy one table, from its start and, past damage, from its end; returns how many rows were saved."""
-    columns = [row[1] for row in fresh.execute(f"PRAGMA table_info({table})")]
-    names = ", ".join(columns)
-    places = ", ".join("?" * len(columns))
-    insert = f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({places})"
-    orders = (" ORDER BY rowid ASC", " ORDER BY rowid DESC") if by_rowid else ("",)
-    (before,) = fresh.execute(f"SELECT count(*) FROM {table}").fetchone()
-    for order in orders:
-        fresh.execute("BEGIN")
-        try:
-            for row in old.execute(f"SELECT {names} FROM {table}{order}"):
-                fresh.execute(insert, row)
-        except sqlite3.Error as error:
-            log.warning("table_partly_read", table=table, error=str(error))
-            fresh.execute("COMMIT")
-            continue
-        fresh.execute("COMMIT")
-        break
-    (after,) = fresh.execute(f"SELECT count(*) FROM {table}").fetchone()
-    return int(after) - int(before)
+    return _part(path, f".damaged-{number}")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -12,6 +12,15 @@ from gateway.store.database import Database
 LONGEST_SEGMENT = 120_000_000
 """Micros; longer ones are not written, so that a look-up by time is bounded."""
 
+LONGEST_PIN = 3_600_000_000
+"""Micros; a camera event pins at most so much, so that a look-up of a segment's pins is bounded."""
+
+_FREE = (
+    "garbage = 0 AND NOT EXISTS (SELECT 1 FROM camera_event AS pin WHERE pin.camera_id = segment.camera_id"
+    " AND pin.pinned_from > segment.started_at - ? AND pin.pinned_from < segment.started_at + segment.duration"
+    " AND pin.pinned_until > segment.started_at AND (pin.date_at >= ? OR EXISTS (SELECT 1 FROM outbox"
+    " WHERE outbox.kind = 'camera_event' AND outbox.record_id = pin.id)))"
+)
 _COLUMNS = "id, camera_id, path, started_at, duration, size, clock_trusted, gap, codec, width, height"
 
 
@@ -102,11 +111,25 @@ class Segments:
             lambda connection: frozenset(path for (path,) in connection.execute("SELECT path FROM segment"))
         )
 
+    async def after(self, segment_id: int, *, limit: int = 2000) -> tuple[Segment, ...]:
+        """Segments with an id above `segment_id`, by id, garbage left out: a walk over all of them in bounded steps."""
+        return await self._database.read(
+            lambda connection: tuple(
+                _segment(row)
+                for row in connection.execute(
+                    f"SELECT {_COLUMNS} FROM segment WHERE id > ? AND garbage = 0 ORDER BY id LIMIT ?",
+                    (segment_id, limit),
+                )
+            )
+        )
+
     async def bytes_kept(self) -> int:
         """Bytes of all segments that are not garbage."""
         return await self._database.read(
             lambda connection: int(
-                connection.execute("SELECT coalesce(sum(size), 0) FROM segment WHERE garbage = 0").fetchone()[0]
+                connection.execute(
+                    "SELECT coalesce(sum(size), 0) FROM segment INDEXED BY segment_by_age WHERE garbage = 0"
+                ).fetchone()[0]
             )
         )
 
@@ -117,26 +140,32 @@ class Segments:
         micros), is passed over. The caller deletes the files and then calls `forget`.
         """
 
-        def job(connection: sqlite3.Connection) -> tuple[Segment, ...]:
+        def choose(connection: sqlite3.Connection) -> list[Segment]:
             chosen: list[Segment] = []
             covered = 0
             for row in connection.execute(
-                f"SELECT {_COLUMNS} FROM segment WHERE garbage = 0 AND NOT EXISTS ("
-                " SELECT 1 FROM camera_event WHERE camera_event.camera_id = segment.camera_id"
-                " AND camera_event.pinned_from < segment.started_at + segment.duration"
-                " AND camera_event.pinned_until > segment.started_at"
-                " AND (camera_event.date_at >= ? OR EXISTS (SELECT 1 FROM outbox WHERE outbox.kind = 'camera_event'"
-                " AND outbox.record_id = camera_event.id))) ORDER BY started_at LIMIT ?",
-                (pinned_after, limit),
+                f"SELECT {_COLUMNS} FROM segment INDEXED BY segment_by_age WHERE {_FREE} ORDER BY started_at LIMIT ?",
+                (LONGEST_PIN, pinned_after, limit),
             ):
                 if covered >= at_least:
                     break
                 chosen.append(_segment(row))
                 covered += chosen[-1].size
-            connection.executemany("UPDATE segment SET garbage = 1 WHERE id = ?", [(item.id,) for item in chosen])
-            return tuple(chosen)
+            return chosen
 
-        return await self._database.write(job)
+        def mark(connection: sqlite3.Connection) -> tuple[Segment, ...]:
+            """Those chosen that were not pinned meanwhile."""
+            return tuple(
+                item
+                for item in chosen
+                if connection.execute(
+                    f"UPDATE segment SET garbage = 1 WHERE id = ? AND {_FREE}", (item.id, LONGEST_PIN, pinned_after)
+                ).rowcount
+            )
+
+        # The long look is a reader's, so that it holds up no commit.
+        chosen = await self._database.read(choose)
+        return await self._database.write(mark) if chosen else ()
 
     async def garbage(self) -> tuple[Segment, ...]:
         """Segments whose deletion was begun."""

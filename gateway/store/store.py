@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from gateway.store.camera_events import CameraEvents
@@ -12,7 +13,8 @@ from gateway.store.commands import Commands
 from gateway.store.database import Database
 from gateway.store.events import Events
 from gateway.store.journal import Journal
-from gateway.store.migrations import migrations
+from gateway.store.lock import FolderLock
+from gateway.store.migrations import FAMILIES, after_salvage, migrations
 from gateway.store.outbox import Outbox
 from gateway.store.passages import Passages
 from gateway.store.records import Records
@@ -23,13 +25,18 @@ from gateway.store.sessions import Sessions
 class Store:
     """Everything on disk that is not media. `open`, keep `run` alive as a task, `close` at the end.
 
+    Reading and writing work from `open` to `close`; `run` tends the files meanwhile. `close` may be called again.
+
     Cards are in a file of their own, so that one damaged file does not take the other along.
     """
 
     def __init__(self, *, folder: Path, site_name: str, sends: bool) -> None:
         """`sends`: there is a central, so that what must go up is put into the outbox."""
-        self._site = Database(path=folder / "site.db", steps=migrations("site"))
-        self._cards = Database(path=folder / "cards.db", steps=migrations("cards"))
+        self._lock = FolderLock(folder)
+        self._site, self._cards = (
+            Database(path=folder / f"{family}.db", steps=migrations(family), after_salvage=after_salvage(family))
+            for family in FAMILIES
+        )
         self.changes = Changes()
         self.journal = Journal(database=self._site, changes=self.changes, site_name=site_name, sends=sends)
         self.events = Events(database=self._site)
@@ -44,20 +51,30 @@ class Store:
         self.cards = Cards(database=self._cards)
 
     async def open(self) -> None:
-        """Open both files. Raises StoreError with one sentence."""
-        await self._site.open()
-        await self._cards.open()
+        """Open both files. Raises StoreError with one sentence, also when another gateway has the folder."""
+        self._lock.take()
+        async with AsyncExitStack() as undo:
+            undo.callback(self._lock.release)
+            await self._site.open()
+            undo.push_async_callback(self._site.close)
+            await self._cards.open()
+            undo.pop_all()
 
     async def run(self) -> None:
-        """Commit what is written, until cancelled."""
+        """Tend both files, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._site.run(), name="commit-site")
-            group.create_task(self._cards.run(), name="commit-cards")
+            group.create_task(self._site.run(), name="tend-site")
+            group.create_task(self._cards.run(), name="tend-cards")
 
     async def close(self) -> None:
         """Commit the rest and close cleanly."""
-        await self._site.close()
-        await self._cards.close()
+        try:
+            await self._site.close()
+        finally:
+            try:
+                await self._cards.close()
+            finally:
+                self._lock.release()
 
     @property
     def was_unclean(self) -> bool:
@@ -76,5 +93,10 @@ class Store:
 
     @property
     def commits(self) -> int:
-        """Commits so far: the writer's progress."""
+        """How often the writers have come round, refused commits included; grows every 5 s while `run` is alive."""
         return self._site.commits + self._cards.commits
+
+    @property
+    def waiting(self) -> int:
+        """Writes that are not in a commit yet."""
+        return self._site.waiting + self._cards.waiting

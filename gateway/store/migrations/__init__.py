@@ -10,6 +10,7 @@ from typing import Literal
 from gateway.domain.errors import StoreError
 
 Family = Literal["site", "cards"]
+FAMILIES: tuple[Family, Family] = ("site", "cards")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,31 @@ def migrations(family: Family) -> tuple[Migration, ...]:
     return tuple(steps)
 
 
-def migrate(connection: sqlite3.Connection, steps: tuple[Migration, ...]) -> None:
-    """Bring the database up to the last step. Raises StoreError for one that is newer than this program knows."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+def after_salvage(family: Family) -> str:
+    """SQL that makes a file consistent again after rows were lost."""
+    return (resources.files(__name__) / f"{family}_after_salvage.sql").read_text("utf-8")
+
+
+def refuse_newer(connection: sqlite3.Connection, steps: tuple[Migration, ...]) -> int:
+    """The schema's number. Raises StoreError for one that is newer than this program knows."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     newest = steps[-1].number
     if version > newest:
         raise StoreError(
             f"the database has schema {version}, this program knows up to {newest}: "
             "install the newer program again, or restore the data folder that belongs to this one"
         )
+    return version
+
+
+def migrate(connection: sqlite3.Connection, steps: tuple[Migration, ...]) -> None:
+    """Bring the database up to the last step. Raises StoreError for one that is newer than this program knows."""
+    version = refuse_newer(connection, steps)
     for step in steps:
         if step.number > version:
-            connection.executescript(f"BEGIN IMMEDIATE;\n{step.sql}\nPRAGMA user_version = {step.number};\nCOMMIT;")
+            try:
+                connection.executescript(f"BEGIN IMMEDIATE;\n{step.sql}\nPRAGMA user_version = {step.number};\nCOMMIT;")
+            except sqlite3.Error:
+                if connection.in_transaction:
+                    connection.rollback()
+                raise

@@ -16,6 +16,19 @@ CREATE TABLE event (
 CREATE INDEX event_by_device ON event (device_id, id);
 CREATE INDEX event_by_type ON event (type, id);
 
+-- Exact counts of large tables, so that no page of a list has to count them.
+CREATE TABLE tally (
+    name  TEXT PRIMARY KEY,
+    count INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO tally VALUES ('event', 0);
+CREATE TRIGGER event_added AFTER INSERT ON event BEGIN
+    UPDATE tally SET count = count + 1 WHERE name = 'event';
+END;
+CREATE TRIGGER event_removed AFTER DELETE ON event BEGIN
+    UPDATE tally SET count = count - 1 WHERE name = 'event';
+END;
+
 CREATE TABLE device (
     id         INTEGER PRIMARY KEY,
     name       TEXT NOT NULL,
@@ -48,7 +61,7 @@ CREATE TABLE segment (
     garbage       INTEGER NOT NULL DEFAULT 0  -- 1: its file is being deleted
 ) STRICT;
 CREATE INDEX segment_by_time ON segment (camera_id, started_at);
-CREATE INDEX segment_garbage ON segment (id) WHERE garbage = 1;
+CREATE INDEX segment_by_age ON segment (garbage, started_at, size);
 
 CREATE TABLE passage (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -64,6 +77,7 @@ CREATE TABLE passage (
     event_id      INTEGER NOT NULL REFERENCES event (id)
 ) STRICT;
 CREATE INDEX passage_by_lane ON passage (lane_id, id);
+CREATE INDEX passage_by_event ON passage (event_id);
 
 CREATE TABLE camera_event (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -79,7 +93,9 @@ CREATE TABLE camera_event (
     clock_trusted INTEGER NOT NULL,
     ready         INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE INDEX camera_event_by_pin ON camera_event (camera_id, pinned_until);
+CREATE INDEX camera_event_by_pin ON camera_event (camera_id, pinned_from, pinned_until);
+CREATE INDEX camera_event_by_event ON camera_event (event_id);
+CREATE INDEX camera_event_awaiting ON camera_event (id) WHERE ready = 0;
 -- Ids made at the site begin here, above any of central's.
 INSERT INTO sqlite_sequence (name, seq) VALUES ('camera_event', 1999999999);
 
@@ -95,7 +111,8 @@ CREATE TABLE outbox (
     parked     INTEGER NOT NULL DEFAULT 0,    -- 1: central refused it; waits for a person
     error      TEXT NOT NULL DEFAULT ''
 ) STRICT;
-CREATE INDEX outbox_due ON outbox (parked, next_at, id);
+CREATE INDEX outbox_waiting ON outbox (id) WHERE parked = 0;
+CREATE INDEX outbox_due ON outbox (parked, next_at, kind, record_id);
 CREATE INDEX outbox_by_record ON outbox (kind, record_id, id);
 
 -- The outbox's books: accepted = delivered + dropped + rows in outbox, at every commit.

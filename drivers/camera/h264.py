@@ -1,0 +1,182 @@
+"""H.264 as far as recording and serving need it: NAL units, sequence parameter sets (ITU-T H.264, 7.3, B). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from drivers.camera.frames import VideoFormat
+from drivers.contract import ProtocolViolation
+
+SLICE, IDR, SEI, SPS, PPS, DELIMITER = 1, 5, 6, 7, 8, 9
+START_CODE = b"\x00\x00\x00\x01"
+_START = b"\x00\x00\x01"
+_HIGH_PROFILES = frozenset({100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135})
+
+
+def nal_units(data: bytes) -> Iterator[bytes]:
+    """The NAL units of an Annex B stream, without start codes, in order."""
+    at = data.find(_START)
+    while at >= 0:
+        begin = at + 3
+        at = data.find(_START, begin)
+        unit = data[begin:] if at < 0 else data[begin:at]
+        unit = unit.rstrip(b"\x00")
+        if unit:
+            yield unit
+
+
+def nal_type(unit: bytes) -> int:
+    """The type of a NAL unit without start code."""
+    return unit[0] & 0x1F
+
+
+def has_slice(data: bytes) -> bool:
+    """Whether an Annex B stream holds any slice of a picture; looks no further than the first one."""
+    at = data.find(_START)
+    while 0 <= at < len(data) - 3:
+        if SLICE <= data[at + 3] & 0x1F <= IDR:
+            return True
+        at = data.find(_START, at + 3)
+    return False
+
+
+def continues_picture(data: bytes) -> bool:
+    """Whether the first slice in an Annex B stream is not the first one of its picture (first_mb_in_slice above 0)."""
+    at = data.find(_START)
+    while 0 <= at < len(data) - 4:
+        if SLICE <= data[at + 3] & 0x1F <= IDR:
+            return not data[at + 4] & 0x80
+        at = data.find(_START, at + 3)
+    return False
+
+
+def parameter_sets(data: bytes) -> tuple[bytes, bytes]:
+    """The last SPS and PPS before the first slice of an Annex B stream; empty where there is none."""
+    sps = pps = b""
+    at = data.find(_START)
+    while 0 <= at < len(data) - 3:
+        kind = data[at + 3] & 0x1F
+        if SLICE <= kind <= IDR:
+            break
+        following = data.find(_START, at + 3)
+        unit = (data[at + 3 :] if following < 0 else data[at + 3 : following]).rstrip(b"\x00")
+        if kind == SPS:
+            sps = unit
+        elif kind == PPS:
+            pps = unit
+        at = following
+    return sps, pps
+
+
+def one_picture(data: bytes) -> bytes:
+    """The same picture with its delimiter and each parameter set once and at the head, as the standard wants it.
+
+    Some senders repeat parameter sets before every slice, where readers would take them for the next picture.
+    """
+    units = list(nal_units(data))
+    kinds = (DELIMITER, SPS, PPS)
+    head = [unit for kind in kinds for unit in dict.fromkeys(unit for unit in units if nal_type(unit) == kind)]
+    body = [unit for unit in units if nal_type(unit) not in kinds]
+    return b"".join(START_CODE + unit for unit in [*head, *body])
+
+
+def video_format(sps: bytes, pps: bytes) -> VideoFormat:
+    """The format that these parameter sets describe.
+
+    Raises:
+        ProtocolViolation: the SPS is cut short or describes no picture.
+    """
+    try:
+        width, height = _picture_size(sps)
+    except IndexError as error:
+        raise ProtocolViolation("the camera's sequence parameter set is cut short") from error
+    if width <= 0 or height <= 0:
+        raise ProtocolViolation("the camera's sequence parameter set describes no picture")
+    return VideoFormat(sps=sps, pps=pps, width=width, height=height)
+
+
+class _Bits:
+    """Reads bits and Exp-Golomb codes, emulation prevention bytes removed."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data.replace(b"\x00\x00\x03", b"\x00\x00")
+        self._at = 0
+
+    def bits(self, count: int) -> int:
+        value = 0
+        for _ in range(count):
+            value = value << 1 | self._data[self._at >> 3] >> (7 - (self._at & 7)) & 1
+            self._at += 1
+        return value
+
+    def unsigned(self) -> int:
+        zeros = 0
+        while not self.bits(1):
+            zeros += 1
+        return (1 << zeros) - 1 + self.bits(zeros)
+
+    def signed(self) -> int:
+        value = self.unsigned()
+        return (value + 1) // 2 if value & 1 else -(value // 2)
+
+
+def _picture_size(sps: bytes) -> tuple[int, int]:
+    bits = _Bits(sps[1:])
+    profile = bits.bits(8)
+    bits.bits(16)
+    bits.unsigned()
+    chroma = 1
+    if profile in _HIGH_PROFILES:
+        chroma = _skip_high_profile(bits)
+    bits.unsigned()
+    _skip_picture_order(bits)
+    bits.unsigned()
+    bits.bits(1)
+    width = (bits.unsigned() + 1) * 16
+    map_units = bits.unsigned() + 1
+    frames_only = bits.bits(1)
+    height = map_units * 16 * (2 - frames_only)
+    if not frames_only:
+        bits.bits(1)
+    bits.bits(1)
+    if bits.bits(1):
+        step_x = 2 if chroma in (1, 2) else 1
+        step_y = (2 if chroma == 1 else 1) * (2 - frames_only)
+        left, right, top, bottom = (bits.unsigned() for _ in range(4))
+        width -= (left + right) * step_x
+        height -= (top + bottom) * step_y
+    return width, height
+
+
+def _skip_high_profile(bits: _Bits) -> int:
+    chroma = bits.unsigned()
+    if chroma == 3:
+        bits.bits(1)
+    bits.unsigned()
+    bits.unsigned()
+    bits.bits(1)
+    if bits.bits(1):
+        for index in range(8 if chroma != 3 else 12):
+            if bits.bits(1):
+                _skip_scaling_list(bits, 16 if index < 6 else 64)
+    return chroma
+
+
+def _skip_scaling_list(bits: _Bits, size: int) -> None:
+    last = following = 8
+    for _ in range(size):
+        if following:
+            following = (last + bits.signed()) % 256
+        last = following or last
+
+
+def _skip_picture_order(bits: _Bits) -> None:
+    kind = bits.unsigned()
+    if kind == 0:
+        bits.unsigned()
+    elif kind == 1:
+        bits.bits(1)
+        bits.signed()
+        bits.signed()
+        for _ in range(bits.unsigned()):
+            bits.signed()

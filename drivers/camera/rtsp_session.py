@@ -1,0 +1,283 @@
+"""One viewer's RTSP connection: answers its requests while one task sends its packets."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from collections.abc import Mapping
+from typing import Protocol
+
+from drivers.camera.fanout import Fanout, Subscription
+from drivers.camera.rtp import Packetizer
+from drivers.camera.rtsp_protocol import (
+    METHODS,
+    TRACK,
+    AskedTransport,
+    Credentials,
+    RtspAnswer,
+    RtspRequest,
+    may_view,
+    parse_request,
+    parse_transport,
+    session_description,
+)
+from drivers.contract import ProtocolViolation
+
+_REALM = "edge-gateway"
+_FORMAT_SECONDS = 5.0
+_IDLE_SECONDS = 75.0
+_SEND_SECONDS = 10.0
+_SESSION_TIMEOUT = 60
+_LONGEST_HEAD = 16_384
+
+
+class Stream(Protocol):
+    """What a session needs of a stream; `ServedStream` is one."""
+
+    feed: Fanout
+    credentials: Credentials | None
+    refuse_with: int | None
+    stalled: bool
+
+    def joined(self, session: RtspSession) -> None:
+        """A connection asked for this stream."""
+        ...
+
+    def left(self, session: RtspSession) -> None:
+        """That connection is gone."""
+        ...
+
+
+class _Outlet(Protocol):
+    """Where a viewer's packets go."""
+
+    async def send(self, packets: list[bytes]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class RtspSession:
+    """Serves one connection until the viewer ends it, falls silent over UDP, or does not take its packets."""
+
+    def __init__(
+        self,
+        *,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        streams: Mapping[str, Stream],
+        identity: str,
+        host: str,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._streams = streams
+        self._identity = identity
+        self._host = host
+        self._nonce = secrets.token_hex(16)
+        self._stream: Stream | None = None
+        self._outlet: _Outlet | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._ended = False
+        self._packetizer = Packetizer(
+            ssrc=secrets.randbits(32), sequence=secrets.randbits(16), timestamp=secrets.randbits(32)
+        )
+
+    def abort(self) -> None:
+        """Break the connection."""
+        self._writer.transport.abort()
+
+    async def run(self) -> None:
+        """Serve to the end.
+
+        Raises:
+            ConnectionError, TimeoutError, asyncio.IncompleteReadError: the viewer is gone.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                while not self._ended:
+                    request = await self._request()
+                    answer = await self._answer(request)
+                    headers = {**answer.headers, **({"Session": self._session()} if self._outlet else {})}
+                    await self._write(
+                        RtspAnswer(answer.status, headers, answer.body).to_bytes(request.headers.get("cseq", "0"))
+                    )
+                    if request.method == "PLAY" and answer.status == 200 and self._sending is None:
+                        self._sending = group.create_task(self._send())
+                if self._sending is not None:
+                    self._sending.cancel()
+        except* (ConnectionError, TimeoutError, asyncio.IncompleteReadError, ProtocolViolation) as errors:
+            raise ConnectionAbortedError("the viewer is gone") from errors
+        finally:
+            if self._outlet is not None:
+                self._outlet.close()
+            if self._stream is not None:
+                self._stream.left(self)
+
+    def _session(self) -> str:
+        return f"{self._identity};timeout={_SESSION_TIMEOUT}"
+
+    async def _request(self) -> RtspRequest:
+        """The next request; interleaved packets from the viewer (its receiver reports) are passed over."""
+        async with asyncio.timeout(_IDLE_SECONDS):
+            while (first := await self._reader.readexactly(1)) in (b"$", b"\r", b"\n"):
+                if first == b"$":
+                    header = await self._reader.readexactly(3)
+                    await self._reader.readexactly(int.from_bytes(header[1:], "big"))
+            try:
+                head = first + await self._reader.readuntil(b"\r\n\r\n")
+            except asyncio.LimitOverrunError as error:
+                raise ProtocolViolation("a request without end") from error
+            request = parse_request(head[:-4])
+            length = request.headers.get("content-length", "0")
+            if not length.isdigit() or int(length) > _LONGEST_HEAD:
+                raise ProtocolViolation("a request body of no sensible size")
+            await self._reader.readexactly(int(length))
+            return request
+
+    async def _answer(self, request: RtspRequest) -> RtspAnswer:
+        answer = RtspAnswer(200)
+        match request.method:
+            case "OPTIONS":
+                answer = RtspAnswer(200, {"Public": ", ".join(METHODS)})
+            case "DESCRIBE":
+                answer = await self._describe(request)
+            case "SETUP":
+                answer = await self._setup(request)
+            case "PLAY":
+                answer = self._play(request)
+            case "TEARDOWN":
+                self._ended = True
+            case "GET_PARAMETER":
+                pass
+            case _:
+                answer = RtspAnswer(501)
+        return answer
+
+    def _find(self, request: RtspRequest) -> Stream | RtspAnswer:
+        stream = self._streams.get(request.path)
+        if stream is None:
+            return RtspAnswer(404)
+        if stream.refuse_with is not None:
+            return RtspAnswer(stream.refuse_with)
+        if stream.credentials is not None and not may_view(
+            request, stream.credentials, realm=_REALM, nonce=self._nonce
+        ):
+            return RtspAnswer(401, {"WWW-Authenticate": f'Digest realm="{_REALM}", nonce="{self._nonce}"'})
+        return stream
+
+    async def _describe(self, request: RtspRequest) -> RtspAnswer:
+        found = self._find(request)
+        if isinstance(found, RtspAnswer):
+            return found
+        try:
+            async with asyncio.timeout(_FORMAT_SECONDS):
+                described = await found.feed.format()
+        except TimeoutError:
+            return RtspAnswer(503, {"Retry-After": "5"})
+        base = request.url.rstrip("/") + "/"
+        headers = {"Content-Type": "application/sdp", "Content-Base": base}
+        return RtspAnswer(200, headers, session_description(described, host=self._host))
+
+    async def _setup(self, request: RtspRequest) -> RtspAnswer:
+        found = self._find(request)
+        if isinstance(found, RtspAnswer):
+            return found
+        if self._outlet is not None:
+            return RtspAnswer(455)
+        asked = parse_transport(request.headers.get("transport", ""))
+        if asked is None:
+            return RtspAnswer(461)
+        self._stream = found
+        found.joined(self)
+        if asked.interleaved:
+            self._outlet = _Interleaved(writer=self._writer, channel=asked.first)
+            return RtspAnswer(200, {"Transport": f"RTP/AVP/TCP;unicast;interleaved={asked.first}-{asked.second}"})
+        local, remote = (self._writer.get_extra_info(end)[0] for end in ("sockname", "peername"))
+        outlet = await _open_datagrams(local, remote, asked)
+        self._outlet = outlet
+        ports = f"client_port={asked.first}-{asked.second};server_port={outlet.port}-{outlet.port + 1}"
+        return RtspAnswer(200, {"Transport": f"RTP/AVP;unicast;{ports}"})
+
+    def _play(self, request: RtspRequest) -> RtspAnswer:
+        if self._outlet is None:
+            return RtspAnswer(454)
+        url = f"{request.url.rstrip('/')}/{TRACK}"
+        return RtspAnswer(200, {"Range": "npt=now-", "RTP-Info": f"url={url};seq={self._packetizer.next_sequence}"})
+
+    async def _send(self) -> None:
+        if self._stream is None or self._outlet is None:
+            return
+        with self._stream.feed.subscribe() as subscription:
+            await self._send_all(self._stream, self._outlet, subscription)
+        self.abort()
+
+    async def _send_all(self, stream: Stream, outlet: _Outlet, subscription: Subscription) -> None:
+        async for frame in subscription.frames():
+            if not stream.stalled:
+                async with asyncio.timeout(_SEND_SECONDS):
+                    await outlet.send(self._packetizer.packets(frame))
+
+    async def _write(self, data: bytes) -> None:
+        self._writer.write(data)
+        async with asyncio.timeout(_SEND_SECONDS):
+            await self._writer.drain()
+
+
+class _Interleaved:
+    """Packets inside the RTSP connection (RFC 2326, 10.12)."""
+
+    def __init__(self, *, writer: asyncio.StreamWriter, channel: int) -> None:
+        self._writer = writer
+        self._channel = channel
+
+    async def send(self, packets: list[bytes]) -> None:
+        mark = bytes((0x24, self._channel))
+        self._writer.write(b"".join(mark + len(packet).to_bytes(2, "big") + packet for packet in packets))
+        await self._writer.drain()
+
+    def close(self) -> None:
+        """The connection is its owner's to close."""
+
+
+class _Datagrams:
+    """Packets over UDP to the viewer's port."""
+
+    def __init__(self, *, transport: asyncio.DatagramTransport, control: asyncio.DatagramTransport, port: int) -> None:
+        self._transport = transport
+        self._control = control
+        self.port = port
+
+    async def send(self, packets: list[bytes]) -> None:
+        for packet in packets:
+            self._transport.sendto(packet)
+
+    def close(self) -> None:
+        self._transport.close()
+        self._control.close()
+
+
+async def _open_datagrams(local: str, remote: str, asked: AskedTransport) -> _Datagrams:
+    """A pair of neighbouring ports, the even one for packets (RFC 3550, 11)."""
+    loop = asyncio.get_running_loop()
+    for _ in range(50):
+        port = random.randrange(20_000, 60_000, 2)  # noqa: S311  # a port, no secret
+        try:
+            transport, _protocol = await loop.create_datagram_endpoint(
+                asyncio.DatagramProtocol,
+                local_addr=(local, port),
+                remote_addr=(remote, asked.first),
+            )
+        except OSError:
+            continue
+        try:
+            control, _protocol = await loop.create_datagram_endpoint(
+                asyncio.DatagramProtocol,
+                local_addr=(local, port + 1),
+                remote_addr=(remote, asked.second),
+            )
+        except OSError:
+            transport.close()
+            continue
+        return _Datagrams(transport=transport, control=control, port=port)
+    raise ConnectionAbortedError("no free pair of UDP ports")

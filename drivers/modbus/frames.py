@@ -1,0 +1,328 @@
+"""Modbus frames, pure: both ends, both framings.
+
+pymodbus builds and takes apart the bytes. What belongs to what is judged here, because a transaction must check the
+unit, the function code and the length (and over TCP the number) before an answer may count.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from pymodbus.framer import FramerRTU, FramerSocket
+from pymodbus.pdu import DecodePDU, ModbusPDU, ReadCoilsRequest, ReadHoldingRegistersRequest
+from pymodbus.pdu.bit_message import ReadDiscreteInputsRequest
+from pymodbus.pdu.register_message import ReadInputRegistersRequest
+from pymodbus.pdu.utils import pack_bitstring, unpack_bitstring
+
+from drivers.contract import ProtocolViolation
+
+Framing = Literal["tcp", "rtu"]
+
+_SOCKET = FramerSocket(DecodePDU(is_server=False))
+_RTU = FramerRTU(DecodePDU(is_server=False))
+_MBAP = struct.Struct(">HHHB")
+_LONGEST_MBAP_LENGTH = 254
+_PLAIN_REQUEST_BYTES = 5
+
+
+class Table(StrEnum):
+    """The four tables of a Modbus device."""
+
+    COIL = "coil"
+    DISCRETE_INPUT = "discrete_input"
+    HOLDING_REGISTER = "holding_register"
+    INPUT_REGISTER = "input_register"
+
+    @property
+    def holds_bits(self) -> bool:
+        """Whether its values are 0 or 1; otherwise 0 to 65535."""
+        return self in {Table.COIL, Table.DISCRETE_INPUT}
+
+    @property
+    def longest_read(self) -> int:
+        """How many values one request may read."""
+        return 2000 if self.holds_bits else 125
+
+
+_READ_CODES = {Table.COIL: 1, Table.DISCRETE_INPUT: 2, Table.HOLDING_REGISTER: 3, Table.INPUT_REGISTER: 4}
+_READ_TABLES = {code: table for table, code in _READ_CODES.items()}
+_READ_REQUESTS: dict[Table, type[ModbusPDU]] = {
+    Table.COIL: ReadCoilsRequest,
+    Table.DISCRETE_INPUT: ReadDiscreteInputsRequest,
+    Table.HOLDING_REGISTER: ReadHoldingRegistersRequest,
+    Table.INPUT_REGISTER: ReadInputRegistersRequest,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Read `count` values of a table from a 0-based address on."""
+
+    table: Table
+    address: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Write one coil (function 5) or one holding register (function 6) at a 0-based address.
+
+    `value` is the raw 16-bit word: a coil is 0xFF00 for on and 0 for off, and some devices give other words a meaning.
+    """
+
+    table: Literal[Table.COIL, Table.HOLDING_REGISTER]
+    address: int
+    value: int
+
+
+Request = Read | Write
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The answer to a read: as many values as were asked for."""
+
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The answer to a write: the device echoed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The device answered with an exception code."""
+
+    code: int
+
+    @property
+    def words(self) -> str:
+        """What the code means (Modbus application protocol 1.1b3, section 7)."""
+        return _REFUSALS.get(self.code, f"exception code {self.code}")
+
+
+Reply = Values | Written | Refusal
+
+ACKNOWLEDGED = 5
+UNREACHABLE = frozenset({10, 11})
+"""Refusal codes by which a converter says that the device behind it does not answer."""
+
+_REFUSALS = {
+    1: "illegal function",
+    2: "illegal data address",
+    3: "illegal data value",
+    4: "device failure",
+    5: "acknowledged, still working",
+    6: "device busy",
+    8: "memory parity error",
+    10: "gateway path unavailable",
+    11: "gateway target did not respond",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as the far end reads it.
+
+    Attributes:
+        unit: whom it is for.
+        tag: its transaction id; 0 with RTU framing.
+        request: what is asked; None for a function that this module does not speak.
+        function: the function code.
+        length: how many bytes of the buffer it took.
+    """
+
+    unit: int
+    tag: int
+    request: Request | None
+    function: int
+    length: int
+
+
+def encode_request(framing: Framing, *, unit: int, tag: int, request: Request) -> bytes:
+    """The frame of a request. `tag` is the transaction id; RTU has none."""
+    return _framed(framing, _request_pdu(request), unit, tag)
+
+
+def parse_reply(framing: Framing, *, unit: int, tag: int, request: Request, received: bytes) -> Reply | None:
+    """The answer to `request` among the bytes received since it was sent, or None while more are needed.
+
+    Whole frames that answer somebody else's request are passed over: over TCP those with another transaction id, over
+    RTU those of another unit or function, which are late answers. Raises ProtocolViolation when the bytes can become
+    nothing.
+    """
+    parse = _parse_tcp if framing == "tcp" else _parse_rtu
+    return parse(unit, tag, request, received)
+
+
+def decode_request(framing: Framing, received: bytes) -> Asked | None:
+    """The first request in the bytes, as a device reads it; None while more are needed.
+
+    Raises ProtocolViolation for a broken frame: a device then forgets what it has received.
+    """
+    if framing == "tcp":
+        frame = _first_mbap_frame(received)
+        if frame is None:
+            return None
+        tag, unit, pdu, length = frame
+        return Asked(unit, tag, _asked(pdu), pdu[0], length)
+    if len(received) < 2:
+        return None
+    expected = _rtu_request_length(received)
+    if expected is None or len(received) < expected:
+        return None
+    _check_crc(received[:expected])
+    pdu = received[1 : expected - 2]
+    return Asked(received[0], 0, _asked(pdu), pdu[0], expected)
+
+
+def encode_reply(framing: Framing, *, asked: Asked, reply: Reply, unit: int | None = None) -> bytes:
+    """The frame by which a device answers; `unit` stands in for the device's own address when a test wants it wrong."""
+    match reply:
+        case Refusal(code):
+            pdu = bytes((asked.function | 0x80, code))
+        case Values(values):
+            pdu = bytes((asked.function,)) + _values_body(asked, values)
+        case Written():
+            if not isinstance(asked.request, Write):
+                raise ValueError("only a write is echoed")  # noqa: TRY004 (the value does not fit; its type is right)
+            pdu = _request_pdu(asked.request)
+    return _framed(framing, pdu, asked.unit if unit is None else unit, asked.tag)
+
+
+def coil_word(*, on: bool) -> int:
+    """The word that function 5 sends for on and off."""
+    return 0xFF00 if on else 0
+
+
+def _request_pdu(request: Request) -> bytes:
+    match request:
+        case Read(table, address, count):
+            pdu = _READ_REQUESTS[table](address=address, count=count)
+            return bytes((_READ_CODES[table],)) + pdu.encode()
+        case Write(table, address, value):
+            return struct.pack(">BHH", 5 if table is Table.COIL else 6, address, value)
+
+
+def _framed(framing: Framing, pdu: bytes, unit: int, tag: int) -> bytes:
+    framer = _SOCKET if framing == "tcp" else _RTU
+    return framer.encode(pdu, unit, tag)
+
+
+def _parse_tcp(unit: int, tag: int, request: Request, received: bytes) -> Reply | None:
+    rest = received
+    while (frame := _first_mbap_frame(rest)) is not None:
+        answered_tag, answered_unit, pdu, length = frame
+        if answered_tag == tag:
+            if answered_unit != unit:
+                raise ProtocolViolation(f"unit {answered_unit} answered a request to unit {unit}")
+            return _reply(request, pdu)
+        rest = rest[length:]
+    return None
+
+
+def _first_mbap_frame(received: bytes) -> tuple[int, int, bytes, int] | None:
+    """Transaction id, unit, PDU and whole length of the first frame; None while it is incomplete."""
+    if len(received) < _MBAP.size:
+        return None
+    tag, protocol, length, unit = _MBAP.unpack_from(received)
+    if protocol != 0:
+        raise ProtocolViolation(f"MBAP protocol id {protocol}, which is not Modbus")
+    if not 2 <= length <= _LONGEST_MBAP_LENGTH:
+        raise ProtocolViolation(f"MBAP length {length}")
+    whole = length + _MBAP.size - 1
+    return (tag, unit, received[_MBAP.size : whole], whole) if len(received) >= whole else None
+
+
+def _parse_rtu(unit: int, _tag: int, request: Request, received: bytes) -> Reply | None:
+    rest = received
+    while len(rest) >= 3:
+        length = _rtu_reply_length(rest)
+        if len(rest) < length:
+            return None
+        _check_crc(rest[:length])
+        pdu = rest[1 : length - 2]
+        if rest[0] == unit and pdu[0] & 0x7F == _function(request):
+            return _reply(request, pdu)
+        rest = rest[length:]
+    return None
+
+
+def _reply(request: Request, pdu: bytes) -> Reply:
+    """Judge the PDU that answers `request`."""
+    function = _function(request)
+    if pdu[0] == function | 0x80:
+        if len(pdu) != 2:
+            raise ProtocolViolation(f"exception answer of {len(pdu)} bytes")
+        return Refusal(pdu[1])
+    if pdu[0] != function:
+        raise ProtocolViolation(f"function {pdu[0]} answered function {function}")
+    match request:
+        case Write():
+            if pdu != _request_pdu(request):
+                raise ProtocolViolation("the write was not echoed as sent")
+            return Written()
+        case Read(table, _, count):
+            expected = (count + 7) // 8 if table.holds_bits else 2 * count
+            if len(pdu) != expected + 2 or pdu[1] != expected:
+                raise ProtocolViolation(f"{len(pdu) - 2} bytes of values where {expected} were asked for")
+            if table.holds_bits:
+                return Values(tuple(int(bit) for bit in unpack_bitstring(pdu[2:])[:count]))
+            return Values(struct.unpack(f">{count}H", pdu[2:]))
+
+
+def _function(request: Request) -> int:
+    match request:
+        case Read(table):
+            return _READ_CODES[table]
+        case Write(table):
+            return 5 if table is Table.COIL else 6
+
+
+def _rtu_reply_length(frame: bytes) -> int:
+    function = frame[1]
+    if function & 0x80:
+        return 5
+    if function in _READ_TABLES:
+        return frame[2] + 5
+    if function in {5, 6, 15, 16}:
+        return 8
+    raise ProtocolViolation(f"answer with function code {function}")
+
+
+def _rtu_request_length(frame: bytes) -> int | None:
+    function = frame[1]
+    if function in {15, 16}:
+        return frame[6] + 9 if len(frame) > 6 else None
+    if 1 <= function <= 6:
+        return 8
+    raise ProtocolViolation(f"request with function code {function}")
+
+
+def _check_crc(frame: bytes) -> None:
+    if not FramerRTU.check_CRC(frame[:-2], int.from_bytes(frame[-2:], "big")):
+        raise ProtocolViolation("the check sum (CRC-16) does not fit")
+
+
+def _asked(pdu: bytes) -> Request | None:
+    if len(pdu) != _PLAIN_REQUEST_BYTES:
+        return None
+    function, address, value = struct.unpack(">BHH", pdu)
+    if function in _READ_TABLES:
+        return Read(_READ_TABLES[function], address, value)
+    if function in {5, 6}:
+        return Write(Table.COIL if function == 5 else Table.HOLDING_REGISTER, address, value)
+    return None
+
+
+def _values_body(asked: Asked, values: tuple[int, ...]) -> bytes:
+    if not isinstance(asked.request, Read) or len(values) != asked.request.count:
+        raise ValueError("the values do not fit the request")
+    if asked.request.table.holds_bits:
+        packed = pack_bitstring([bool(value) for value in values])
+        return bytes((len(packed),)) + packed
+    return struct.pack(f">B{len(values)}H", 2 * len(values), *values)

@@ -1,0 +1,167 @@
+"""A gate controller on Modbus, driven by a profile."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from drivers.bus import Bus
+from drivers.contract import (
+    DeadlinePassed,
+    DeviceFault,
+    DriverError,
+    Forbidden,
+    GatePosition,
+    LineDown,
+    MonotonicSeconds,
+    NotPermitted,
+    Report,
+    Reports,
+)
+from drivers.modbus.frames import Framing, Table, Write
+from drivers.modbus.profile import Command, GateProfile
+from drivers.modbus.session import Session
+from drivers.modbus.watch import Watch, points_of, position_of
+from drivers.transactions import UnitRests
+
+_POLL_PATIENCE = 1.0
+_RELEASE_SECONDS = 0.5
+_RELEASE_AGAIN = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldOutput:
+    """An output that the host's own pulse keeps on."""
+
+    release: Write
+    due: MonotonicSeconds
+
+
+class ModbusGate:
+    """`drivers.contract.Gate` over Modbus.
+
+    Args:
+        device_id: the id that its reports carry.
+        bus: the line; whoever wires runs it.
+        profile: what the controller looks like.
+        unit: its address on the line.
+        framing: `tcp` (MBAP) or `rtu`, over whichever line.
+        monotonic: the clock of deadlines and stamps.
+    """
+
+    def __init__(
+        self,
+        *,
+        device_id: int,
+        bus: Bus,
+        profile: GateProfile,
+        unit: int,
+        framing: Framing,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._device_id = device_id
+        self._profile = profile
+        self._monotonic = monotonic
+        self._session = Session(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
+        self._reads = profile.reads()
+        self._wake = asyncio.Event()
+        self._commanded: GatePosition | None = None
+        self._held_outputs: list[_HeldOutput] = []
+
+    @property
+    def device_id(self) -> int:
+        """The device's id in the site file."""
+        return self._device_id
+
+    async def run(self, reports: Reports) -> None:
+        """Poll and report until cancelled. A host's pulse still on then is ended first, if the line works."""
+        watch = Watch(device_id=self._device_id, started_at=self._monotonic())
+        try:
+            while True:
+                self._wake.clear()
+                due = self._monotonic() + self._profile.poll_ms / 1000
+                await self._release_outputs(until=self._monotonic())
+                for report in await self._poll(watch):
+                    reports(report)
+                await self._rest(until=min([due, *(output.due for output in self._held_outputs)]))
+        finally:
+            if self._held_outputs:
+                await self._release_outputs(until=float("inf"))
+
+    async def open(self, *, deadline: MonotonicSeconds) -> None:
+        """Command the gate to open; returns once the controller acknowledged it."""
+        await self._command("open", self._profile.commands.open, GatePosition.OPENING, deadline)
+
+    async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
+        """Command the gate to close; returns once the controller acknowledged it."""
+        await self._command("close", self._profile.commands.close, GatePosition.CLOSING, deadline, forbidden)
+
+    async def stop(self, *, deadline: MonotonicSeconds) -> None:
+        """Command the gate to stop; returns once the controller acknowledged it."""
+        await self._command("stop", self._profile.commands.stop, GatePosition.STOPPED, deadline)
+
+    async def _command(
+        self,
+        name: str,
+        command: Command | None,
+        leads_to: GatePosition,
+        deadline: MonotonicSeconds,
+        forbidden: Forbidden | None = None,
+    ) -> None:
+        if command is None:
+            raise DeviceFault(f"{self._profile.name} has no command to {name}")
+        held: _HeldOutput | None = None
+        if command.pulse_seconds is not None:
+            # Noted before it is sent: an output whose answer was lost may be on all the same.
+            held = _HeldOutput(self._profile.release_of(command), self._monotonic() + command.pulse_seconds)
+            self._held_outputs.append(held)
+        try:
+            await self._session.write(self._profile.write_of(command), deadline=deadline, forbidden=forbidden)
+            self._commanded = leads_to
+        except (DeadlinePassed, LineDown, NotPermitted):
+            if held in self._held_outputs:
+                self._held_outputs.remove(held)
+            raise
+        finally:
+            self._wake.set()
+
+    async def _poll(self, watch: Watch) -> tuple[Report, ...]:
+        held: dict[tuple[Table, int], int] = {}
+        first_at: MonotonicSeconds | None = None
+        try:
+            for read in self._reads:
+                values, at = await self._session.read(read, deadline=self._poll_deadline(watch))
+                first_at = at if first_at is None else first_at
+                held.update({(read.table, read.address + place): value for place, value in enumerate(values)})
+        except DriverError as error:
+            return watch.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
+        points = points_of(self._profile, held)
+        position = position_of(self._profile, held, points, before=watch.position, commanded=self._commanded)
+        self._commanded = None
+        return watch.heard(position, points, at=self._monotonic() if first_at is None else first_at)
+
+    def _poll_deadline(self, watch: Watch) -> MonotonicSeconds:
+        """Until when a poll may wait for the line: not past the instant at which the device would count as lost."""
+        now = self._monotonic()
+        return min(now + _POLL_PATIENCE, watch.lost_at) if watch.lost_at > now else now + _POLL_PATIENCE
+
+    async def _rest(self, *, until: MonotonicSeconds) -> None:
+        try:
+            async with asyncio.timeout(max(0.0, until - self._monotonic())):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _release_outputs(self, *, until: MonotonicSeconds) -> None:
+        """End the host's pulses that are due; one that cannot be ended now is tried again until it is."""
+        due = [output for output in self._held_outputs if output.due <= until]
+        self._held_outputs = [output for output in self._held_outputs if output.due > until]
+        for output in due:
+            now = self._monotonic()
+            try:
+                await self._session.write(output.release, deadline=now + _RELEASE_SECONDS)
+            except DriverError:
+                # The poll beside it reports the device's state; what matters here is that the output is not forgotten.
+                self._held_outputs.append(_HeldOutput(output.release, self._monotonic() + _RELEASE_AGAIN))

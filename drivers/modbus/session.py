@@ -1,0 +1,79 @@
+"""One unit on a bus: requests in, values or the reaction to a failure out."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from drivers.bus import Bus
+from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds, ProtocolViolation
+from drivers.modbus.frames import (
+    ACKNOWLEDGED,
+    UNREACHABLE,
+    Framing,
+    Read,
+    Refusal,
+    Reply,
+    Request,
+    Values,
+    Write,
+    encode_request,
+    parse_reply,
+)
+from drivers.transactions import Answer, Exchange, Priority
+
+
+class Session:
+    """Reads and writes of one unit, each a single transaction that is never tried again by itself."""
+
+    def __init__(self, *, bus: Bus, unit: int, framing: Framing, timeout: float) -> None:
+        self._bus = bus
+        self._unit = unit
+        self._framing = framing
+        self._timeout = timeout
+
+    async def read(self, read: Read, *, deadline: MonotonicSeconds) -> tuple[tuple[int, ...], MonotonicSeconds]:
+        """The values, and when they arrived. Goes behind commands.
+
+        Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
+        """
+        answer = await self._ask(read, Priority.POLL, deadline)
+        if not isinstance(answer.reply, Values):
+            raise self._refused(answer.reply, f"reading {read.table} {read.address}")
+        return answer.reply.values, answer.at
+
+    async def write(self, write: Write, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
+        """Write, and return once the device acknowledged it. Goes before polls.
+
+        Raises LinkError when the device does not answer or its answer is garbled (it may have obeyed), DeviceFault when
+        it refuses; LineDown, DeadlinePassed and, for what `forbidden` says, NotPermitted when nothing was sent.
+        """
+        try:
+            answer = await self._ask(write, Priority.COMMAND, deadline, forbidden)
+        except ProtocolViolation as violation:
+            raise LinkError(f"unit {self._unit} answered a command with garbage: {violation}") from violation
+        if isinstance(answer.reply, Refusal) and answer.reply.code != ACKNOWLEDGED:
+            raise self._refused(answer.reply, f"writing {write.table} {write.address}")
+
+    async def _ask(
+        self, request: Request, priority: Priority, deadline: MonotonicSeconds, forbidden: Forbidden | None = None
+    ) -> Answer[Reply]:
+        tag = self._bus.tag()
+        exchange: Exchange[Reply] = Exchange(
+            unit=self._unit,
+            request=encode_request(self._framing, unit=self._unit, tag=tag, request=request),
+            parse=partial(_parse, self._framing, self._unit, tag, request),
+            tagged=self._framing == "tcp",
+        )
+        return await self._bus.transact(
+            exchange, priority=priority, deadline=deadline, timeout=self._timeout, forbidden=forbidden
+        )
+
+    def _refused(self, reply: Reply, what: str) -> Exception:
+        words = reply.words if isinstance(reply, Refusal) else "an answer of another kind"
+        text = f"unit {self._unit} refused {what}: {words}"
+        unreachable = isinstance(reply, Refusal) and reply.code in UNREACHABLE
+        return LinkError(text) if unreachable else DeviceFault(text)
+
+
+def _parse(framing: Framing, unit: int, tag: int, request: Request, received: bytes) -> Reply | None:
+    return parse_reply(framing, unit=unit, tag=tag, request=request, received=received)

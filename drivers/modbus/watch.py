@@ -1,0 +1,149 @@
+"""What a gate's polls mean, pure: positions, points, and when a device counts as lost.
+
+Rules:
+- Lost after 3 failed polls in a row, or after 2 s without an answer, whichever is first; said once.
+- Back with the first answer: said once, and all that is known is reported anew.
+- A change is reported with the poll that shows it; what did not change is reported again after 1 s.
+- Between its limit switches a gate moves away from the limit that it left last; an acknowledged command that came
+  later says it better. On a limit, only the limit counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from drivers.contract import (
+    DeviceConnected,
+    DeviceLost,
+    GateMoved,
+    GatePosition,
+    MonotonicSeconds,
+    PointChanged,
+    PointState,
+    Report,
+)
+from drivers.modbus.frames import Table
+from drivers.modbus.profile import GateProfile, RegisterPosition
+
+Held = Mapping[tuple[Table, int], int]
+"""What a device holds, by table and wire address."""
+
+LOST_AFTER_POLLS = 3
+LOST_AFTER_SECONDS = 2.0
+REFRESH_SECONDS = 1.0
+
+
+def points_of(profile: GateProfile, held: Held) -> dict[str, PointState]:
+    """The named points, inverted where the profile says so; UNKNOWN where the device's answer left one out."""
+    states: dict[str, PointState] = {}
+    for name, point in profile.points.items():
+        value = held.get((point.table, profile.wire_address(point.address)))
+        if value is None:
+            states[name] = PointState.UNKNOWN
+        else:
+            states[name] = PointState.ON if point.is_on(value) else PointState.OFF
+    return states
+
+
+def position_of(
+    profile: GateProfile,
+    held: Held,
+    points: Mapping[str, PointState],
+    *,
+    before: GatePosition,
+    commanded: GatePosition | None,
+) -> GatePosition:
+    """The position that a poll shows.
+
+    Args:
+        profile: where the position comes from.
+        held: what the device holds.
+        points: the named points of the same poll.
+        before: the position that the poll before showed.
+        commanded: what the last command acknowledged since then leads to: OPENING, CLOSING or STOPPED.
+    """
+    source = profile.position
+    if isinstance(source, RegisterPosition):
+        value = held.get((source.table, profile.wire_address(source.address)))
+        return GatePosition.UNKNOWN if value is None else source.values.get(value & source.mask, GatePosition.UNKNOWN)
+    return limit_position(
+        closed=points[source.closed_point], opened=points[source.open_point], before=before, commanded=commanded
+    )
+
+
+def limit_position(
+    *, closed: PointState, opened: PointState, before: GatePosition, commanded: GatePosition | None
+) -> GatePosition:
+    """The position by two limit switches; both at once, or one unknown, says nothing."""
+    match closed, opened:
+        case PointState.ON, PointState.OFF:
+            return GatePosition.CLOSED
+        case PointState.OFF, PointState.ON:
+            return GatePosition.OPEN
+        case PointState.OFF, PointState.OFF:
+            return _between_limits(before, commanded)
+        case _:
+            return GatePosition.UNKNOWN
+
+
+def _between_limits(before: GatePosition, commanded: GatePosition | None) -> GatePosition:
+    if commanded is GatePosition.STOPPED:
+        return GatePosition.STOPPED
+    if before is GatePosition.CLOSED:
+        return GatePosition.OPENING
+    if before is GatePosition.OPEN:
+        return GatePosition.CLOSING
+    return commanded or before
+
+
+class Watch:
+    """Turns polls into reports. No clock of its own: instants come with each call."""
+
+    def __init__(self, *, device_id: int, started_at: MonotonicSeconds) -> None:
+        self._device_id = device_id
+        self._online: bool | None = None
+        self._failures = 0
+        self._heard_at = started_at
+        self._position = GatePosition.UNKNOWN
+        self._position_told_at = float("-inf")
+        self._points: dict[str, tuple[PointState, MonotonicSeconds]] = {}
+
+    @property
+    def position(self) -> GatePosition:
+        """The position of the last poll; UNKNOWN when the device is lost."""
+        return self._position
+
+    @property
+    def lost_at(self) -> MonotonicSeconds:
+        """When the device counts as lost if nothing is heard until then."""
+        return self._heard_at + LOST_AFTER_SECONDS
+
+    def heard(
+        self, position: GatePosition, points: Mapping[str, PointState], *, at: MonotonicSeconds
+    ) -> tuple[Report, ...]:
+        """The reports due to a poll that was answered at `at`."""
+        reports: list[Report] = []
+        if not self._online:
+            reports.append(DeviceConnected(self._device_id, at))
+        self._online = True
+        self._failures = 0
+        self._heard_at = at
+        if position is not self._position or at - self._position_told_at >= REFRESH_SECONDS:
+            self._position, self._position_told_at = position, at
+            reports.append(GateMoved(self._device_id, position, at))
+        for name, state in points.items():
+            told = self._points.get(name)
+            if told is None or told[0] is not state or at - told[1] >= REFRESH_SECONDS:
+                self._points[name] = (state, at)
+                reports.append(PointChanged(self._device_id, name, state, at))
+        return tuple(reports)
+
+    def missed(self, reason: str, *, at: MonotonicSeconds, asked: bool) -> tuple[Report, ...]:
+        """The reports due to a poll that failed; `asked` is False when it was not even sent because the unit rests."""
+        self._failures += asked
+        if self._online is False or (self._failures < LOST_AFTER_POLLS and at < self.lost_at):
+            return ()
+        self._online = False
+        self._position, self._position_told_at = GatePosition.UNKNOWN, float("-inf")
+        self._points.clear()
+        return (DeviceLost(self._device_id, reason, at),)

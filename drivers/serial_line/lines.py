@@ -1,0 +1,62 @@
+"""Lines out of a stream of bytes, pure: pieces, noise, missing terminators and endless lines included."""
+
+from __future__ import annotations
+
+LONGEST_LINE = 256
+QUIET_SECONDS = 0.2
+
+
+class LineSplitter:
+    """Splits what a reader sends into lines.
+
+    Bytes come in any pieces. Empty lines do not count. A line longer than `longest` is dropped whole, up to its end.
+    A reader that sends no terminator is served by `end_of_silence`.
+
+    Args:
+        terminator: what ends a line, one or two bytes.
+        longest: bytes that a line may have.
+    """
+
+    def __init__(self, *, terminator: bytes, longest: int = LONGEST_LINE) -> None:
+        if not terminator:
+            raise ValueError("lines need a terminator")
+        self._terminator = terminator
+        self._longest = longest
+        self._pending = bytearray()
+        self._overlong = False
+        self.dropped = 0
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the begin of a line waits for its end."""
+        return bool(self._pending) or self._overlong
+
+    def feed(self, data: bytes) -> tuple[bytes, ...]:
+        """The lines that these bytes complete, without their terminators."""
+        self._pending += data
+        *whole, rest = bytes(self._pending).split(self._terminator)
+        lines = [line for line in (self._judged(line) for line in whole) if line]
+        self._pending = bytearray(rest)
+        if len(rest) > self._longest + len(self._terminator):
+            # Only as much is kept as may be the begin of a terminator.
+            self._overlong = True
+            del self._pending[: len(rest) - (len(self._terminator) - 1)]
+        return tuple(lines)
+
+    def end_of_silence(self) -> bytes | None:
+        """Nothing came for `QUIET_SECONDS`: what is pending is a line without its terminator, if anything is."""
+        line = self._judged(bytes(self._pending))
+        self._pending.clear()
+        return line or None
+
+    def forget(self) -> None:
+        """The line hung up: what is pending is torn, and no line."""
+        self._pending.clear()
+        self._overlong = False
+
+    def _judged(self, line: bytes) -> bytes:
+        overlong, self._overlong = self._overlong or len(line) > self._longest, False
+        if overlong:
+            self.dropped += 1
+            return b""
+        return line

@@ -1,0 +1,123 @@
+"""A card reader that sends a line for each card."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import structlog
+
+from drivers.contract import (
+    CardPresented,
+    DeviceConnected,
+    DeviceLost,
+    LinkError,
+    MonotonicSeconds,
+    ProtocolViolation,
+    Reports,
+)
+from drivers.link import Arrival, Connection, LinkSpec, open_link, reconnect_wait
+from drivers.serial_line.forms import Form, read_line
+from drivers.serial_line.lines import QUIET_SECONDS, LineSplitter
+
+log = structlog.get_logger(__name__)
+
+_LONGEST_WAIT = 2.0
+_STEADY_SECONDS = 5.0
+
+
+class SerialReader:
+    """`drivers.contract.Reader` over lines of text.
+
+    Such a reader says nothing until a card comes: connected means that its port is open.
+
+    Args:
+        device_id: the id that its reports carry.
+        spec: its line; nobody else may use it.
+        terminator: what ends each line.
+        prefix: what each line begins with and is no part of the card; it may be missing.
+        form: how the line carries the card; see `forms.read_line`.
+        monotonic: the clock of stamps.
+    """
+
+    def __init__(
+        self,
+        *,
+        device_id: int,
+        spec: LinkSpec,
+        terminator: str = "\r\n",
+        prefix: str = "",
+        form: Form = "text",
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._device_id = device_id
+        self._spec = spec
+        self._terminator = terminator.encode("latin-1")
+        self._prefix = prefix
+        self._form = form
+        self._monotonic = monotonic
+        self._refused_lines = 0
+
+    @property
+    def device_id(self) -> int:
+        """The device's id in the site file."""
+        return self._device_id
+
+    @property
+    def refused_lines(self) -> int:
+        """How many lines came that are not of the reader's form."""
+        return self._refused_lines
+
+    async def run(self, reports: Reports) -> None:
+        """Keep the port open and report cards until cancelled."""
+        told_lost = False
+        failures = 0
+        while True:
+            opened_at = float("inf")
+            try:
+                connection = await open_link(self._spec, monotonic=self._monotonic)
+                try:
+                    opened_at = self._monotonic()
+                    reports(DeviceConnected(self._device_id, opened_at))
+                    told_lost = False
+                    await self._read(connection, reports)
+                finally:
+                    await connection.close()
+            except LinkError as error:
+                failures = 1 if self._monotonic() - opened_at > _STEADY_SECONDS else failures + 1
+                if not told_lost:
+                    told_lost = True
+                    reports(DeviceLost(self._device_id, str(error), self._monotonic()))
+            await asyncio.sleep(reconnect_wait(failures, longest=_LONGEST_WAIT))
+
+    async def _read(self, connection: Connection, reports: Reports) -> None:
+        """Report cards until the line hangs up, which is a LinkError. A torn line is dropped with it."""
+        splitter = LineSplitter(terminator=self._terminator)
+        last_at = self._monotonic()
+        while True:
+            arrival = await self._next(connection, within=QUIET_SECONDS if splitter.is_pending else None)
+            if arrival is None:
+                line = splitter.end_of_silence()
+                lines: tuple[bytes, ...] = () if line is None else (line,)
+            else:
+                last_at = arrival.at
+                lines = splitter.feed(arrival.data)
+            for line in lines:
+                self._present(line, last_at, reports)
+
+    async def _next(self, connection: Connection, *, within: float | None) -> Arrival | None:
+        try:
+            async with asyncio.timeout(within):
+                return await connection.read()
+        except TimeoutError:
+            return None
+
+    def _present(self, line: bytes, at: MonotonicSeconds, reports: Reports) -> None:
+        try:
+            reading = read_line(line, form=self._form, prefix=self._prefix)
+        except ProtocolViolation as violation:
+            self._refused_lines += 1
+            log.warning("line_refused", device=self._device_id, reason=str(violation), count=self._refused_lines)
+            return
+        reports(CardPresented(self._device_id, reading.bit_length, reading.bits, reading.text, at))

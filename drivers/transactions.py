@@ -1,0 +1,165 @@
+"""What goes over a shared line, and in which order: exchanges, the queue, and the rest of units that do not answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Generic, TypeVar
+
+from drivers.contract import DeadlinePassed, Forbidden, LineDown, LinkError, MonotonicSeconds
+
+Reply = TypeVar("Reply")
+
+LATE_GUARD_SECONDS = 1.0
+REST_SHARE = 4.0
+
+
+class UnitRests(LinkError):
+    """The poll was not sent: the unit did not answer lately, and its share of the line is used up for now."""
+
+
+class Priority(IntEnum):
+    """Who goes first. Commands are tried while a unit rests; polls are not."""
+
+    COMMAND = 0
+    POLL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange(Generic[Reply]):
+    """One request and how its answer is recognised.
+
+    Attributes:
+        unit: the address on the line.
+        request: the bytes to send.
+        parse: pure; given all bytes that came since the request, the answer, or None while more are needed. Whole
+            frames that belong to somebody else are passed over. Raises ProtocolViolation for what can become nothing.
+        tagged: whether answers carry the request's number. If not, a late answer looks like a fresh one, so the unit
+            rests after a time-out until a late answer must have come.
+    """
+
+    unit: int
+    request: bytes
+    parse: Callable[[bytes], Reply | None]
+    tagged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[Reply]):
+    """An answer with its instants.
+
+    Attributes:
+        reply: what `parse` made of it.
+        written_at: when the first byte of the request was handed to the system.
+        at: when the last byte of the answer arrived.
+    """
+
+    reply: Reply
+    written_at: MonotonicSeconds
+    at: MonotonicSeconds
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """An exchange on its way. It is done when it was answered, refused, or given up by its caller or its deadline."""
+
+    exchange: Exchange[object]
+    priority: Priority
+    deadline: MonotonicSeconds
+    timeout: float
+    answer: asyncio.Future[Answer[object]] = field(repr=False)
+    forbidden: Forbidden | None = None
+    sent: bool = False
+
+    def expire(self) -> None:
+        """The deadline is here. What is on the wire already stays."""
+        if not self.sent:
+            self.fail(DeadlinePassed("the line was not free before the deadline; nothing was sent"))
+
+    def fail(self, error: Exception) -> None:
+        """End it with an error, unless it is done."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    def succeed(self, answer: Answer[object]) -> None:
+        """End it with its answer, unless its caller is gone."""
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+
+class TransactionQueue:
+    """Transactions in the order in which they go: commands first, each kind by age; at most `limit` of each kind."""
+
+    def __init__(self, *, limit: int) -> None:
+        self._limit = limit
+        self._waiting: dict[Priority, deque[Transaction]] = {priority: deque() for priority in Priority}
+
+    def __bool__(self) -> bool:
+        return any(self._waiting.values())
+
+    @property
+    def has_untagged(self) -> bool:
+        """Whether any waits whose frames are parted by silence alone."""
+        return any(not waiting.exchange.tagged for queue in self._waiting.values() for waiting in queue)
+
+    def add(self, transaction: Transaction) -> None:
+        """Put it at the end of its kind, or raise LineDown when too many wait."""
+        queue = self._waiting[transaction.priority]
+        if len(queue) >= self._limit:
+            raise LineDown(f"the line is overloaded: {self._limit} requests wait")
+        queue.append(transaction)
+
+    def next(self, *, now: MonotonicSeconds) -> Transaction | None:
+        """Take out the first that is still wanted and in time."""
+        for queue in self._waiting.values():
+            while queue:
+                transaction = queue.popleft()
+                if now >= transaction.deadline:
+                    transaction.expire()
+                if not transaction.answer.done():
+                    return transaction
+        return None
+
+    def refuse_all(self, reason: str) -> None:
+        """The line is down: nothing is kept for later."""
+        for queue in self._waiting.values():
+            while queue:
+                queue.popleft().fail(LineDown(reason))
+
+
+def rest_after(*, failures: int, timeout: float, tagged: bool, silent_units: int = 1) -> float:
+    """Seconds for which the polls of a unit rest after that many time-outs in a row.
+
+    One lost answer costs nothing where answers are numbered. From the second on, all silent units together take about a
+    fifth of the line. Where answers are not numbered, a unit always rests until 1 s after its request, so that its late
+    answer cannot be taken for the answer to the next.
+    """
+    share = 0.0 if failures < 2 else REST_SHARE * timeout * silent_units
+    return share if tagged else max(share, LATE_GUARD_SECONDS - timeout)
+
+
+class Rests:
+    """Which units of a line did not answer lately, and how long each is left alone."""
+
+    def __init__(self) -> None:
+        self._failures: dict[int, int] = {}
+        self._until: dict[int, MonotonicSeconds] = {}
+
+    def blame(self, exchange: Exchange[object], *, timeout: float, now: MonotonicSeconds) -> None:
+        """The unit did not answer within `timeout`."""
+        failures = self._failures.get(exchange.unit, 0) + 1
+        self._failures[exchange.unit] = failures
+        rest = rest_after(failures=failures, timeout=timeout, tagged=exchange.tagged, silent_units=len(self._failures))
+        self._until[exchange.unit] = now + rest
+
+    def forgive(self, unit: int) -> None:
+        """The unit answered."""
+        self._failures.pop(unit, None)
+        self._until.pop(unit, None)
+
+    def left(self, unit: int, *, now: MonotonicSeconds) -> float:
+        """Seconds for which the unit's polls still rest; 0.0 when they do not."""
+        return max(0.0, self._until.get(unit, now) - now)

@@ -1,0 +1,32 @@
+"""`python -m gateway.camera_worker --socket PATH [--parent PID]`.
+
+Light on purpose: the tie to the parent is made before anything slow is imported, so that a parent which dies at once
+leaves no orphan.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import signal
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Tie this process to its parent, then run the worker."""
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    parser = argparse.ArgumentParser(prog="gateway.camera_worker", description="Records cameras for a gateway.")
+    parser.add_argument("--socket", type=Path, required=True, help="Unix socket to serve at")
+    parser.add_argument("--parent", type=int, default=parent, help="end when this is not the parent process")
+    asked = parser.parse_args()
+    from gateway.camera_worker.process import run  # noqa: PLC0415  # slow; see above
+
+    run(asked.socket, parent=asked.parent)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Between a camera's reading and its writing thread: bounded, so that a slow disk costs counted frames, not memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+
+from drivers.camera.frames import EncodedFrame, VideoFormat
+from gateway.domain.footage import CameraCondition, GapReason
+
+MOST_FRAMES = 500
+MOST_BYTES = 32_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class CameraConnected:
+    """A connection is up; its frames follow."""
+
+    announced: VideoFormat | None
+
+
+@dataclass(frozen=True, slots=True)
+class CameraLost:
+    """The connection ended, or was not made."""
+
+    condition: CameraCondition
+    detail: str
+    gap: GapReason
+
+
+@dataclass(frozen=True, slots=True)
+class FramesDropped:
+    """The writer was too slow: frames between the one before and the keyframe after this are lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingStopped:
+    """Nothing follows."""
+
+
+QueueItem = EncodedFrame | CameraConnected | CameraLost | FramesDropped | RecordingStopped
+
+
+class FrameQueue:
+    """Thread-safe. Frames are dropped when it is full, up to the next keyframe that fits; all else is always taken."""
+
+    def __init__(self, *, most_frames: int = MOST_FRAMES, most_bytes: int = MOST_BYTES) -> None:
+        self._most_frames = most_frames
+        self._most_bytes = most_bytes
+        self._items: deque[QueueItem] = deque()
+        self._bytes = 0
+        self._shedding = False
+        self._dropped = 0
+        self._changed = threading.Condition()
+
+    @property
+    def dropped(self) -> int:
+        """How many frames were ever dropped here."""
+        return self._dropped
+
+    def put_frame(self, frame: EncodedFrame) -> None:
+        """Add a frame, or drop it."""
+        with self._changed:
+            full = len(self._items) >= self._most_frames or self._bytes + len(frame.data) > self._most_bytes
+            if full or (self._shedding and not frame.keyframe):
+                self._shedding = True
+                self._dropped += 1
+                return
+            if self._shedding:
+                self._shedding = False
+                self._items.append(FramesDropped())
+            self._items.append(frame)
+            self._bytes += len(frame.data)
+            self._changed.notify()
+
+    def put(self, item: CameraConnected | CameraLost | RecordingStopped) -> None:
+        """Add what must not be lost."""
+        with self._changed:
+            self._items.append(item)
+            self._changed.notify()
+
+    def get(self, timeout: float) -> QueueItem | None:
+        """The next item, or None after `timeout` seconds."""
+        with self._changed:
+            if not self._items and not self._changed.wait_for(lambda: bool(self._items), timeout):
+                return None
+            item = self._items.popleft()
+            if isinstance(item, EncodedFrame):
+                self._bytes -= len(item.data)
+            return item

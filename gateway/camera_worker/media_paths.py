@@ -1,0 +1,48 @@
+"""Where a request's relative path leads, and files that appear whole or not at all. Blocking."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from gateway.camera_worker.segment_file import sync_folder
+
+
+class BadRequest(ValueError):
+    """What was asked for makes no sense; the text says why."""
+
+
+class MediaMissing(LookupError):
+    """A segment that was asked for is not there, or cannot be read."""
+
+
+def inside(media: Path, relative: str) -> Path:
+    """The place of `relative` in the media folder.
+
+    Raises:
+        BadRequest: it is absolute or leads out of the folder.
+    """
+    path = PurePosixPath(relative)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise BadRequest("a path must be relative to the media folder and stay inside")
+    return media / path
+
+
+@contextmanager
+def written_whole(output: Path) -> Iterator[Path]:
+    """A temporary place for `output`'s content; durable under its name once the block ends well, removed otherwise."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        descriptor = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        temporary.rename(output)
+        sync_folder(output.parent)
+    finally:
+        temporary.unlink(missing_ok=True)

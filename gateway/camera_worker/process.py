@@ -1,0 +1,72 @@
+"""The worker process: it serves until it is told to end, or until its parent is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import structlog
+from aiohttp import web
+
+from gateway.camera_worker.reports import ReportBuffer
+from gateway.camera_worker.server import WorkerServer
+from gateway.camera_worker.worker import CameraWorker
+from gateway.clock import SystemClock
+
+_PARENT_CHECK_SECONDS = 0.5
+_END_SECONDS = 0.7
+_LAST_REPORTS_SECONDS = 0.2
+
+
+async def serve(socket: Path, *, parent: int) -> None:
+    """Serve at `socket` until SIGTERM or SIGINT, or until `parent` is not this process's parent any more."""
+    ending = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ending.set)
+    reports = ReportBuffer()
+    worker = CameraWorker(clock=SystemClock(), reports=reports)
+    server = WorkerServer(worker=worker, reports=reports)
+    runner = web.AppRunner(server.application(), handle_signals=False, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    # under its own name only once it listens: whoever waits for the name may connect at once
+    early = socket.with_name(f"{socket.name}.new")
+    mask = os.umask(0o177)
+    try:
+        await web.UnixSite(runner, early).start()
+    finally:
+        os.umask(mask)
+    os.replace(early, socket)  # noqa: PTH105  # pathlib's would be refused here as blocking, though both are one call
+    while not ending.is_set() and os.getppid() == parent:
+        try:
+            async with asyncio.timeout(_PARENT_CHECK_SECONDS):
+                await ending.wait()
+        except TimeoutError:
+            continue
+    await worker.stop(_END_SECONDS)
+    await server.end(_LAST_REPORTS_SECONDS)
+
+
+def run(socket: Path, *, parent: int) -> NoReturn:
+    """The whole life of the process."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+    )
+    for leftover in (socket, socket.with_name(f"{socket.name}.new")):
+        leftover.unlink(missing_ok=True)  # a killed worker leaves its socket behind
+    asyncio.run(serve(socket, parent=parent))
+    # reading threads may still wait for a camera inside libav; the interpreter must not take its memory from them
+    sys.stderr.flush()
+    os._exit(0)

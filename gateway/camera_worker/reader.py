@@ -1,0 +1,95 @@
+"""A camera's reading thread: connects, hands frames on, and connects again for as long as it lives."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import structlog
+
+from drivers.camera.source import CameraRefused, CameraStalled, CameraUnreachable, RtspSource
+from drivers.contract import DriverError
+from gateway.camera_worker.frame_queue import CameraConnected, CameraLost, FrameQueue
+from gateway.clock import Clock
+from gateway.domain.footage import CameraCondition, GapReason, WorkerCamera
+
+log = structlog.get_logger(__name__)
+
+_FIRST_WAIT = 0.5
+_LONGEST_WAIT = 10.0
+
+
+class CameraReader:
+    """Reads one camera into a queue.
+
+    After `stop()` the thread ends with the next frame, and no later than the camera's stall time; what it still
+    holds is the connection alone.
+    """
+
+    def __init__(self, *, camera: WorkerCamera, queue: FrameQueue, clock: Clock) -> None:
+        self._camera = camera
+        self._queue = queue
+        self._clock = clock
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-read", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End soon; returns at once."""
+        self._stopping.set()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            before = self._clock.monotonic()
+            try:
+                self._read()
+            except DriverError as error:
+                lost = _lost(error)
+            except Exception as error:  # noqa: BLE001  # a fault in reading one camera must not silence it for good
+                # the text may hold the camera's URL
+                log.error("camera_reading_failed", camera_id=self._camera.camera_id, error=type(error).__name__)  # noqa: TRY400
+                lost = CameraLost(CameraCondition.UNREACHABLE, "reading the camera failed", GapReason.WORKER)
+            else:
+                return
+            lasted = self._clock.monotonic() - before > self._camera.stall_seconds + _LONGEST_WAIT
+            failures = 1 if lasted else failures + 1
+            self._queue.put(lost)
+            self._stopping.wait(reconnect_wait(failures))
+
+    def _read(self) -> None:
+        with RtspSource(
+            url=self._camera.url,
+            transport=self._camera.transport,
+            stall_seconds=self._camera.stall_seconds,
+            monotonic=self._clock.monotonic,
+        ) as source:
+            announced = source.open()
+            if self._stopping.is_set():
+                return
+            self._queue.put(CameraConnected(announced))
+            for frame in source.frames():
+                if self._stopping.is_set():
+                    return
+                self._queue.put_frame(frame)
+
+
+def reconnect_wait(failures: int) -> float:
+    """Seconds before the next try after so many failures in a row: 0.5 doubling to 10, the last half of it random."""
+    full = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(failures - 1, 10))
+    return full * (0.5 + random.random() / 2)  # noqa: S311  # spreads load; guards nothing
+
+
+def _lost(error: DriverError) -> CameraLost:
+    match error:
+        case CameraRefused():
+            return CameraLost(CameraCondition.REFUSED, str(error), GapReason.CAMERA)
+        case CameraStalled():
+            return CameraLost(CameraCondition.STALLED, str(error), GapReason.CAMERA)
+        case CameraUnreachable():
+            return CameraLost(CameraCondition.UNREACHABLE, str(error), GapReason.NETWORK)
+        case _:
+            return CameraLost(CameraCondition.UNREACHABLE, str(error), GapReason.CAMERA)

@@ -1,0 +1,204 @@
+"""One camera being recorded: a reading thread, a bounded queue, and the writing thread that owns all the state."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from drivers.camera.frames import EncodedFrame
+from drivers.contract import ProtocolViolation
+from gateway.camera_worker.frame_queue import (
+    CameraConnected,
+    CameraLost,
+    FrameQueue,
+    FramesDropped,
+    QueueItem,
+    RecordingStopped,
+)
+from gateway.camera_worker.reader import CameraReader
+from gateway.camera_worker.salvage import salvage
+from gateway.camera_worker.segment_file import DiskFailed
+from gateway.camera_worker.segmenter import Segmenter
+from gateway.clock import Clock, Stamp
+from gateway.domain.footage import CameraCondition, CameraReported, GapReason, SegmentFinished, WorkerCamera
+
+log = structlog.get_logger(__name__)
+
+_REFRESH_SECONDS = 2.0
+_TICK_SECONDS = 0.25
+_FIRST_DISK_WAIT = 1.0
+_LONGEST_DISK_WAIT = 30.0
+_HUNG_SECONDS = 10.0
+
+
+class CameraRecorder:
+    """Records one camera from `start` until `stop`; reports through `report`, which is called on its own thread.
+
+    A camera or disk that hangs holds up these threads and nothing else.
+    """
+
+    def __init__(
+        self,
+        *,
+        camera: WorkerCamera,
+        media: Path,
+        clock: Clock,
+        report: Callable[[SegmentFinished | CameraReported], None],
+        salvage_first: bool,
+    ) -> None:
+        self.camera = camera
+        self._media = media
+        self._clock = clock
+        self._report = report
+        self._salvage_first = salvage_first
+        self._queue = FrameQueue()
+        self._reader = CameraReader(camera=camera, queue=self._queue, clock=clock)
+        self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-write", daemon=True)
+        self._condition = CameraCondition.STARTING
+        self._detail = ""
+        self._frames = 0
+        self._dropped = 0
+        self._connections = 0
+        self._bytes_since_report = 0
+        self._reported_at = clock.monotonic()
+        self._heard_at = clock.monotonic()
+        self._disk_failures = 0
+        self._disk_retry_at = 0.0
+
+    def start(self) -> None:
+        """Begin to connect and record."""
+        self._thread.start()
+        self._reader.start()
+
+    def stop(self) -> None:
+        """End the recording soon, its open segment made durable; returns at once."""
+        self._reader.stop()
+        self._queue.put(RecordingStopped())
+
+    def join(self, timeout: float) -> bool:
+        """Wait for the writing to end; blocking. Whether it ended in time."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def state(self) -> CameraReported:
+        """The camera's condition and figures now; callable from any thread."""
+        return CameraReported(
+            camera_id=self.camera.camera_id,
+            condition=self._condition,
+            detail=self._detail,
+            frames=self._frames,
+            dropped=self._dropped + self._queue.dropped,
+            reconnects=max(0, self._connections - 1),
+        )
+
+    def _run(self) -> None:
+        gap = GapReason.STARTED
+        if self._salvage_first and self._salvage():
+            gap = GapReason.WORKER
+        segmenter = Segmenter(
+            camera_id=self.camera.camera_id,
+            media=self._media,
+            segment_seconds=self.camera.segment_seconds,
+            finished=self._segment_finished,
+            gap=gap,
+        )
+        self._set(CameraCondition.STARTING, "connecting")
+        while True:
+            item = self._queue.get(_TICK_SECONDS)
+            try:
+                ended = self._take(segmenter, item)
+            except DiskFailed as error:
+                self._disk_failed(error)
+                ended = isinstance(item, RecordingStopped)
+            except ProtocolViolation as error:
+                log.warning("camera_frame_refused", camera_id=self.camera.camera_id, error=str(error))
+                self._dropped += 1
+                ended = False
+            if ended:
+                return
+            self._refresh()
+
+    def _salvage(self) -> bool:
+        """Whether a worker before this one was cut off while it wrote."""
+        camera_id = self.camera.camera_id
+        found = any((self._media / str(camera_id)).glob("*/*.part"))
+        for segment in salvage(self._media, camera_id, clock_trusted=self._clock.wall().trusted):
+            self._report(segment)
+        return found
+
+    def _take(self, segmenter: Segmenter, item: QueueItem | None) -> bool:
+        """React to one item; True after the last one."""
+        if item is None:
+            return False
+        self._heard_at = self._clock.monotonic()
+        match item:
+            case EncodedFrame():
+                self._frame(segmenter, item)
+            case CameraConnected(announced=announced):
+                self._connections += 1
+                segmenter.connect(announced)
+            case CameraLost(condition=condition, detail=detail, gap=gap):
+                self._set(condition, detail)
+                segmenter.disconnect(gap)
+            case FramesDropped():
+                segmenter.lose(GapReason.BACK_PRESSURE)
+            case RecordingStopped():
+                segmenter.disconnect(GapReason.NONE)
+                return True
+        return False
+
+    def _frame(self, segmenter: Segmenter, frame: EncodedFrame) -> None:
+        now = self._clock.monotonic()
+        if now < self._disk_retry_at:
+            self._dropped += 1
+            return
+        wall = self._clock.wall()
+        arrived = Stamp(micros=wall.micros - int((now - frame.arrived) * 1_000_000), trusted=wall.trusted)
+        try:
+            recorded = segmenter.push(frame, arrived)
+        except ProtocolViolation:
+            segmenter.disconnect(GapReason.CAMERA)
+            raise
+        if recorded:
+            self._frames += 1
+            self._bytes_since_report += len(frame.data)
+            if not self._disk_failures:
+                self._set(CameraCondition.RECORDING, "")
+        else:
+            self._dropped += 1
+
+    def _segment_finished(self, segment: SegmentFinished) -> None:
+        self._disk_failures = 0
+        self._report(segment)
+
+    def _disk_failed(self, error: DiskFailed) -> None:
+        self._disk_failures += 1
+        wait = min(_LONGEST_DISK_WAIT, _FIRST_DISK_WAIT * 2.0 ** min(self._disk_failures - 1, 10))
+        self._disk_retry_at = self._clock.monotonic() + wait
+        self._set(CameraCondition.DISK_FAILED, f"the media folder takes no data: {error.strerror}")
+
+    def _set(self, condition: CameraCondition, detail: str) -> None:
+        if (condition, detail) == (self._condition, self._detail):
+            return
+        if condition is not self._condition:
+            log.info("camera_condition", camera_id=self.camera.camera_id, condition=condition, detail=detail)
+        self._condition, self._detail = condition, detail
+        self._report_state(self._clock.monotonic())
+
+    def _refresh(self) -> None:
+        now = self._clock.monotonic()
+        silent = now - self._heard_at
+        if self._condition is CameraCondition.RECORDING and silent > self.camera.stall_seconds + _HUNG_SECONDS:
+            self._set(CameraCondition.STALLED, "reading the camera hangs")
+        if now - self._reported_at >= _REFRESH_SECONDS:
+            self._report_state(now)
+
+    def _report_state(self, now: float) -> None:
+        elapsed = max(now - self._reported_at, 0.001)
+        rate = int(self._bytes_since_report * 8 / elapsed) if elapsed >= 1.0 else 0
+        self._reported_at = now
+        self._bytes_since_report = 0
+        self._report(self.state().model_copy(update={"bits_per_second": rate}))

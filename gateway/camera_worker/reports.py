@@ -1,0 +1,53 @@
+"""What the worker has to tell and nobody has read yet. Bounded; a segment that does not fit is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from gateway.domain.footage import CameraReported, SegmentFinished
+
+MOST_UNREAD_SEGMENTS = 10_000
+
+
+class ReportBuffer:
+    """Segments in order, and each camera's latest state. Belongs to the loop; `add` from it alone."""
+
+    def __init__(self, *, most_segments: int = MOST_UNREAD_SEGMENTS) -> None:
+        self._most = most_segments
+        self._segments: deque[SegmentFinished] = deque()
+        self._cameras: dict[int, CameraReported] = {}
+        self._added = asyncio.Event()
+        self.unreported_segments = 0
+        """Segments whose report was given up for want of room; their files wait to be adopted by name."""
+
+    def add(self, report: SegmentFinished | CameraReported) -> None:
+        """Keep a report until it is taken."""
+        if isinstance(report, CameraReported):
+            self._cameras[report.camera_id] = report
+        else:
+            if len(self._segments) >= self._most:
+                self._segments.popleft()
+                self.unreported_segments += 1
+            self._segments.append(report)
+        self._added.set()
+
+    def forget(self, camera_id: int) -> None:
+        """The camera is no longer this worker's; its state is not told any more, its segments are."""
+        self._cameras.pop(camera_id, None)
+
+    def take(self) -> list[SegmentFinished | CameraReported]:
+        """All that is unread, segments first."""
+        taken: list[SegmentFinished | CameraReported] = [*self._segments, *self._cameras.values()]
+        self._segments.clear()
+        self._cameras.clear()
+        self._added.clear()
+        return taken
+
+    def wake(self) -> None:
+        """Let whoever waits go on, though nothing was added."""
+        self._added.set()
+
+    async def wait(self) -> None:
+        """Return when there may be something to take."""
+        await self._added.wait()

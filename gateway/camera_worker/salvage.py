@@ -1,0 +1,135 @@
+"""What a killed worker left: `.part` files hold whole frames up to the last ones, and become segments of their own.
+
+The last frame in the file may be cut short and is given up; everything before it is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from drivers.camera import h264
+from drivers.contract import ProtocolViolation
+from gateway.camera_worker.segment_file import PART_SUFFIX, sync_folder
+from gateway.camera_worker.segmenter import utc_hour
+from gateway.domain.footage import SegmentFinished, segment_path
+
+log = structlog.get_logger(__name__)
+
+_PACKET = 188
+_SYNC = 0x47
+_LONGEST_TICKS = 120 * 90_000
+
+
+@dataclass(frozen=True, slots=True)
+class WholeFrames:
+    """The part of a transport stream that holds whole frames.
+
+    Attributes:
+        size: bytes to keep.
+        ticks: from the first frame's decoding time to the end of the last whole one.
+        frames: how many.
+        first: the first frame's bytes (Annex B).
+    """
+
+    size: int
+    ticks: int
+    frames: int
+    first: bytes
+
+
+def whole_frames(data: bytes) -> WholeFrames | None:
+    """What can be kept of a transport stream that breaks off anywhere; None when not even one frame is whole. Pure."""
+    starts: list[tuple[int, int]] = []
+    first = bytearray()
+    tables_at: int | None = None
+    for at, pid, payload, begins in _packets(data):
+        if begins and payload[:3] == b"\x00\x00\x01" and len(payload) > 19 and payload[3] & 0xF0 == 0xE0:
+            starts.append((at if tables_at is None else tables_at, _decoding_time(payload)))
+            if len(starts) == 1:
+                first += payload[9 + payload[8] :]
+            tables_at = None
+        elif begins and pid < 0x1000 and payload[:1] == b"\x00":
+            tables_at = at if tables_at is None else tables_at
+        elif len(starts) == 1:
+            first += payload
+    if len(starts) < 2:
+        return None
+    ticks = (starts[-1][1] - starts[0][1]) % (1 << 33)
+    if not 0 < ticks < _LONGEST_TICKS:
+        return None
+    return WholeFrames(size=starts[-1][0], ticks=ticks, frames=len(starts) - 1, first=bytes(first))
+
+
+def salvage(media: Path, camera_id: int, *, clock_trusted: bool) -> list[SegmentFinished]:
+    """Turn a camera's leftover `.part` files into segments, or remove them; blocking. Call it before recording."""
+    saved: list[SegmentFinished] = []
+    for part in sorted((media / str(camera_id)).glob(f"*/*{PART_SUFFIX}")):
+        try:
+            segment = _salvage_one(media, camera_id, part, clock_trusted=clock_trusted)
+        except OSError as error:
+            log.warning("part_not_salvaged", camera_id=camera_id, part=part.name, error=error.strerror)
+            continue
+        if segment is not None:
+            saved.append(segment)
+    return saved
+
+
+def _salvage_one(media: Path, camera_id: int, part: Path, *, clock_trusted: bool) -> SegmentFinished | None:
+    whole = whole_frames(part.read_bytes()) if part.stem.isdigit() else None
+    if whole is None:
+        part.unlink()
+        return None
+    started_at, duration = int(part.stem), whole.ticks * 100 // 9
+    path = segment_path(camera_id, started_at, duration, utc_hour(started_at))
+    with part.open("r+b") as file:
+        file.truncate(whole.size)
+        os.fsync(file.fileno())
+    final = media / path
+    final.parent.mkdir(exist_ok=True)
+    part.rename(final)
+    sync_folder(final.parent)
+    sync_folder(part.parent)
+    codec, width, height = _format(whole.first)
+    return SegmentFinished(
+        camera_id=camera_id,
+        path=path,
+        started_at=started_at,
+        clock_trusted=clock_trusted,
+        duration=duration,
+        size=whole.size,
+        codec=codec,
+        width=width,
+        height=height,
+        frames=whole.frames,
+    )
+
+
+def _format(first: bytes) -> tuple[str, int, int]:
+    try:
+        described = h264.video_format(*h264.parameter_sets(first))
+    except ProtocolViolation:
+        return "", 0, 0
+    return described.codec, described.width, described.height
+
+
+def _packets(data: bytes) -> Iterator[tuple[int, int, bytes, bool]]:
+    """Offset, pid, payload and payload-unit-start of each whole transport packet, up to the first that is none."""
+    for at in range(0, len(data) - _PACKET + 1, _PACKET):
+        if data[at] != _SYNC:
+            return
+        pid = (data[at + 1] & 0x1F) << 8 | data[at + 2]
+        begins = bool(data[at + 1] & 0x40)
+        control = data[at + 3] >> 4 & 3
+        skip = 4 + (1 + data[at + 4] if control & 2 else 0)
+        yield at, pid, data[at + skip : at + _PACKET] if control & 1 else b"", begins
+
+
+def _decoding_time(payload: bytes) -> int:
+    at = 14 if payload[7] & 0x40 else 9
+    stamp = payload[at : at + 5]
+    return (stamp[0] >> 1 & 7) << 30 | stamp[1] << 22 | (stamp[2] >> 1) << 15 | stamp[3] << 7 | stamp[4] >> 1

@@ -1,0 +1,97 @@
+"""One file that becomes durable or does not exist: `.part` until it is whole, then its final name.
+
+Order: create exclusively, write, fsync the file, rename, fsync the directories. A failure of any step gives the file
+up; a failed fsync is never tried again, because the kernel may have dropped the pages it could not write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+PART_SUFFIX = ".part"
+
+
+class DiskFailed(OSError):
+    """The media folder does not take data (full, read-only, too large, broken)."""
+
+
+class SegmentFile:
+    """A segment on its way to the disk. Belongs to one thread."""
+
+    def __init__(self, *, part: Path) -> None:
+        self._part = part
+        self._descriptor = -1
+        self.size = 0
+
+    def create(self) -> None:
+        """Make the file and its folder.
+
+        Raises:
+            DiskFailed: it cannot be made, or exists already.
+        """
+        try:
+            _make_folder(self._part.parent)
+            self._descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+        except OSError as error:
+            raise DiskFailed(error.errno, error.strerror) from error
+
+    def write(self, data: bytes) -> None:
+        """Append all of `data`.
+
+        Raises:
+            DiskFailed: it did not fit; the file is given up.
+        """
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+        except OSError as error:
+            self.abandon()
+            raise DiskFailed(error.errno, error.strerror) from error
+        self.size += len(data)
+
+    def finish(self, final: Path) -> None:
+        """Make the file durable under its final name.
+
+        Raises:
+            DiskFailed: it may not be on the disk; the file is given up.
+        """
+        try:
+            os.fsync(self._descriptor)
+            _make_folder(final.parent)
+            self._part.rename(final)
+            for folder in {final.parent, self._part.parent}:
+                sync_folder(folder)
+        except OSError as error:
+            final.unlink(missing_ok=True)
+            self.abandon()
+            raise DiskFailed(error.errno, error.strerror) from error
+        os.close(self._descriptor)
+        self._descriptor = -1
+
+    def abandon(self) -> None:
+        """Close and remove what there is."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        with contextlib.suppress(OSError):  # what stays is found and dealt with at the next start
+            self._part.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _make_folder(hour: Path) -> None:
+    """Make `<camera>/<hour>` durably. The media folder itself must exist: a missing one is an unmounted disk."""
+    for folder in (hour.parent, hour):
+        if not folder.is_dir():
+            folder.mkdir(exist_ok=True)
+            sync_folder(folder.parent)

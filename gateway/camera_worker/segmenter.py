@@ -1,0 +1,293 @@
+"""Frames in, durable keyframe-aligned MPEG-TS segments out. Blocking: belongs in a camera's writing thread.
+
+One muxer runs through a whole connection, so that continuity counters and timestamps run on; the files change under
+it just before a keyframe. Each file opens with PAT, PMT, SPS, PPS and a keyframe, and decodes alone.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import av.error
+from av.container import OutputContainer
+from av.packet import Packet
+from av.stream import Stream
+
+from drivers.camera import h264
+from drivers.camera.frames import TICKS_PER_SECOND, EncodedFrame, VideoFormat
+from drivers.contract import ProtocolViolation
+from gateway.camera_worker.segment_file import PART_SUFFIX, SegmentFile
+from gateway.camera_worker.timeline import Timeline
+from gateway.clock import Stamp
+from gateway.domain.footage import GapReason, SegmentFinished, segment_path
+
+LONGEST_SEGMENT_SECONDS = 60.0
+LARGEST_SEGMENT_BYTES = 256_000_000
+_LONGEST_STEP_TICKS = 10 * TICKS_PER_SECOND
+_TIME_BASE = Fraction(1, TICKS_PER_SECOND)
+
+
+class TransportMuxer:
+    """An MPEG-TS muxer whose output is taken after each frame."""
+
+    def __init__(self) -> None:
+        self._output = _Collector()
+        self._container: OutputContainer = av.open(
+            self._output,
+            "w",
+            format="mpegts",
+            options={"mpegts_flags": "pat_pmt_at_frames", "flush_packets": "1"},
+        )
+        self._stream: Stream = self._container.add_mux_stream("h264", time_base=_TIME_BASE)
+
+    def mux(self, frame: EncodedFrame, data: bytes) -> bytes:
+        """The transport packets of one frame; `data` stands for the frame's own.
+
+        Raises:
+            ProtocolViolation: the frame cannot be muxed.
+        """
+        packet = Packet(data)
+        packet.stream = self._stream
+        packet.time_base = _TIME_BASE
+        packet.pts = frame.pts
+        packet.dts = frame.dts
+        packet.is_keyframe = frame.keyframe
+        try:
+            self._container.mux_one(packet)
+        except av.error.FFmpegError as error:
+            raise ProtocolViolation(f"a frame cannot be written as MPEG-TS ({type(error).__name__})") from error
+        return self._output.take()
+
+    def close(self) -> None:
+        """End the stream; nothing of it is still held back, since each frame was flushed."""
+        self._container.close()
+
+
+class _Collector(io.RawIOBase):
+    """The file that the muxer writes: bytes in memory, so that no disk error arises inside libav."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]  # libav hands bytes alone
+        self._held += data
+        return len(data)
+
+    def take(self) -> bytes:
+        taken = bytes(self._held)
+        self._held.clear()
+        return taken
+
+
+class _Open:
+    """The segment being written."""
+
+    def __init__(self, *, file: SegmentFile, first: EncodedFrame, format_: VideoFormat, trusted: bool) -> None:
+        self.file = file
+        self.first_pts = first.pts
+        self.last_pts = first.pts
+        self.format = format_
+        self.trusted = trusted
+        self.frames = 0
+
+
+class Segmenter:
+    """Cuts one camera's frames into segments.
+
+    Args:
+        camera_id: the camera's id.
+        media: the media folder.
+        segment_seconds: a segment of at least this length ends at the next keyframe.
+        finished: called with each durable segment.
+        gap: why footage is missing before the first segment.
+    """
+
+    def __init__(
+        self,
+        *,
+        camera_id: int,
+        media: Path,
+        segment_seconds: float,
+        finished: Callable[[SegmentFinished], None],
+        gap: GapReason = GapReason.STARTED,
+    ) -> None:
+        self._camera_id = camera_id
+        self._media = media
+        self._segment_ticks = int(segment_seconds * TICKS_PER_SECOND)
+        self._finished = finished
+        self._gap = gap
+        self._format: VideoFormat | None = None
+        self._muxer: TransportMuxer | None = None
+        self._timeline: Timeline | None = None
+        self._open: _Open | None = None
+        self._first_of_run = True
+        self._last_dts = 0
+        self._step = TICKS_PER_SECOND // 25
+
+    @property
+    def writing(self) -> bool:
+        """Whether a segment is open."""
+        return self._open is not None
+
+    def connect(self, announced: VideoFormat | None) -> None:
+        """A connection starts; its timestamps have nothing to do with those before."""
+        self.disconnect(GapReason.NONE)
+        self._format = announced
+
+    def disconnect(self, gap: GapReason) -> None:
+        """The connection ended: the open segment ends with its last frame.
+
+        Raises:
+            DiskFailed: the last segment could not be made durable.
+        """
+        try:
+            self._finish(end=None)
+        finally:
+            if self._muxer is not None:
+                self._muxer.close()
+            self._muxer = None
+            self._timeline = None
+            self.missing(gap)
+
+    def missing(self, gap: GapReason) -> None:
+        """Footage is missing from here on; the next segment says so, with the first reason given."""
+        if self._gap is GapReason.NONE:
+            self._gap = gap
+
+    def lose(self, gap: GapReason) -> None:
+        """Frames were lost: the open segment ends with its last frame, and the next opens at a keyframe.
+
+        Raises:
+            DiskFailed: the open segment could not be made durable.
+        """
+        try:
+            self._finish(end=None)
+        finally:
+            self.missing(gap)
+
+    def push(self, frame: EncodedFrame, arrived: Stamp) -> bool:
+        """Take one frame that arrived at wall time `arrived`; False when it is dropped for want of a keyframe.
+
+        Raises:
+            DiskFailed: the segment could not be written or made durable, and is given up.
+            ProtocolViolation: the frame makes no sense; the connection's segments should end.
+        """
+        if self._timeline is not None and not self._continues(frame):
+            self.disconnect(GapReason.CAMERA)
+        if frame.keyframe and self._is_boundary(frame):
+            self._finish(end=frame.pts)
+            if not self._begin(frame, arrived):
+                return False
+        elif self._open is not None and self._is_overlong(frame):
+            self._finish(end=frame.pts)
+            self.missing(GapReason.CAMERA)
+        if self._muxer is None or self._timeline is None:
+            return False
+        self._step = frame.dts - self._last_dts
+        self._last_dts = frame.dts
+        if self._open is None:
+            return False
+        self._timeline.observe(pts=frame.pts, arrived=arrived.micros)
+        self._open.last_pts = max(self._open.last_pts, frame.pts)
+        self._open.frames += 1
+        data = self._with_parameter_sets(frame) if frame.keyframe else frame.data
+        written = self._muxer.mux(frame, data)
+        try:
+            self._open.file.write(written)
+        except OSError:
+            self._open = None
+            self.missing(GapReason.DISK)
+            raise
+        return True
+
+    def _continues(self, frame: EncodedFrame) -> bool:
+        return self._last_dts < frame.dts < self._last_dts + _LONGEST_STEP_TICKS
+
+    def _is_boundary(self, frame: EncodedFrame) -> bool:
+        current = self._open
+        if current is None:
+            return True
+        sps, pps = h264.parameter_sets(frame.data)
+        changed = (sps and sps != current.format.sps) or (pps and pps != current.format.pps)
+        return bool(changed) or frame.pts - current.first_pts >= self._segment_ticks
+
+    def _is_overlong(self, frame: EncodedFrame) -> bool:
+        current = self._open
+        return current is not None and (
+            frame.pts - current.first_pts > LONGEST_SEGMENT_SECONDS * TICKS_PER_SECOND
+            or current.file.size > LARGEST_SEGMENT_BYTES
+        )
+
+    def _begin(self, frame: EncodedFrame, arrived: Stamp) -> bool:
+        sps, pps = h264.parameter_sets(frame.data)
+        if sps and pps:
+            self._format = h264.video_format(sps, pps)
+        if self._format is None:
+            return False
+        if self._muxer is None or self._timeline is None:
+            self._muxer = TransportMuxer()
+            self._timeline = Timeline(pts=frame.pts, wall=arrived.micros)
+            self._first_of_run = True
+            self._last_dts = frame.dts - self._step
+        start = self._timeline.wall_of(frame.pts)
+        part = self._media / str(self._camera_id) / utc_hour(start) / f"{start}{PART_SUFFIX}"
+        file = SegmentFile(part=part)
+        try:
+            file.create()
+        except OSError:
+            self.missing(GapReason.DISK)
+            raise
+        self._open = _Open(file=file, first=frame, format_=self._format, trusted=arrived.trusted)
+        return True
+
+    def _with_parameter_sets(self, frame: EncodedFrame) -> bytes:
+        sps, pps = h264.parameter_sets(frame.data)
+        if (sps and pps) or self._format is None:
+            return frame.data
+        return h264.START_CODE + self._format.sps + h264.START_CODE + self._format.pps + frame.data
+
+    def _finish(self, *, end: int | None) -> None:
+        current, timeline = self._open, self._timeline
+        self._open = None
+        if current is None or timeline is None:
+            return
+        moved = timeline.settle(first=self._first_of_run)
+        start = timeline.wall_of(current.first_pts)
+        gap = GapReason.CLOCK if moved and self._gap is GapReason.NONE else self._gap
+        end_pts = current.last_pts + self._step if end is None else end
+        duration = timeline.wall_of(end_pts) - timeline.wall_of(current.first_pts)
+        path = segment_path(self._camera_id, start, duration, utc_hour(start))
+        try:
+            current.file.finish(self._media / path)
+        except OSError:
+            self.missing(GapReason.DISK)
+            raise
+        self._first_of_run = False
+        self._gap = GapReason.NONE
+        self._finished(
+            SegmentFinished(
+                camera_id=self._camera_id,
+                path=path,
+                started_at=start,
+                clock_trusted=current.trusted,
+                duration=duration,
+                size=current.file.size,
+                gap=gap,
+                codec=current.format.codec,
+                width=current.format.width,
+                height=current.format.height,
+                frames=current.frames,
+            )
+        )
+
+
+def utc_hour(micros: int) -> str:
+    """The UTC hour as yyyymmddhh."""
+    return Stamp(micros=micros, trusted=False).as_datetime().strftime("%Y%m%d%H")

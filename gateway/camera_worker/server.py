@@ -1,0 +1,165 @@
+"""What the gateway may ask of this worker: HTTP on a Unix socket that only the gateway's user can open."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import structlog
+from aiohttp import web
+from pydantic import BaseModel, ValidationError
+
+from gateway.camera_worker.clip import cut_clip
+from gateway.camera_worker.media_paths import BadRequest, MediaMissing
+from gateway.camera_worker.reports import ReportBuffer
+from gateway.camera_worker.thumbnail import take_thumbnail
+from gateway.camera_worker.worker import CameraWorker
+from gateway.domain.footage import (
+    CutClip,
+    TakeThumbnail,
+    WorkerAssignment,
+    WorkerBeat,
+    WorkerFailed,
+    WorkerHealth,
+)
+
+log = structlog.get_logger(__name__)
+
+BEAT_SECONDS = 1.0
+_WRITE_SECONDS = 10.0
+_MOST_WAITING_JOBS = 16
+_MOST_JOBS_AT_ONCE = 2
+
+Asked = TypeVar("Asked", bound=BaseModel)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class WorkerServer:
+    """The worker's requests and its one stream of reports."""
+
+    def __init__(self, *, worker: CameraWorker, reports: ReportBuffer) -> None:
+        self._worker = worker
+        self._reports = reports
+        self._reader: asyncio.Task[object] | None = None
+        self._jobs = 0
+        self._slots = asyncio.Semaphore(_MOST_JOBS_AT_ONCE)
+        self._ending = False
+
+    def application(self) -> web.Application:
+        """The aiohttp application with all its routes."""
+        app = web.Application(middlewares=[_errors], client_max_size=4_000_000)
+        app.router.add_put("/cameras", self._put_cameras)
+        app.router.add_get("/reports", self._get_reports)
+        app.router.add_post("/clips", self._post_clip)
+        app.router.add_post("/thumbnails", self._post_thumbnail)
+        app.router.add_get("/health", self._get_health)
+        return app
+
+    async def end(self, seconds: float) -> None:
+        """Tell the reader what is left to tell and end its stream; give up after `seconds`."""
+        self._ending = True
+        self._reports.wake()
+        if self._reader is not None:
+            await asyncio.wait([self._reader], timeout=seconds)
+
+    async def _put_cameras(self, request: web.Request) -> web.StreamResponse:
+        await self._worker.assign(await _asked(request, WorkerAssignment))
+        return web.Response(status=204)
+
+    async def _post_clip(self, request: web.Request) -> web.StreamResponse:
+        asked = await _asked(request, CutClip)
+        return await self._job(functools.partial(cut_clip, self._media(), asked))
+
+    async def _post_thumbnail(self, request: web.Request) -> web.StreamResponse:
+        asked = await _asked(request, TakeThumbnail)
+        return await self._job(functools.partial(take_thumbnail, self._media(), asked))
+
+    async def _get_health(self, _request: web.Request) -> web.StreamResponse:
+        health = WorkerHealth(
+            cameras=tuple(self._worker.states()), unreported_segments=self._reports.unreported_segments
+        )
+        return _json(health)
+
+    async def _get_reports(self, request: web.Request) -> web.StreamResponse:
+        """NDJSON without end. A new reader takes over from the one before."""
+        if self._reader is not None:
+            self._reader.cancel()
+        self._reader = me = asyncio.current_task()
+        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+        await response.prepare(request)
+        for state in self._worker.states():
+            await _send(response, state)
+        try:
+            while True:
+                for report in self._reports.take():
+                    await _send(response, report)
+                beat = WorkerBeat(cameras=self._worker.cameras, unreported_segments=self._reports.unreported_segments)
+                await _send(response, beat)
+                if self._ending:
+                    break
+                try:
+                    async with asyncio.timeout(BEAT_SECONDS):
+                        await self._reports.wait()
+                except TimeoutError:
+                    continue
+        except (ConnectionError, TimeoutError):
+            log.info("reports_reader_left")
+        finally:
+            if self._reader is me:
+                self._reader = None
+        if self._ending:
+            await response.write_eof()
+            response.force_close()
+        return response
+
+    def _media(self) -> Path:
+        if self._worker.media is None:
+            raise web.HTTPConflict(text="no cameras are assigned yet")
+        return self._worker.media
+
+    async def _job(self, work: Callable[[], BaseModel]) -> web.Response:
+        if self._jobs >= _MOST_WAITING_JOBS:
+            raise web.HTTPServiceUnavailable(text="too many clips and thumbnails are waiting")
+        self._jobs += 1
+        try:
+            async with self._slots:
+                return _json(await asyncio.to_thread(work))
+        finally:
+            self._jobs -= 1
+
+
+@web.middleware
+async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except (BadRequest, ValidationError) as error:
+        # a validation error's own text may quote a camera's URL
+        text = str(error) if isinstance(error, BadRequest) else _places(error)
+        return _json(WorkerFailed(error=text), status=400)
+    except MediaMissing as error:
+        return _json(WorkerFailed(error=str(error)), status=404)
+    except web.HTTPException as error:
+        return _json(WorkerFailed(error=error.text or error.reason), status=error.status)
+    except OSError as error:
+        return _json(WorkerFailed(error=f"the media folder takes no data: {error.strerror}"), status=507)
+
+
+async def _asked(request: web.Request, model: type[Asked]) -> Asked:
+    return model.model_validate_json(await request.read())
+
+
+async def _send(response: web.StreamResponse, report: BaseModel) -> None:
+    async with asyncio.timeout(_WRITE_SECONDS):
+        await response.write(report.model_dump_json().encode() + b"\n")
+
+
+def _json(body: BaseModel, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=body.model_dump_json().encode(), content_type="application/json")
+
+
+def _places(error: ValidationError) -> str:
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(f"{'.'.join(str(part) for part in fault['loc']) or 'body'}: {fault['msg']}" for fault in faults)

@@ -1,0 +1,44 @@
+"""From a camera's ticks to wall time, so that consecutive segments touch exactly. Pure.
+
+A frame arrives late or in time, never early: the earliest arrival seen, compared with the time the ticks give, is the
+best estimate of the true offset. It is judged once per segment, so one late burst moves nothing.
+"""
+
+from __future__ import annotations
+
+LONGEST_DRIFT_MICROS = 500_000
+"""Beyond this the anchor is set anew, at a segment's boundary; below it segments stay contiguous."""
+
+
+class Timeline:
+    """The mapping for one connection, or for one run of continuous timestamps in it."""
+
+    def __init__(self, *, pts: int, wall: int) -> None:
+        self._pts = pts
+        self._wall = wall
+        self._earliest: int | None = None
+
+    def wall_of(self, pts: int) -> int:
+        """Wall micros of a presentation time."""
+        return self._wall + (pts - self._pts) * 100 // 9
+
+    def observe(self, *, pts: int, arrived: int) -> None:
+        """A frame came at wall micros `arrived`."""
+        offset = arrived - self.wall_of(pts)
+        self._earliest = offset if self._earliest is None else min(self._earliest, offset)
+
+    def settle(self, *, first: bool) -> bool:
+        """Judge what was observed since the last call; True when the anchor moved and segments no longer touch.
+
+        In the first segment of a connection the anchor follows any earlier estimate (a server that sends its cached
+        frames in one burst), since nothing precedes it that it would have to touch.
+        """
+        offset = self._earliest or 0
+        self._earliest = None
+        if first:
+            self._wall += min(offset, 0)
+            return False
+        if abs(offset) <= LONGEST_DRIFT_MICROS:
+            return False
+        self._wall += offset
+        return True

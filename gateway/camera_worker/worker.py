@@ -1,0 +1,91 @@
+"""The cameras of this process, kept as last assigned."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import structlog
+
+from gateway.camera_worker.recorder import CameraRecorder
+from gateway.camera_worker.reports import ReportBuffer
+from gateway.clock import Clock
+from gateway.domain.footage import CameraReported, SegmentFinished, WorkerAssignment, WorkerCamera
+
+log = structlog.get_logger(__name__)
+
+_CHANGE_SECONDS = 2.0
+
+
+class CameraWorker:
+    """Starts, changes and ends recordings. Belongs to the loop; everything slow is in the recorders' threads."""
+
+    def __init__(self, *, clock: Clock, reports: ReportBuffer) -> None:
+        self._clock = clock
+        self._reports = reports
+        self._recorders: dict[int, CameraRecorder] = {}
+        self._known: set[int] = set()
+        self._changing = asyncio.Lock()
+        self.media: Path | None = None
+
+    @property
+    def cameras(self) -> int:
+        """How many cameras are assigned."""
+        return len(self._recorders)
+
+    def states(self) -> list[CameraReported]:
+        """Each camera's condition and figures now."""
+        return [recorder.state() for recorder in self._recorders.values()]
+
+    async def assign(self, assignment: WorkerAssignment) -> None:
+        """Record these cameras and no others; a camera whose entry is unchanged is not touched."""
+        async with self._changing:
+            media = Path(assignment.media)
+            wanted = {camera.camera_id: camera for camera in assignment.cameras}
+            leaving = [
+                recorder
+                for camera_id, recorder in self._recorders.items()
+                if wanted.get(camera_id) != recorder.camera or media != self.media
+            ]
+            await self._end(leaving, _CHANGE_SECONDS)
+            self.media = media
+            loop = asyncio.get_running_loop()
+            for camera_id, camera in wanted.items():
+                if camera_id not in self._recorders:
+                    self._begin(camera, media, loop)
+
+    async def stop(self, seconds: float) -> None:
+        """End all recordings, their open segments made durable if that takes no longer than `seconds`."""
+        await self._end(list(self._recorders.values()), seconds)
+
+    def _begin(self, camera: WorkerCamera, media: Path, loop: asyncio.AbstractEventLoop) -> None:
+        def report(item: SegmentFinished | CameraReported) -> None:
+            loop.call_soon_threadsafe(self._hear, recorder, item)
+
+        recorder = CameraRecorder(
+            camera=camera,
+            media=media,
+            clock=self._clock,
+            report=report,
+            # once only: later a part may belong to a recording of ours that is just ending
+            salvage_first=camera.camera_id not in self._known,
+        )
+        self._known.add(camera.camera_id)
+        self._recorders[camera.camera_id] = recorder
+        recorder.start()
+
+    def _hear(self, recorder: CameraRecorder, item: SegmentFinished | CameraReported) -> None:
+        current = self._recorders.get(recorder.camera.camera_id)
+        if isinstance(item, SegmentFinished) or current is recorder:
+            self._reports.add(item)
+
+    async def _end(self, leaving: list[CameraRecorder], seconds: float) -> None:
+        for recorder in leaving:
+            recorder.stop()
+        for recorder in leaving:
+            self._recorders.pop(recorder.camera.camera_id, None)
+            self._reports.forget(recorder.camera.camera_id)
+        ended = await asyncio.gather(*(asyncio.to_thread(recorder.join, seconds) for recorder in leaving))
+        for recorder, in_time in zip(leaving, ended, strict=True):
+            if not in_time:
+                log.warning("recording_did_not_end", camera_id=recorder.camera.camera_id)

@@ -1,0 +1,101 @@
+"""The program `edge-gateway`: its commands, and how their failures end it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from gateway.cli import check, demo, run
+from gateway.domain.errors import ConfigError, GatewayError
+from gateway.redaction import Redaction
+from gateway.site import SiteFaults
+
+FAILED = 1
+MISCONFIGURED = 2
+INTERRUPTED = 130
+
+
+@dataclass(slots=True)
+class Invocation:
+    """What the options before the command say."""
+
+    debug: bool = False
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"edge-gateway {importlib.metadata.version('edge-gateway')}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    name="edge-gateway",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("check")(check.check)
+app.command("run")(run.run)
+app.command("demo")(demo.demo)
+
+
+@app.callback()
+def _options(
+    ctx: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")] = False,
+    version: Annotated[  # noqa: ARG001  # its callback does the work
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    """The gateway of one parking or gate site: barriers, readers, cameras, and the line to the central service.
+
+    Example: edge-gateway check /etc/edge-gateway/site.toml
+    """
+    ctx.obj.debug = debug
+
+
+def main() -> None:
+    """Run the command line and end the process.
+
+    Exit status: 0 done, 1 failed, 2 the command line, the site file or a secret is wrong, 130 interrupted.
+    """
+    invocation = Invocation()
+    try:
+        app(obj=invocation)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except Exception as error:  # noqa: BLE001  # whatever it is, its reader is a technician at a gate
+        if invocation.debug:
+            _say(traceback.format_exc())
+        sys.exit(_explain(_innermost(error)))
+
+
+def _explain(error: Exception) -> int:
+    """Say what went wrong and give the exit status for it."""
+    if isinstance(error, SiteFaults):
+        for fault in error.faults:
+            _say(str(fault))
+    if isinstance(error, GatewayError):
+        _say(f"edge-gateway: {error}")
+        return MISCONFIGURED if isinstance(error, ConfigError) else FAILED
+    reason = str(error) or "no reason given"
+    _say(f"edge-gateway: unexpected {type(error).__name__}: {reason} (edge-gateway --debug … shows where)")
+    return FAILED
+
+
+def _innermost(error: Exception) -> Exception:
+    """The error itself when groups of one are wrapped around it."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _say(text: str) -> None:
+    typer.echo(Redaction().text(text), err=True)

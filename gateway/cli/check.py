@@ -1,0 +1,43 @@
+"""`edge-gateway check`: judge a site file without starting anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.site import ModbusGateDevice, SerialReaderDevice, Site, load
+
+
+def check(
+    site: Annotated[Path, typer.Argument(metavar="SITE.toml", help="The site file.", show_default=False)],
+) -> None:
+    """Say everything that is wrong with a site file, each fault with its place. Exit status 2 when there is any.
+
+    Secrets and device profiles that it names are looked up too. Nothing is connected to.
+
+    Example: edge-gateway check /etc/edge-gateway/site.toml
+    """
+    typer.echo(f"{site} is good: {summary(load(site))}")
+
+
+def summary(site: Site) -> str:
+    """What a site holds, in one line."""
+    gates = sum(isinstance(device, ModbusGateDevice) for device in site.devices)
+    readers = sum(isinstance(device, SerialReaderDevice) for device in site.devices)
+    held = ", ".join(
+        (
+            _counted(len(site.lanes), "lane"),
+            _counted(gates, "gate"),
+            _counted(readers, "reader"),
+            _counted(len(site.cameras), "camera"),
+            _counted(len(site.links), "link"),
+        )
+    )
+    above = f"central at {site.central.url}" if site.central else "no central service"
+    return f"{site.site.name} with {held}; {above}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

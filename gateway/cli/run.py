@@ -1,0 +1,34 @@
+"""`edge-gateway run`: the daemon."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def run(
+    site: Annotated[Path, typer.Argument(metavar="SITE.toml", help="The site file.", show_default=False)],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where events and footage are kept. Else systemd's state directory, or `data` beside the site file.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Run the gateway of a site until it is told to stop.
+
+    Example: edge-gateway run /etc/edge-gateway/site.toml --data /var/lib/edge-gateway
+    """
+    from gateway import main  # noqa: PLC0415  # the whole house; other commands answer faster without it
+
+    raise typer.Exit(main.run(site_path=site, data=data or _usual_data(site)))
+
+
+def _usual_data(site: Path) -> Path:
+    state = os.environ.get("STATE_DIRECTORY", "").split(":")[0]
+    return Path(state) if state else site.parent / "data"

@@ -1,0 +1,193 @@
+"""The data folder: one gateway's files on one machine, held by a lock for as long as the gateway runs."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import uuid
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gateway.domain.errors import ConfigError, StoreError
+
+_MODE = 0o750
+_PROBE_BYTES = 64 * 1024
+_MARKER = ".edge-gateway-media"
+_RECORD = "media.uuid"
+
+
+class MediaCondition(StrEnum):
+    """What the marker in the media folder says. Footage may be written when it is `READY`, and only then."""
+
+    READY = "ready"
+    MARKER_MISSING = "marker_missing"
+    """No marker, though there was one: the media disk is not mounted, or was emptied or replaced."""
+    OTHER_DISK = "other_disk"
+    """Another gateway's marker, or an older one of this gateway."""
+    NOT_WRITABLE = "not_writable"
+
+
+class DataFolder:
+    """Where everything durable of this gateway is. Made by `open`, which holds the lock until `close`.
+
+    A media folder that is not ready does not keep a gateway from starting: lanes work without footage.
+    """
+
+    def __init__(self, *, path: Path, lock: int, media_condition: MediaCondition) -> None:
+        self.path = path
+        self.media_condition = media_condition
+        self._lock: int | None = lock
+
+    @classmethod
+    def open(cls, path: Path) -> DataFolder:
+        """Create the folder where needed, take its lock and try writing in it. Blocks on the disk.
+
+        Raises ConfigError when another gateway runs on it or it is no usable folder, StoreError when it is full or
+        read-only.
+        """
+        path = path.absolute()
+        try:
+            path.mkdir(mode=_MODE, parents=True, exist_ok=True)
+            lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o640)
+        except OSError as error:
+            raise _refusal(path, error) from error
+        try:
+            _take(lock, path)
+            (path / "run").mkdir(mode=_MODE, exist_ok=True)
+            _try_writing(path)
+            return cls(path=path, lock=lock, media_condition=_media_condition(path))
+        except OSError as error:
+            os.close(lock)
+            raise _refusal(path, error) from error
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def close(self) -> None:
+        """Give the lock back. Harmless when done twice."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def site_db(self) -> Path:
+        """The database of events and everything else but cards."""
+        return self.path / "site.db"
+
+    @property
+    def cards_db(self) -> Path:
+        """The database of access cards; apart, so that one damaged file does not take the other along."""
+        return self.path / "cards.db"
+
+    @property
+    def media(self) -> Path:
+        """Footage. May be a mount point."""
+        return self.path / "media"
+
+    @property
+    def run(self) -> Path:
+        """Sockets of this life of the gateway; nothing in it is worth keeping."""
+        return self.path / "run"
+
+    def adopt_media(self) -> None:
+        """Take the present media folder as ours, whatever disk it is on. Blocks on the disk.
+
+        For a technician who has put in another disk. Raises StoreError when the marker cannot be written.
+        """
+        try:
+            _mark(self.path, _read_id(self.media / _MARKER) or str(uuid.uuid4()))
+        except OSError as error:
+            raise _refusal(self.media, error) from error
+        self.media_condition = MediaCondition.READY
+
+
+def _take(lock: int, path: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
+        who = f"process {holder}" if holder.isdecimal() else "another process"
+        raise ConfigError(f"data folder {path} is in use by another edge-gateway, {who}") from error
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+
+
+def _try_writing(folder: Path) -> None:
+    """Write some bytes to the disk and remove them again. Raises OSError."""
+    probe = folder / ".probe"
+    try:
+        with probe.open("wb") as file:
+            file.write(b"\0" * _PROBE_BYTES)
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+def _refusal(path: Path, error: OSError) -> ConfigError | StoreError:
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return StoreError(f"data folder {path} is full; free some space on its disk")
+        case errno.EROFS:
+            return StoreError(f"data folder {path} is on a read-only disk")
+        case errno.EACCES | errno.EPERM:
+            return ConfigError(f"data folder {path} may not be written by user {os.geteuid()}")
+        case errno.EEXIST | errno.ENOTDIR:
+            return ConfigError(f"data folder {path} is not a folder")
+        case _:
+            return StoreError(f"data folder {path} cannot be used: {error.strerror or error}")
+
+
+def _media_condition(path: Path) -> MediaCondition:
+    """Compare the media folder's marker with the one this data folder knows, making both the first time."""
+    try:
+        (path / "media").mkdir(mode=_MODE, exist_ok=True)
+        marker = _read_id(path / "media" / _MARKER)
+        known = _read_id(path / _RECORD)
+        if known is None:  # the first start, or a lost data folder whose footage is still there
+            _mark(path, marker or str(uuid.uuid4()))
+        elif marker is None:
+            return MediaCondition.MARKER_MISSING
+        elif marker != known:
+            return MediaCondition.OTHER_DISK
+        _try_writing(path / "media")
+    except OSError:  # recording stays off and says why; a gate must not wait for a disk of pictures
+        return MediaCondition.NOT_WRITABLE
+    return MediaCondition.READY
+
+
+def _mark(path: Path, media_id: str) -> None:
+    """Write the marker, then the record of it: cut short in between, the next start takes the marker over."""
+    _write_durably(path / "media" / _MARKER, media_id)
+    _write_durably(path / _RECORD, media_id)
+
+
+def _read_id(path: Path) -> str | None:
+    try:
+        text = path.read_bytes()[:64].decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        return None
+    return text or None
+
+
+def _write_durably(path: Path, text: str) -> None:
+    draft = path.with_name(path.name + ".new")
+    with draft.open("w", encoding="ascii") as file:
+        file.write(f"{text}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

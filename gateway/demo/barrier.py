@@ -1,0 +1,179 @@
+"""A barrier as a machine, pure: it takes time to move, and its own controller keeps it off cars.
+
+Instants are given with each call. Nothing here moves by itself: asking or commanding first brings the machine to `now`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Wish(StrEnum):
+    """What a controller can be told."""
+
+    OPEN = "open"
+    CLOSE = "close"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierState:
+    """What the controller's terminals show.
+
+    Attributes:
+        opening: how far it is open, 0.0 to 1.0.
+        moving: 1 up, -1 down, 0 still.
+        closed_limit: the lower limit switch.
+        open_limit: the upper limit switch.
+        arming_loop: a vehicle in front.
+        closing_loop: a vehicle under the arm.
+        photocell: something in the beam.
+        fault: the controller is in fault.
+    """
+
+    opening: float
+    moving: int
+    closed_limit: bool
+    open_limit: bool
+    arming_loop: bool
+    closing_loop: bool
+    photocell: bool
+    fault: bool
+
+
+class Barrier:
+    """One barrier with its loops, photocell and controller.
+
+    The controller stops a closing arm when the closing loop or the photocell is active, and does not begin to close
+    then. If it is set so, it closes by itself once a vehicle has left the closing loop, or when none came.
+
+    Args:
+        travel_seconds: from closed to open.
+        closes_itself: whether it closes by itself.
+        close_delay: seconds from the closing loop's release to that.
+        wait_seconds: how long it stays open without a vehicle on the closing loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        travel_seconds: float = 1.2,
+        closes_itself: bool = True,
+        close_delay: float = 0.5,
+        wait_seconds: float = 30.0,
+    ) -> None:
+        self._travel = travel_seconds
+        self._closes_itself = closes_itself
+        self._close_delay = close_delay
+        self._wait = wait_seconds
+        self._opening = 0.0
+        self._moving = 0
+        self._at = 0.0
+        self._close_due: float | None = None
+        self._arming = False
+        self._closing_loop = False
+        self._photocell = False
+        self._fault = False
+        self._locked = False
+
+    def command(self, wish: Wish, *, now: float) -> None:
+        """What a pulse on the controller's terminal does. Locked or in fault it does nothing, and nobody is told."""
+        self._advance(now)
+        if self._fault or self._locked:
+            return
+        match wish:
+            case Wish.OPEN:
+                self._close_due = now + self._travel + self._wait if self._closes_itself else None
+                self._moving = 1 if self._opening < 1.0 else 0
+            case Wish.CLOSE:
+                if not self._is_obstructed:
+                    self._close_due = None
+                    self._moving = -1 if self._opening > 0.0 else 0
+            case Wish.STOP:
+                self._close_due = None
+                self._moving = 0
+
+    def state(self, *, now: float) -> BarrierState:
+        """The terminals at `now`."""
+        self._advance(now)
+        return BarrierState(
+            opening=self._opening,
+            moving=self._moving,
+            closed_limit=self._opening <= 0.0,
+            open_limit=self._opening >= 1.0,
+            arming_loop=self._arming,
+            closing_loop=self._closing_loop,
+            photocell=self._photocell,
+            fault=self._fault,
+        )
+
+    def set_arming_loop(self, *, occupied: bool, now: float) -> None:
+        """A vehicle comes to, or leaves, the loop in front."""
+        self._advance(now)
+        self._arming = occupied
+
+    def set_closing_loop(self, *, occupied: bool, now: float) -> None:
+        """A vehicle comes to, or leaves, the loop under the arm."""
+        self._advance(now)
+        if self._closing_loop and not occupied and self._closes_itself:
+            self._close_due = now + self._close_delay
+        if occupied:
+            self._close_due = None
+        self._closing_loop = occupied
+        self._stop_on_obstruction()
+
+    def set_photocell(self, *, interrupted: bool, now: float) -> None:
+        """Something comes into, or leaves, the beam."""
+        self._advance(now)
+        was_stopped = self._photocell and not self._moving and self._opening > 0.0 and self._close_due is None
+        if was_stopped and not interrupted and self._closes_itself:
+            self._close_due = now + self._close_delay
+        self._photocell = interrupted
+        self._stop_on_obstruction()
+
+    def set_fault(self, *, present: bool, now: float) -> None:
+        """The controller goes into fault, where it stands still, or comes out of it."""
+        self._advance(now)
+        self._fault = present
+        if present:
+            self._moving = 0
+
+    def set_locked(self, *, locked: bool, now: float) -> None:
+        """A key switch: the controller acknowledges commands and obeys none."""
+        self._advance(now)
+        self._locked = locked
+
+    def force(self, *, opening: float, now: float) -> None:
+        """Somebody pushes the arm to a place between 0.0 and 1.0."""
+        self._advance(now)
+        self._moving = 0
+        self._opening = min(1.0, max(0.0, opening))
+
+    @property
+    def _is_obstructed(self) -> bool:
+        return self._closing_loop or self._photocell
+
+    def _stop_on_obstruction(self) -> None:
+        if self._is_obstructed and self._moving < 0:
+            self._moving = 0
+
+    def _advance(self, now: float) -> None:
+        """Bring the machine to `now`, with a closing that fell due on the way."""
+        due = self._close_due
+        if due is not None and due <= now and not (self._fault or self._locked):
+            self._travel_until(max(due, self._at))
+            self._close_due = None
+            if self._is_obstructed:
+                self._close_due = now + self._close_delay
+            else:
+                self._moving = -1 if self._opening > 0.0 else 0
+        self._travel_until(now)
+
+    def _travel_until(self, now: float) -> None:
+        elapsed, self._at = max(0.0, now - self._at), max(now, self._at)
+        if not self._moving:
+            return
+        self._opening = min(1.0, max(0.0, self._opening + self._moving * elapsed / self._travel))
+        if self._opening == (1.0 if self._moving > 0 else 0.0):
+            self._moving = 0

@@ -1,0 +1,108 @@
+"""Who may sign in to the simulated central, and the sessions that result."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+import struct
+from dataclasses import dataclass, field
+
+from gateway.clock import Clock
+
+_TOTP_STEP_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class CentralAccount:
+    """An account of central.
+
+    Attributes:
+        permissions: permission names, or "*" for all of them.
+        mfa_secret: base32 secret of an authenticator; "" when the account has no second factor.
+    """
+
+    username: str
+    password: str = field(repr=False)
+    permissions: frozenset[str] = frozenset({"*"})
+    mfa_secret: str = field(default="", repr=False)
+
+    def may(self, permissions: tuple[str, ...]) -> bool:
+        """Whether any one of the permissions is held; no names at all need none."""
+        return not permissions or "*" in self.permissions or not self.permissions.isdisjoint(permissions)
+
+
+@dataclass(slots=True)
+class CentralSession:
+    """A session of central; protected operations need `complete`."""
+
+    token: str = field(repr=False)
+    account: CentralAccount
+    opened_at: float
+    complete: bool
+
+
+class Sessions:
+    """The open sessions. A session older than `lifetime` seconds is gone."""
+
+    def __init__(self, *, clock: Clock, accounts: tuple[CentralAccount, ...], lifetime: float) -> None:
+        self._clock = clock
+        self._accounts = {account.username: account for account in accounts}
+        self._lifetime = lifetime
+        self._open: dict[str, CentralSession] = {}
+
+    def sign_in(self, username: str, password: str) -> CentralSession | None:
+        """A new session, or None when the credentials are wrong."""
+        account = self._accounts.get(username)
+        if account is None or not hmac.compare_digest(account.password.encode(), password.encode()):
+            return None
+        session = CentralSession(
+            token=secrets.token_urlsafe(32),
+            account=account,
+            opened_at=self._clock.monotonic(),
+            complete=not account.mfa_secret,
+        )
+        self._open[session.token] = session
+        return session
+
+    def find(self, token: str) -> CentralSession | None:
+        """The open session of that token."""
+        session = self._open.get(token)
+        if session is not None and self._clock.monotonic() - session.opened_at > self._lifetime:
+            del self._open[token]
+            return None
+        return session
+
+    def validate(self, session: CentralSession, code: str) -> bool:
+        """Complete a session with its account's current code, or that of a neighbouring half minute."""
+        now = self._clock.wall().micros // 1_000_000
+        steps = (now + drift for drift in (-_TOTP_STEP_SECONDS, 0, _TOTP_STEP_SECONDS))
+        if not any(hmac.compare_digest(totp(session.account.mfa_secret, at), code) for at in steps):
+            return False
+        session.complete = True
+        return True
+
+    def end(self, token: str) -> None:
+        """Forget a session."""
+        self._open.pop(token, None)
+
+    def expire_all(self) -> None:
+        """Forget every session, as a restart of central does."""
+        self._open.clear()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+
+def totp(secret: str, at: int) -> str:
+    """The six-digit code of a base32 secret at a moment in Unix seconds (RFC 6238 with SHA-1)."""
+    try:
+        key = base64.b32decode(secret.upper() + "=" * (-len(secret) % 8))
+    except binascii.Error as error:
+        raise ValueError("an authenticator's secret must be base32") from error
+    digest = hmac.digest(key, struct.pack(">Q", at // _TOTP_STEP_SECONDS), hashlib.sha1)
+    offset = digest[-1] & 0x0F
+    number = int.from_bytes(digest[offset : offset + 4], "big") & 0x7FFF_FFFF
+    return f"{number % 1_000_000:06d}"

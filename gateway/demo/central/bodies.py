@@ -1,0 +1,144 @@
+"""The request bodies that the simulated central takes; unknown fields are refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class SignIn(_Asked):
+    """POST /v1/auth/login."""
+
+    username: str
+    password: str = Field(repr=False)
+
+
+class Code(_Asked):
+    """POST /v1/auth/mfa."""
+
+    token: str | None = None
+    code: str | None = None
+
+
+class Empty(_Asked):
+    """An operation without fields."""
+
+
+class One(_Asked):
+    """One record by id."""
+
+    id: int
+
+
+class Pages(_Asked):
+    """A list by pages."""
+
+    page: int = Field(default=1, ge=1)
+    page_limit: int = Field(default=25, ge=1)
+    search: str = ""
+
+
+class Cursor(Pages):
+    """A list by pages or by cursor; cursor 0 starts at the newest record."""
+
+    cursor_id: int | None = Field(default=None, ge=0)
+
+
+class Events(Cursor):
+    """POST /v1/event/list."""
+
+    device_ids: list[int] = []
+    types: list[int] = []
+    event_types: list[int] = []
+    start_date: str | None = None
+    end_date: str | None = None
+
+    @field_validator("start_date", "end_date")
+    @classmethod
+    def _dated(cls, value: str | None) -> str | None:
+        return value if value is None else _moment(value)
+
+
+class NewCard(_Asked):
+    """PUT /v1/access."""
+
+    number: str = Field(min_length=1, max_length=64)
+    facility_code: int | None = Field(default=None, ge=0)
+    card_number: int | None = Field(default=None, ge=0)
+    status: Literal["active", "suspended", "lost", "expired"] = "active"
+    holder_name: str = ""
+    valid_from: str | None = None
+    valid_until: str | None = None
+    note: str = ""
+
+    @field_validator("valid_from", "valid_until")
+    @classmethod
+    def _dated(cls, value: str | None) -> str | None:
+        return value if value is None else _moment(value)
+
+
+class ChangedCard(NewCard):
+    """PATCH /v1/access: only the fields that are sent change."""
+
+    id: int
+    number: str = Field(default="", max_length=64)
+
+
+class NewCameraEvent(_Asked):
+    """PUT /v1/camera/event: what was seen when, and where the record came from."""
+
+    camera_id: int
+    name: str = Field(min_length=1, max_length=200)
+    description: str = ""
+    date_at: str
+    start_date: str | None = None
+    end_date: str | None = None
+    clock_trusted: bool = True
+    lane: str = ""
+    source_name: str = ""
+    source_id: int | None = None
+    source_event_id: int | None = None
+    device_id: int | None = None
+    type: int = 0
+    category: int = 0
+    subcategory: int = 0
+    data: str = Field(default="", description="a string, not a parsed object")
+
+    @field_validator("date_at", "start_date", "end_date")
+    @classmethod
+    def _dated(cls, value: str | None) -> str | None:
+        return value if value is None else _moment(value)
+
+
+class NewEntry(_Asked):
+    """PUT /v1/entry."""
+
+    device_id: int
+    access_id: int | None = None
+    type: Literal["entry", "exit"]
+    plate: str = ""
+    date_at: str
+    data: str = ""
+
+    @field_validator("date_at")
+    @classmethod
+    def _dated(cls, value: str) -> str:
+        return _moment(value)
+
+
+def _moment(value: str) -> str:
+    """ISO 8601 as sent; a value that is none raises ValueError."""
+    datetime.fromisoformat(value)
+    return value
+
+
+def moment_of(value: str) -> datetime:
+    """ISO 8601 as an aware moment; without an offset it is UTC."""
+    moment = datetime.fromisoformat(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

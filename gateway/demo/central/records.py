@@ -1,0 +1,97 @@
+"""Records of one kind, kept in memory by id, with the two ways of reading a list: pages and cursors."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import neg
+
+from gateway.demo.central.answers import JsonObject, Refusal
+
+Filter = Callable[[JsonObject], bool] | None
+"""Which records match; None: all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Part of a list: its records by descending id, how many match in all, and where the next batch begins."""
+
+    records: list[JsonObject]
+    count: int
+    next_cursor: int | None
+
+
+class Table(Mapping[int, JsonObject]):
+    """Records by id. Ids go upwards and are never used twice."""
+
+    def __init__(self, *, noun: str, first_id: int = 1) -> None:
+        self._noun = noun
+        self._rows: dict[int, JsonObject] = {}
+        self._next_id = first_id
+        self._newest_first: list[int] | None = None
+
+    def __getitem__(self, record_id: int) -> JsonObject:
+        return self._rows[record_id]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def find(self, record_id: int) -> JsonObject:
+        """The record of that id. Raises Refusal (404)."""
+        if record_id not in self._rows:
+            raise Refusal(404, f"{self._noun} {record_id} not found")
+        return self._rows[record_id]
+
+    def add(self, record: JsonObject) -> JsonObject:
+        """Keep a new record under the next id."""
+        return self.put({**record, "id": self._next_id})
+
+    def put(self, record: JsonObject) -> JsonObject:
+        """Keep a record that has its id already."""
+        record_id = record.get("id")
+        if not isinstance(record_id, int):
+            raise TypeError(f"{self._noun} without an integer id")
+        if record_id not in self._rows:
+            self._newest_first = None
+        self._rows[record_id] = record
+        self._next_id = max(self._next_id, record_id + 1)
+        return record
+
+    def change(self, record_id: int, changes: JsonObject) -> JsonObject:
+        """Overwrite fields of a record. Raises Refusal (404)."""
+        self._rows[record_id] = {**self.find(record_id), **changes}
+        return self._rows[record_id]
+
+    def remove(self, record_id: int) -> JsonObject:
+        """Forget a record and give it back. Raises Refusal (404)."""
+        record = self.find(record_id)
+        del self._rows[record_id]
+        self._newest_first = None
+        return record
+
+    def page(self, matches: Filter, *, page: int, limit: int) -> Batch:
+        """Page number `page` (from 1) of the matching records."""
+        ids = self._matching(matches)
+        chosen = ids[(page - 1) * limit : page * limit]
+        return self._batch(chosen, len(ids))
+
+    def older_than(self, matches: Filter, *, cursor: int, limit: int) -> Batch:
+        """The matching records below the cursor."""
+        ids = self._matching(matches)
+        start = bisect_left(ids, -cursor + 1, key=neg)
+        chosen = ids[start : start + limit]
+        return self._batch(chosen, len(ids))
+
+    def _matching(self, matches: Filter) -> list[int]:
+        if self._newest_first is None:
+            self._newest_first = sorted(self._rows, reverse=True)
+        if matches is None:
+            return self._newest_first
+        return [record_id for record_id in self._newest_first if matches(self._rows[record_id])]
+
+    def _batch(self, ids: list[int], count: int) -> Batch:
+        return Batch([self._rows[record_id] for record_id in ids], count, ids[-1] if ids else None)

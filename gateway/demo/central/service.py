@@ -1,0 +1,273 @@
+"""The simulated central over HTTP: sign-in, sessions, envelopes, faults, and the operations."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from gateway.clock import Clock
+from gateway.demo.central.accounts import CentralAccount, CentralSession, Sessions
+from gateway.demo.central.answers import AUTHENTICATION_REQUIRED, Call, JsonObject, Refusal, failure, parse_body
+from gateway.demo.central.bodies import Code, SignIn
+from gateway.demo.central.faults import Faults
+from gateway.demo.central.misbehaviour import Misbehaviour
+from gateway.demo.central.operations import Operation, operations
+from gateway.demo.central.tables import Tables, save
+
+_KEPT_REQUESTS = 100_000
+_SAVE_SECONDS = 1.0
+_BODY_LIMIT = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSeen:
+    """A request that reached central, as answered; status 0 when the answer was cut off."""
+
+    method: str
+    path: str
+    status: int
+    key: str
+    body: str
+
+
+class Central:
+    """The simulated central service.
+
+    Tables stay in memory over stop and start. With `data` they are also kept in a JSON file, written at most once a
+    second while records change and when the service stops.
+
+    Attributes:
+        tables: the records; tests and seeds write here.
+        requests: what came in, the newest last (sign-in bodies are not kept).
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        accounts: Sequence[CentralAccount],
+        faults: Faults | None = None,
+        data: Path | None = None,
+        page_cap: int = 500,
+        session_seconds: float = 3600.0,
+    ) -> None:
+        self._clock = clock
+        self._data = data
+        self._sessions = Sessions(clock=clock, accounts=tuple(accounts), lifetime=session_seconds)
+        self._misbehaviour = Misbehaviour(faults or Faults())
+        self._runner: web.AppRunner | None = None
+        self._host, self._port = "", 0
+        self._tls = False
+        self._saved_at = float("-inf")
+        self._saving = asyncio.Lock()
+        self.tables = Tables(page_cap=page_cap)
+        self.requests: deque[RequestSeen] = deque(maxlen=_KEPT_REQUESTS)
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong at present."""
+        return self._misbehaviour.faults
+
+    @faults.setter
+    def faults(self, faults: Faults) -> None:
+        self._misbehaviour = Misbehaviour(faults)
+
+    @property
+    def camera_events(self) -> list[JsonObject]:
+        """Every camera event that was accepted, in order; one that was sent twice is here twice."""
+        return list(self.tables.camera_events.values())
+
+    @property
+    def entries(self) -> list[JsonObject]:
+        """Every entry that was accepted, in order."""
+        return list(self.tables.entries.values())
+
+    @property
+    def cards(self) -> Mapping[int, JsonObject]:
+        """The access cards by id."""
+        return self.tables.cards
+
+    @property
+    def open_sessions(self) -> int:
+        """How many sessions are open."""
+        return len(self._sessions)
+
+    @property
+    def port(self) -> int:
+        """The port that is, or was last, listened on."""
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """The base address."""
+        return f"{'https' if self._tls else 'http'}://{self._host}:{self._port}"
+
+    def expire_sessions(self) -> None:
+        """Forget every session."""
+        self._sessions.expire_all()
+
+    async def start(self, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> None:
+        """Serve on a port; 0 takes a free one the first time and the same one again later."""
+        if self._data is not None and not self._port:
+            await asyncio.to_thread(self.tables.load, self._data)
+        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, host, port or self._port, ssl_context=tls).start()
+        except BaseException:
+            await runner.cleanup()
+            raise
+        self._runner = runner
+        self._host, self._port, self._tls = host, int(runner.addresses[0][1]), tls is not None
+
+    async def stop(self) -> None:
+        """Close the port and every connection; connections are refused from then on."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+            await self._save()
+
+    def _application(self) -> web.Application:
+        app = web.Application(middlewares=[self._observe], client_max_size=_BODY_LIMIT)
+        app.router.add_get("/", self._alive)
+        app.router.add_get("/health/live", self._alive)
+        app.router.add_get("/health/ready", self._alive)
+        app.router.add_post("/v1/auth/login", self._login)
+        app.router.add_post("/v1/auth/mfa", self._mfa)
+        app.router.add_post("/v1/auth/logout", self._logout)
+        app.router.add_get("/v1/auth/logout", self._logout, allow_head=False)
+        app.router.add_get("/demo/faults", self._show_faults, allow_head=False)
+        app.router.add_post("/demo/faults", self._set_faults)
+        app.router.add_post("/demo/expire-sessions", self._expire_sessions)
+        for operation in operations():
+            app.router.add_route(operation.method, operation.path, self._protected(operation))
+        return app
+
+    def _protected(self, operation: Operation) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            session = self._session_of(request)
+            if session is None or not session.complete:
+                return web.json_response(failure(operation.resource, AUTHENTICATION_REQUIRED), status=500)
+            if self.faults.deny in operation.permissions or not session.account.may(operation.permissions):
+                message = f"permission denied: {' or '.join(operation.permissions)}"
+                return web.json_response(failure(operation.resource, message), status=500)
+            call = Call(
+                raw=await request.read(),
+                session=session,
+                at=self._clock.wall(),
+                key=request.headers.get("Idempotency-Key", ""),
+            )
+            try:
+                answer = operation.handle(self.tables, call)
+            except Refusal as refusal:
+                return web.json_response(failure(operation.resource, refusal.message), status=refusal.status)
+            if operation.method != "POST":
+                await self._save_soon()
+            return web.json_response(self._misbehaviour.bend_list(request.path, operation.resource, answer))
+
+        return handle
+
+    @web.middleware
+    async def _observe(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        status, body = 0, ""
+        try:
+            if not request.path.startswith("/v1/auth/") and request.can_read_body:
+                body = (await request.read()).decode("utf-8", "replace")
+            response = await self._misbehaviour.around(request, handler)
+            status = response.status
+        except web.HTTPException as error:
+            status = error.status
+            return web.json_response({"success": False, "error": error.reason}, status=error.status)
+        finally:
+            key = request.headers.get("Idempotency-Key", "")
+            self.requests.append(RequestSeen(request.method, request.path, status, key, body))
+        return response
+
+    def _session_of(self, request: web.Request) -> CentralSession | None:
+        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        for token in (request.headers.get("SessionID", ""), request.cookies.get("session", ""), bearer):
+            if token and (session := self._sessions.find(token)) is not None:
+                return session
+        return None
+
+    async def _login(self, request: web.Request) -> web.StreamResponse:
+        try:
+            asked = parse_body(await request.read(), SignIn)
+        except Refusal as refusal:
+            return web.json_response(failure("session", refusal.message), status=refusal.status)
+        session = self._sessions.sign_in(asked.username, asked.password)
+        if session is None:
+            return web.json_response(failure("session", "invalid username or password"), status=404)
+        account = session.account
+        answer: JsonObject = {
+            "success": True,
+            "session": session.token,
+            "user": {
+                "id": 12,
+                "username": account.username,
+                "name": account.username.title(),
+                "company_id": 3,
+                "language": "en",
+                "mfa_enabled": bool(account.mfa_secret),
+            },
+            "role": {"id": 4, "name": "Edge gateway", "permissions": [*sorted(account.permissions)]},
+            "servers": [{"id": 1, "name": "central", "url": self.url}],
+            "error": None,
+        }
+        response = web.json_response(answer)
+        response.set_cookie("session", session.token, httponly=True, samesite="Strict")
+        return response
+
+    async def _mfa(self, request: web.Request) -> web.StreamResponse:
+        session = self._session_of(request)
+        if session is None:
+            return web.json_response(failure("user", AUTHENTICATION_REQUIRED), status=500)
+        try:
+            asked = parse_body(await request.read(), Code)
+        except Refusal as refusal:
+            return web.json_response(failure("user", refusal.message), status=refusal.status)
+        if not session.account.mfa_secret or not self._sessions.validate(session, asked.token or asked.code or ""):
+            return web.json_response(failure("user", "invalid code"), status=400)
+        return web.json_response({"success": True, "mfa_enabled": True, "error": None})
+
+    async def _logout(self, request: web.Request) -> web.StreamResponse:
+        session = self._session_of(request)
+        if session is None:
+            return web.json_response(failure("user", AUTHENTICATION_REQUIRED), status=500)
+        self._sessions.end(session.token)
+        return web.json_response({"success": True, "user": None, "error": None})
+
+    async def _alive(self, _: web.Request) -> web.StreamResponse:
+        return web.json_response({"success": True, "name": "site operations", "version": "2.0.0", "error": None})
+
+    async def _show_faults(self, _: web.Request) -> web.StreamResponse:
+        return web.json_response(self.faults.model_dump(mode="json"))
+
+    async def _set_faults(self, request: web.Request) -> web.StreamResponse:
+        try:
+            self.faults = parse_body(await request.read(), Faults)
+        except Refusal as refusal:
+            return web.json_response(failure("faults", refusal.message), status=refusal.status)
+        return web.json_response(self.faults.model_dump(mode="json"))
+
+    async def _expire_sessions(self, _: web.Request) -> web.StreamResponse:
+        self.expire_sessions()
+        return web.json_response({"success": True, "error": None})
+
+    async def _save_soon(self) -> None:
+        if self._clock.monotonic() - self._saved_at >= _SAVE_SECONDS:
+            await self._save()
+
+    async def _save(self) -> None:
+        if self._data is None:
+            return
+        async with self._saving:
+            self._saved_at = self._clock.monotonic()
+            await asyncio.to_thread(save, self._data, self.tables.snapshot())

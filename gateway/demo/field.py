@@ -1,0 +1,136 @@
+"""The simulated field in a process of its own: barriers, readers, cameras, central, and the vehicles.
+
+`python -m gateway.demo.field --folder DIR` prints one line of JSON (`FieldReady`) when all of it is up, and ends when
+its standard input closes. It outlives restarts of the gateway, as a real field does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import signal
+import sys
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+from drivers.camera.fanout import Fanout
+from drivers.camera.rtsp_protocol import Credentials
+from drivers.camera.rtsp_server import RtspServer, ServedStream
+from drivers.camera.testcard import TestCard
+from gateway.clock import Clock, SystemClock
+from gateway.demo.barrier import Barrier
+from gateway.demo.card_reader import CardReaderFarEnd
+from gateway.demo.central.accounts import CentralAccount
+from gateway.demo.central.seed import seed_site
+from gateway.demo.central.service import Central
+from gateway.demo.control import Control
+from gateway.demo.modbus_far_end import ModbusFarEnd
+from gateway.demo.modbus_wiring import RelayWiring
+from gateway.demo.scene import BAD_CARDS, CARDS, GOOD_CARDS, LANES, FieldReady
+from gateway.demo.vehicles import DrivingLane, Mix, keep_coming
+from gateway.supervision import Supervisor
+
+
+async def run_field(*, folder: Path, central_port: int, cards: int, traffic: bool, seed: int) -> None:
+    """Run until standard input closes or a signal comes."""
+    clock = SystemClock()
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for wanted in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(wanted, ended.set)
+    loop.add_reader(sys.stdin.fileno(), _ends_with_input, ended)
+    async with AsyncExitStack() as stack:
+        supervisor = await stack.enter_async_context(Supervisor(clock=clock))
+        central = await _central(stack, clock, folder, central_port, cards)
+        lanes = {
+            lane.lane_id: DrivingLane(
+                barrier=Barrier(closes_itself=False),
+                reader=CardReaderFarEnd(path=folder / f"{lane.lane_id}-reader"),
+            )
+            for lane in LANES
+        }
+        for driving in lanes.values():
+            driving.reader.plug_in()
+            stack.callback(driving.reader.unplug)
+        units = {lane.unit: RelayWiring(barrier=lanes[lane.lane_id].barrier) for lane in LANES}
+        modbus_port = await stack.enter_async_context(ModbusFarEnd(units=units).tcp())
+        rtsp = await _cameras(stack, supervisor, clock)
+        control = await stack.enter_async_context(Control(lanes=lanes, supervisor=supervisor))
+        if traffic:
+            mix = Mix(good=tuple(card.sent for card in GOOD_CARDS), bad=tuple(card.sent for card in BAD_CARDS))
+            for number, (lane_id, driving) in enumerate(lanes.items()):
+                dice = random.Random(seed + number)  # noqa: S311 (traffic, not secrets)
+                supervisor.keep(f"traffic-{lane_id}", partial(keep_coming, driving, mix, dice=dice))
+        ready = FieldReady(
+            modbus_port=modbus_port,
+            rtsp_port=rtsp.port,
+            readers={lane_id: driving.reader.url for lane_id, driving in lanes.items()},
+            central_url=central.url,
+            control_url=control.url,
+        )
+        sys.stdout.write(ready.model_dump_json() + "\n")
+        sys.stdout.flush()
+        await ended.wait()
+
+
+async def _central(stack: AsyncExitStack, clock: Clock, folder: Path, port: int, cards: int) -> Central:
+    central = Central(clock=clock, accounts=(CentralAccount("gateway", "demo"),), data=folder / "central.json")
+    await central.start(port=port)
+    stack.push_async_callback(central.stop)
+    names = {lane.gate: f"{lane.name} barrier" for lane in LANES}
+    names |= {lane.reader: f"{lane.name} reader" for lane in LANES}
+    cameras = {lane.camera: f"{lane.name} camera" for lane in LANES}
+    seed_site(central.tables, now=clock.wall(), devices=names, cameras=cameras, cards=cards)
+    return central
+
+
+async def _cameras(stack: AsyncExitStack, supervisor: Supervisor, clock: Clock) -> RtspServer:
+    streams: dict[str, ServedStream] = {}
+    for lane in LANES:
+        feed = Fanout()
+        card = TestCard(name=f"{lane.name} camera", time_code=partial(_time_code, clock))
+        supervisor.keep(f"camera-{lane.lane_id}", partial(card.run, feed))
+        streams[f"/{lane.lane_id}"] = ServedStream(feed=feed, credentials=Credentials("viewer", "demo"))
+    return await stack.enter_async_context(RtspServer(streams=streams))
+
+
+def _time_code(clock: Clock) -> str:
+    return clock.wall().as_datetime().strftime("%H:%M:%S.%f")[:10]
+
+
+def _ends_with_input(ended: asyncio.Event) -> None:
+    if not os.read(sys.stdin.fileno(), 4096):
+        ended.set()
+
+
+def main() -> int:
+    """Run the field; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m gateway.demo.field", description="The simulated field.")
+    parser.add_argument("--folder", type=Path, required=True, help="where its serial ports and central's records are")
+    parser.add_argument("--central-port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("--cards", type=int, default=CARDS, help="access cards that central has")
+    parser.add_argument("--no-traffic", action="store_true", help="no vehicle comes by itself")
+    parser.add_argument("--seed", type=int, default=1, help="of the traffic")
+    asked = parser.parse_args()
+    try:
+        asked.folder.mkdir(parents=True, exist_ok=True)
+        asyncio.run(
+            run_field(
+                folder=asked.folder,
+                central_port=asked.central_port,
+                cards=asked.cards,
+                traffic=not asked.no_traffic,
+                seed=asked.seed,
+            )
+        )
+    except OSError as error:
+        sys.stderr.write(f"the simulated field cannot start: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""Starts the demo: the simulated field, and the real gateway beside it in a process of its own.
+
+A gateway that dies is started again, as systemd would do it: killing it is part of what one may try.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import sys
+import tempfile
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from pathlib import Path
+
+import aiohttp
+from pydantic import ValidationError
+from rich.console import Console
+from rich.panel import Panel
+
+from gateway.demo.scene import ACCOUNT, GATEWAY_FOLDER, SITE_FOLDER, FieldReady, write_site
+from gateway.domain.errors import GatewayError
+
+_FIELD_SECONDS = 20.0
+_GATEWAY_SECONDS = 40.0
+_STOP_SECONDS = 10.0
+_RESTART_SECONDS = 0.5
+_SHOWN_LINES = 12
+
+
+def launch(*, data: Path | None, port: int, central_port: int, traffic: bool) -> int:
+    """Run the demo until interrupted and return its exit status. Without `data` a temporary folder is used."""
+    folder = data.absolute() if data else Path(tempfile.mkdtemp(prefix="edge-demo-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return asyncio.run(_Demo(folder=folder, port=port, central_port=central_port, traffic=traffic).run())
+    finally:
+        if data is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Demo:
+    """One run of the demo."""
+
+    def __init__(self, *, folder: Path, port: int, central_port: int, traffic: bool) -> None:
+        self._folder = folder
+        self._port = port
+        self._central_port = central_port
+        self._traffic = traffic
+        self._console = Console()
+        self._log = folder / "gateway.log"
+        self._ended = asyncio.Event()
+
+    async def run(self) -> int:
+        """Start all of it, and wait for an interruption."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, self._ended.set)
+        self._console.print("Starting the simulated barriers, readers, cameras and central …")
+        field = await self._start_field()
+        try:
+            ready = await self._field_ready(field)
+            site = write_site(self._folder / SITE_FOLDER, ready, port=self._port)
+            self._console.print("Starting the gateway …")
+            await self._keep_gateway(site, ready)
+        finally:
+            await _stop(field)
+        return 0
+
+    async def _start_field(self) -> Process:
+        words = ["--folder", str(self._folder / "field"), "--central-port", str(self._central_port)]
+        if not self._traffic:
+            words.append("--no-traffic")
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "gateway.demo.field", *words, stdin=PIPE, stdout=PIPE, start_new_session=True
+        )
+
+    async def _field_ready(self, field: Process) -> FieldReady:
+        line = b""
+        if field.stdout is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_FIELD_SECONDS):
+                    line = await field.stdout.readline()
+        try:
+            return FieldReady.model_validate_json(line)
+        except ValidationError as error:
+            raise GatewayError("the simulated field did not start; its own words are above") from error
+
+    async def _keep_gateway(self, site: Path, ready: FieldReady) -> None:
+        shown = False
+        while not self._ended.is_set():
+            gateway = await self._start_gateway(site)
+            try:
+                up = await self._gateway_up(gateway)
+                killed = gateway.returncode is not None and gateway.returncode < 0
+                if not up and not killed and not shown and not self._ended.is_set():
+                    raise GatewayError(f"the gateway did not start:\n{self._last_words()}")
+                if not shown and up:
+                    self._show(ready)
+                    shown = True
+                await self._ended_or(gateway)
+            finally:
+                await _stop(gateway)
+            if not self._ended.is_set():
+                self._console.print(f"The gateway ended ({gateway.returncode}); starting it again …")
+                await asyncio.sleep(_RESTART_SECONDS)
+
+    async def _start_gateway(self, site: Path) -> Process:
+        with self._log.open("ab") as log:
+            return await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "gateway",
+                "run",
+                str(site),
+                "--data",
+                str(self._folder / GATEWAY_FOLDER),
+                stdin=DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    async def _gateway_up(self, gateway: Process) -> bool:
+        """Whether it answers and says that it is ready, before it ends or the time is over."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _GATEWAY_SECONDS
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=2)) as client:
+            while loop.time() < until and gateway.returncode is None and not self._ended.is_set():
+                with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+                    async with client.get(f"http://127.0.0.1:{self._port}/health/ready") as answer:
+                        if answer.status == 200:
+                            return True
+                await asyncio.sleep(0.2)
+        return False
+
+    async def _ended_or(self, gateway: Process) -> None:
+        async with asyncio.TaskGroup() as group:
+            ended = group.create_task(self._ended.wait())
+            died = group.create_task(gateway.wait())
+            await asyncio.wait({ended, died}, return_when=asyncio.FIRST_COMPLETED)
+            ended.cancel()
+            died.cancel()
+
+    def _show(self, ready: FieldReady) -> None:
+        lines = [
+            f"Page       http://127.0.0.1:{self._port}/status/",
+            f"Account    user [b]{ACCOUNT}[/b], password [b]demo[/b]",
+            f"Central    {ready.central_url} (simulated)",
+            f"Data       {self._folder}",
+            f"Log        {self._log}",
+            "",
+            "Vehicles come by themselves." if self._traffic else "Send a vehicle with the page's buttons.",
+            "Ctrl-C ends it.",
+        ]
+        self._console.print(Panel("\n".join(lines), title="edge-gateway demo", expand=False))
+
+    def _last_words(self) -> str:
+        lines = self._log.read_text("utf-8", errors="replace").splitlines() if self._log.exists() else []
+        return "\n".join(lines[-_SHOWN_LINES:]) or "it said nothing"
+
+
+async def _stop(process: Process) -> None:
+    """End a child and wait for it; one that does not end is killed."""
+    if process.stdin is not None:
+        process.stdin.close()
+    if process.returncode is None:
+        process.terminate()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()

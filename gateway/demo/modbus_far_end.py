@@ -1,0 +1,252 @@
+"""Simulated Modbus devices: any number of units behind one TCP port or serial port, well-behaved or not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from drivers.contract import ProtocolViolation
+from drivers.modbus.frames import (
+    Asked,
+    Framing,
+    Read,
+    Refusal,
+    Reply,
+    Request,
+    Write,
+    decode_request,
+    encode_reply,
+)
+from gateway.demo.barrier import Wish
+from gateway.demo.modbus_wiring import Wiring
+from gateway.demo.pseudo_terminal import PseudoTerminal
+
+_KEPT = 10_000
+_LONGEST_REQUEST = 512
+_ILLEGAL_FUNCTION = Refusal(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Misbehaviour:
+    """How a unit fails; several may go together.
+
+    Attributes:
+        silent: it hears and obeys, and never answers.
+        deaf: it neither hears nor answers.
+        late: seconds until it answers; it obeys at once.
+        exception: it refuses everything with this code.
+        wrong_unit: it answers with another address.
+        piece_seconds: it answers one byte at a time with this pause; None answers in one piece.
+        corrupt: it spoils the last byte of its answers.
+        hangs_up: it drops the connection instead of answering.
+    """
+
+    silent: bool = False
+    deaf: bool = False
+    late: float = 0.0
+    exception: int | None = None
+    wrong_unit: bool = False
+    piece_seconds: float | None = None
+    corrupt: bool = False
+    hangs_up: bool = False
+
+
+WELL_BEHAVED = Misbehaviour()
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A request as it came.
+
+    Attributes:
+        unit: whom it was for.
+        request: what it asked.
+        wish: which gate command it was, if any.
+        at: when its last byte arrived.
+    """
+
+    unit: int
+    request: Request | None
+    wish: Wish | None
+    at: float
+
+
+class _Outlet(Protocol):
+    """Where answers to one caller go."""
+
+    def send(self, data: bytes) -> None: ...
+
+    def hang_up(self) -> None: ...
+
+
+class ModbusFarEnd:
+    """The devices behind one line.
+
+    Args:
+        units: what answers under each address.
+        framing: of that line.
+        monotonic: the clock of the barriers and of what is noted.
+    """
+
+    def __init__(
+        self,
+        *,
+        units: Mapping[int, Wiring],
+        framing: Framing = "tcp",
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._units = dict(units)
+        self._framing = framing
+        self._monotonic = monotonic
+        self._misbehaviours: dict[int, Misbehaviour] = {}
+        self._received: deque[Received] = deque(maxlen=_KEPT)
+        self._connections: set[_TcpCaller] = set()
+
+    @property
+    def received(self) -> tuple[Received, ...]:
+        """The requests of late, oldest first."""
+        return tuple(self._received)
+
+    @property
+    def commands(self) -> tuple[Received, ...]:
+        """Those of the requests that were gate commands."""
+        return tuple(request for request in self._received if request.wish is not None)
+
+    def misbehave(self, unit: int, how: Misbehaviour = WELL_BEHAVED) -> None:
+        """From now on `unit` behaves like that; without `how` it behaves well again."""
+        self._misbehaviours[unit] = how
+
+    def hang_up(self) -> None:
+        """Drop all TCP connections; new ones are taken."""
+        for connection in tuple(self._connections):
+            connection.hang_up()
+
+    @asynccontextmanager
+    async def tcp(self, *, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[int]:
+        """Serve on TCP, and give the port. On leaving, the port and all connections are closed."""
+        server = await asyncio.get_running_loop().create_server(partial(_TcpCaller, self), host, port)
+        try:
+            yield int(server.sockets[0].getsockname()[1])
+        finally:
+            server.close()
+            self.hang_up()
+            await server.wait_closed()
+
+    @asynccontextmanager
+    async def serial(self, *, path: Path) -> AsyncIterator[PseudoTerminal]:
+        """Serve on a pseudo-terminal under `path`. On leaving, it is unplugged."""
+        outlet = _SerialCaller(self)
+        terminal = PseudoTerminal(path=path, on_bytes=outlet.received)
+        outlet.terminal = terminal
+        terminal.plug_in()
+        try:
+            yield terminal
+        finally:
+            terminal.unplug()
+
+    def _take(self, buffer: bytearray, outlet: _Outlet) -> None:
+        """Answer every whole request in the buffer, and take it out."""
+        try:
+            while (asked := decode_request(self._framing, bytes(buffer))) is not None:
+                del buffer[: asked.length]
+                self._hear(asked, outlet)
+        except ProtocolViolation:
+            # What a device does with noise: it forgets what came, and answers nothing.
+            buffer.clear()
+        if len(buffer) > _LONGEST_REQUEST:
+            buffer.clear()
+
+    def _hear(self, asked: Asked, outlet: _Outlet) -> None:
+        wiring = self._units.get(asked.unit)
+        how = self._misbehaviours.get(asked.unit, WELL_BEHAVED)
+        now = self._monotonic()
+        wish = wiring.wish_of(asked.request) if wiring and isinstance(asked.request, Write) else None
+        self._received.append(Received(asked.unit, asked.request, wish, now))
+        if wiring is None or how.deaf:
+            return
+        reply = self._obey(wiring, asked.request, now) if how.exception is None else Refusal(how.exception)
+        if how.hangs_up:
+            outlet.hang_up()
+        elif not how.silent:
+            frame = encode_reply(
+                self._framing, asked=asked, reply=reply, unit=asked.unit % 247 + 1 if how.wrong_unit else None
+            )
+            _answer(outlet, frame, how)
+
+    def _obey(self, wiring: Wiring, request: Request | None, now: float) -> Reply:
+        match request:
+            case Read():
+                return wiring.read(request, now=now)
+            case Write():
+                return wiring.write(request, now=now)
+            case None:
+                return _ILLEGAL_FUNCTION
+
+
+class _TcpCaller(asyncio.Protocol):
+    """One connection of a client."""
+
+    def __init__(self, far_end: ModbusFarEnd) -> None:
+        self._far_end = far_end
+        self._buffer = bytearray()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 (a TCP server makes these)
+        self._transport = transport
+        self._far_end._connections.add(self)  # noqa: SLF001 (the other half of ModbusFarEnd)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        self._far_end._take(self._buffer, self)  # noqa: SLF001 (the other half of ModbusFarEnd)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
+        self._transport = None
+        self._far_end._connections.discard(self)  # noqa: SLF001 (the other half of ModbusFarEnd)
+
+    def send(self, data: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def hang_up(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class _SerialCaller:
+    """Whoever has the serial port open."""
+
+    terminal: PseudoTerminal
+
+    def __init__(self, far_end: ModbusFarEnd) -> None:
+        self._far_end = far_end
+        self._buffer = bytearray()
+
+    def received(self, data: bytes) -> None:
+        self._buffer += data
+        self._far_end._take(self._buffer, self)  # noqa: SLF001 (the other half of ModbusFarEnd)
+
+    def send(self, data: bytes) -> None:
+        self.terminal.write(data)
+
+    def hang_up(self) -> None:
+        self.terminal.unplug()
+
+
+def _answer(outlet: _Outlet, frame: bytes, how: Misbehaviour) -> None:
+    if how.corrupt:
+        frame = frame[:-1] + bytes((frame[-1] ^ 0x55,))
+    pieces = [frame] if how.piece_seconds is None else [frame[place : place + 1] for place in range(len(frame))]
+    if how.late == 0 and len(pieces) == 1:
+        outlet.send(frame)
+        return
+    loop = asyncio.get_running_loop()
+    for place, piece in enumerate(pieces):
+        loop.call_later(how.late + place * (how.piece_seconds or 0.0), outlet.send, piece)

@@ -1,0 +1,114 @@
+"""How a simulated barrier is wired to the tables of a Modbus device."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Protocol
+
+from drivers.modbus.frames import Read, Refusal, Reply, Table, Values, Write, Written, coil_word
+from gateway.demo.barrier import Barrier, Wish
+
+_ILLEGAL_ADDRESS = Refusal(2)
+_ILLEGAL_VALUE = Refusal(3)
+
+
+class Wiring(Protocol):
+    """What a far end asks for each request to a unit."""
+
+    def read(self, read: Read, *, now: float) -> Reply:
+        """The values, or a refusal."""
+        ...
+
+    def write(self, write: Write, *, now: float) -> Reply:
+        """Obey, or refuse."""
+        ...
+
+    def wish_of(self, write: Write) -> Wish | None:
+        """Which command a write is, or None."""
+        ...
+
+
+class RelayWiring:
+    """A barrier as `relay-barrier.toml` describes it: six discrete inputs, three pulse coils."""
+
+    _WISHES = (Wish.OPEN, Wish.CLOSE, Wish.STOP)
+
+    def __init__(self, *, barrier: Barrier) -> None:
+        self._barrier = barrier
+
+    def read(self, read: Read, *, now: float) -> Reply:
+        """Discrete inputs 0 to 5, and the coils, which are always off again: the pulses are the module's own."""
+        if read.table is Table.COIL:
+            return _slice((0,) * len(self._WISHES), read)
+        if read.table is not Table.DISCRETE_INPUT:
+            return _ILLEGAL_ADDRESS
+        state = self._barrier.state(now=now)
+        inputs = (
+            state.closed_limit,
+            state.open_limit,
+            state.arming_loop,
+            state.closing_loop,
+            state.photocell,
+            state.fault,
+        )
+        return _slice(tuple(int(value) for value in inputs), read)
+
+    def write(self, write: Write, *, now: float) -> Reply:
+        """A coil switched on is a pulse."""
+        if write.table is not Table.COIL or write.address >= len(self._WISHES):
+            return _ILLEGAL_ADDRESS
+        if write.value not in {coil_word(on=True), coil_word(on=False)}:
+            return _ILLEGAL_VALUE
+        wish = self.wish_of(write)
+        if wish is not None:
+            self._barrier.command(wish, now=now)
+        return Written()
+
+    def wish_of(self, write: Write) -> Wish | None:
+        """Open, close or stop when the coil is switched on."""
+        if write.table is Table.COIL and write.address < len(self._WISHES) and write.value == coil_word(on=True):
+            return self._WISHES[write.address]
+        return None
+
+
+class CameWiring:
+    """A barrier as `came-gard-ptx.toml` describes it: state and percentage in registers, commands as outputs."""
+
+    _WISHES = MappingProxyType({0: Wish.STOP, 1: Wish.OPEN, 3: Wish.CLOSE})
+    _STATE_ADDRESS = 100
+
+    def __init__(self, *, barrier: Barrier) -> None:
+        self._barrier = barrier
+
+    def read(self, read: Read, *, now: float) -> Reply:
+        """Holding registers 40101 (state) and 40102 (per cent open)."""
+        if read.table is not Table.HOLDING_REGISTER or read.address < self._STATE_ADDRESS:
+            return _ILLEGAL_ADDRESS
+        state = self._barrier.state(now=now)
+        if state.closed_limit and not state.moving:
+            number = 17
+        elif state.open_limit and not state.moving:
+            number = 16
+        else:
+            number = {1: 32, -1: 33, 0: 19}[state.moving]
+        shifted = Read(read.table, read.address - self._STATE_ADDRESS, read.count)
+        return _slice((number, round(state.opening * 100)), shifted)
+
+    def write(self, write: Write, *, now: float) -> Reply:
+        """An output switched on is a pulse."""
+        wish = self.wish_of(write)
+        if wish is None:
+            return _ILLEGAL_ADDRESS
+        self._barrier.command(wish, now=now)
+        return Written()
+
+    def wish_of(self, write: Write) -> Wish | None:
+        """The command of an output switched on."""
+        on = write.table is Table.COIL and write.value == coil_word(on=True)
+        return self._WISHES.get(write.address) if on else None
+
+
+def _slice(values: tuple[int, ...], read: Read) -> Reply:
+    if read.count < 1 or read.address + read.count > len(values):
+        return _ILLEGAL_ADDRESS
+    return Values(values[read.address : read.address + read.count])

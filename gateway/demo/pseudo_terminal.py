@@ -1,0 +1,84 @@
+"""The far side of a serial port: a pseudo-terminal under a name that stays, which can be pulled out and put back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tty
+from collections.abc import Callable
+from pathlib import Path
+
+_READ_SIZE = 4096
+
+
+class PseudoTerminal:
+    """A serial device under a stable path, as udev's by-id links give.
+
+    `plug_in` makes the device and its link; `unplug` hangs it up, as pulling the USB plug does.
+
+    Args:
+        path: the symbolic link that whoever opens the port names.
+        on_bytes: called on the loop's thread with what is written to the port; None leaves it unread.
+    """
+
+    def __init__(self, *, path: Path, on_bytes: Callable[[bytes], None] | None = None) -> None:
+        self._path = path
+        self._on_bytes = on_bytes
+        self._far: int | None = None
+        self._near: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """The name of the port."""
+        return self._path
+
+    @property
+    def is_plugged_in(self) -> bool:
+        """Whether the device is there."""
+        return self._far is not None
+
+    @property
+    def device(self) -> str | None:
+        """The system's own name of the device while it is plugged in."""
+        return None if self._near is None else os.ttyname(self._near)
+
+    def plug_in(self) -> None:
+        """Make the device. Harmless when it is there."""
+        if self._far is not None:
+            return
+        self._far, self._near = os.openpty()
+        tty.setraw(self._near)
+        os.set_blocking(self._far, False)
+        self._path.unlink(missing_ok=True)
+        self._path.symlink_to(os.ttyname(self._near))
+        if self._on_bytes is not None:
+            asyncio.get_running_loop().add_reader(self._far, self._readable)
+
+    def unplug(self) -> None:
+        """Take the device away: who has it open sees a hang-up. Harmless when it is away."""
+        if self._far is None or self._near is None:
+            return
+        if self._on_bytes is not None:
+            asyncio.get_running_loop().remove_reader(self._far)
+        self._path.unlink(missing_ok=True)
+        os.close(self._near)
+        os.close(self._far)
+        self._far = self._near = None
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to whoever has the port open. Bytes for a device that is away, or that nobody reads, are lost."""
+        if self._far is None:
+            return
+        try:
+            os.write(self._far, data)
+        except BlockingIOError:
+            return
+
+    def _readable(self) -> None:
+        if self._far is None or self._on_bytes is None:
+            return
+        try:
+            data = os.read(self._far, _READ_SIZE)
+        except BlockingIOError:
+            return
+        self._on_bytes(data)

@@ -1,0 +1,115 @@
+"""Vehicles of the simulated field: they come, present a card, and drive through what opens for them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.demo.barrier import Barrier
+from gateway.demo.card_reader import CardReaderFarEnd
+
+_OPEN_ENOUGH = 0.9
+_LOOK_SECONDS = 0.05
+
+
+class Outcome(StrEnum):
+    """How a drive ended."""
+
+    PASSED = "passed"
+    TURNED_AWAY = "turned_away"
+    BACKED_OUT = "backed_out"
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How a driver behaves, in seconds."""
+
+    finds_card: float = 0.6
+    waits_for_gate: float = 6.0
+    starts: float = 0.4
+    rolls: float = 0.9
+
+
+class DrivingLane:
+    """One lane of the simulated field. Vehicles queue: one at a time is at the gate."""
+
+    def __init__(
+        self,
+        *,
+        barrier: Barrier,
+        reader: CardReaderFarEnd,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.barrier = barrier
+        self.reader = reader
+        self._monotonic = monotonic
+        self._gate = asyncio.Lock()
+        self.waiting = 0
+
+    async def drive(self, card: str, *, backs_out: bool = False, manners: Manners | None = None) -> Outcome:
+        """One vehicle with one card, from the loop in front until it has gone."""
+        manners = manners or Manners()
+        self.waiting += 1
+        try:
+            async with self._gate:
+                return await self._drive(card, backs_out=backs_out, manners=manners)
+        finally:
+            self.waiting -= 1
+
+    async def _drive(self, card: str, *, backs_out: bool, manners: Manners) -> Outcome:
+        self._arming(occupied=True)
+        try:
+            await asyncio.sleep(manners.finds_card)
+            self.reader.present(card)
+            if not await self._opens(within=manners.waits_for_gate):
+                return Outcome.TURNED_AWAY
+            await asyncio.sleep(manners.starts)
+            if backs_out:
+                return Outcome.BACKED_OUT
+            self._under(occupied=True)
+            await asyncio.sleep(manners.rolls)
+            self._arming(occupied=False)
+            await asyncio.sleep(manners.rolls)
+            return Outcome.PASSED
+        finally:
+            self._arming(occupied=False)
+            self._under(occupied=False)
+
+    async def _opens(self, *, within: float) -> bool:
+        until = self._monotonic() + within
+        while self._monotonic() < until:
+            if self.barrier.state(now=self._monotonic()).opening >= _OPEN_ENOUGH:
+                return True
+            await asyncio.sleep(_LOOK_SECONDS)
+        return False
+
+    def _arming(self, *, occupied: bool) -> None:
+        self.barrier.set_arming_loop(occupied=occupied, now=self._monotonic())
+
+    def _under(self, *, occupied: bool) -> None:
+        self.barrier.set_closing_loop(occupied=occupied, now=self._monotonic())
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """What comes by: cards that are good and bad, the share of bad ones and of drivers who change their mind."""
+
+    good: tuple[str, ...]
+    bad: tuple[str, ...]
+    bad_share: float = 0.2
+    back_out_share: float = 0.08
+    shortest_pause: float = 4.0
+    longest_pause: float = 10.0
+
+
+async def keep_coming(lane: DrivingLane, mix: Mix, *, dice: random.Random) -> None:
+    """Traffic in one lane until cancelled."""
+    while True:
+        await asyncio.sleep(dice.uniform(mix.shortest_pause, mix.longest_pause))
+        bad = dice.random() < mix.bad_share
+        card = dice.choice(mix.bad if bad else mix.good)
+        await lane.drive(card, backs_out=dice.random() < mix.back_out_share)

@@ -1,0 +1,83 @@
+"""Commands under way: sent, acknowledged, seen to move; or refused, or of unknown outcome. Part of the machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from drivers.contract import GatePosition
+from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.lanes import messages as m
+from gateway.lanes.state import InFlight, LaneState, SeenGate
+from gateway.lanes.turn import Turn
+
+_MOVED = {
+    GateAction.OPEN: frozenset({GatePosition.OPENING, GatePosition.OPEN}),
+    GateAction.CLOSE: frozenset({GatePosition.CLOSING, GatePosition.CLOSED}),
+    GateAction.STOP: frozenset({GatePosition.STOPPED, GatePosition.OPEN, GatePosition.CLOSED}),
+}
+
+
+def send(turn: Turn, command: Command, deadline: float) -> None:
+    """Send a command now. What was under way is superseded."""
+    flight = turn.state.flight
+    if flight is not None:
+        turn.write(flight.command, CommandState.UNKNOWN, f"superseded by {command.action}")
+    patience = turn.rules.closing if command.action is GateAction.CLOSE else turn.rules.opening
+    turn.set(flight=InFlight(command, give_up_at=turn.now.at + patience))
+    turn.commands.append(m.SendCommand(command, deadline))
+    turn.write(command, CommandState.SENT)
+
+
+def acknowledged(turn: Turn, event: m.CommandAcknowledged) -> None:
+    """The device took the command."""
+    flight = turn.state.flight
+    if flight is not None and flight.command.command_id == event.command_id:
+        turn.set(flight=replace(flight, acknowledged_at=event.at))
+        turn.write(flight.command, CommandState.ACKNOWLEDGED)
+
+
+def settle(turn: Turn, event: m.GateReported) -> None:
+    """The gate is seen where the acknowledged command wanted it, or on its way there: done."""
+    flight = turn.state.flight
+    if flight is None or flight.acknowledged_at is None or event.at <= flight.acknowledged_at:
+        return
+    if event.position in _MOVED[flight.command.action]:
+        turn.set(flight=None)
+        turn.write(flight.command, CommandState.DONE)
+
+
+def failed(turn: Turn, event: m.CommandFailed) -> None:
+    """The command did not reach the device, or nobody knows whether it did."""
+    flight = turn.state.flight
+    if flight is not None:
+        turn.set(flight=None, note=event.reason)
+        turn.write(flight.command, CommandState.UNKNOWN if event.sent else CommandState.REFUSED, event.reason)
+
+
+def gate_lost(turn: Turn, reason: str) -> None:
+    """The controller is away: nothing of it is known any more."""
+    flight = turn.state.flight
+    turn.set(
+        gate=SeenGate(GatePosition.UNKNOWN, turn.now.at),
+        gate_lost=reason or "it does not answer",
+        flight=None,
+        note=f"the gate's controller does not answer: {reason}",
+    )
+    if flight is not None:
+        turn.write(flight.command, CommandState.UNKNOWN, "the controller was lost before the gate was seen to move")
+
+
+def watch(turn: Turn) -> None:
+    """Give up a command whose time has passed without movement."""
+    flight = turn.state.flight
+    if flight is None or turn.now.at < flight.give_up_at:
+        return
+    taken = flight.acknowledged_at is not None
+    reason = "acknowledged, but the gate did not move (locked?)" if taken else "no answer from the controller"
+    turn.set(flight=None, note=reason)
+    turn.write(flight.command, CommandState.UNKNOWN, reason)
+
+
+def deadlines(state: LaneState) -> tuple[float, ...]:
+    """When `watch` has something to do."""
+    return (state.flight.give_up_at,) if state.flight is not None else ()

@@ -1,0 +1,281 @@
+"""All lanes of the site: reports of devices go to the lanes that they concern, commands of people to the right one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import structlog
+
+from drivers.contract import (
+    CardPresented,
+    DeviceConnected,
+    DeviceLost,
+    Gate,
+    GateMoved,
+    GatePosition,
+    PointChanged,
+    PointState,
+    Report,
+)
+from gateway.clock import Clock
+from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.credentials import Credential
+from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.events import Event, EventKind
+from gateway.lanes import messages as m
+from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, PointSnapshot
+from gateway.lanes.recorder import Recorder
+from gateway.lanes.runner import LaneRunner
+from gateway.lanes.state import LaneRules
+from gateway.site import LaneSection, Site
+from gateway.store import Entry, Store
+from gateway.supervision import Progress, Supervisor
+
+log = structlog.get_logger(__name__)
+
+_LANE_STUCK_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """Where an input's reports go, and what it means there."""
+
+    runner: LaneRunner
+    role: m.Role
+    index: int = 0
+
+
+class Lanes:
+    """The site's lanes; fulfils `Board`. `report` is what drivers report to."""
+
+    def __init__(
+        self,
+        *,
+        site: Site,
+        gates: Mapping[int, Gate],
+        store: Store,
+        clock: Clock,
+        progress: Progress,
+        boot: str,
+    ) -> None:
+        self._site = site
+        self._store = store
+        self._clock = clock
+        self._progress = progress
+        self._boot = boot
+        self.recorder = Recorder(journal=store.journal)
+        self._devices = {
+            device.id: DeviceSnapshot(
+                device_id=device.id,
+                name=device.name,
+                kind=device.driver,
+                online=None,
+                since=clock.wall().micros,
+                detail="",
+                position=None,
+                points=(),
+            )
+            for device in site.devices
+        }
+        self._runners = tuple(self._runner(lane, gates[lane.gate]) for lane in site.lanes)
+        self._by_gate = {runner.rules.gate_id: runner for runner in self._runners}
+        self._by_reader = {
+            reader: runner for lane, runner in zip(site.lanes, self._runners, strict=True) for reader in lane.readers
+        }
+        self._points = _routes(zip(site.lanes, self._runners, strict=True))
+        self._commands = 0
+
+    def start(self, supervisor: Supervisor) -> None:
+        """Set every lane going. `recorder` is kept elsewhere: it must outlive the lanes."""
+        for runner in self._runners:
+            self._progress.expect(f"lane {runner.rules.lane_id}", within=_LANE_STUCK_SECONDS)
+            supervisor.keep(f"lane-{runner.rules.lane_id}", runner.run)
+
+    def under_control(self) -> tuple[str, ...]:
+        """What is not yet known of the site's devices, a sentence each; empty once every one answered or was lost."""
+        return tuple(
+            f"{device.name} has not answered yet" for device in self._devices.values() if device.online is None
+        )
+
+    async def settle_unfinished(self) -> int:
+        """Commands that the last run left open are of unknown outcome now. None is sent again."""
+        unfinished = await self._store.commands.unfinished()
+        for command in unfinished:
+            reason = "the gateway restarted before the outcome was known"
+            kind, text = EventKind.COMMAND_UNKNOWN, f"{command.action}: {reason}"
+            settled = replace(command, state=CommandState.UNKNOWN, detail=reason)
+            event = self._event(kind, text, device_id=command.device_id, lane_id=command.lane_id)
+            await self._store.journal.record(Entry(events=(event,), commands=(settled,)))
+        return len(unfinished)
+
+    def lanes(self) -> tuple[LaneSnapshot, ...]:
+        """Every lane, in the site file's order."""
+        return tuple(runner.snapshot() for runner in self._runners)
+
+    def devices(self) -> tuple[DeviceSnapshot, ...]:
+        """Every device, in the site file's order."""
+        return tuple(self._devices.values())
+
+    async def command(self, *, device_id: int, action: GateAction, source: str) -> Command:
+        """See `Board.command`."""
+        runner = self._by_gate.get(device_id)
+        if runner is None:
+            raise NotFoundError(f"device {device_id} is not a gate of this site")
+        asked_at = self._clock.monotonic()
+        now = self._clock.wall().micros
+        life = self._site.policy.command_seconds
+        self._commands += 1
+        command = Command(
+            command_id=f"{self._boot}-wish-{self._commands}",
+            device_id=device_id,
+            lane_id=runner.rules.lane_id,
+            action=action,
+            source=source,
+            requested_at=now,
+            deadline_at=now + int(life * 1_000_000),
+        )
+        refusal = self._refusal(runner, action)
+        who = source.removeprefix("user:")
+        kind, text = EventKind.COMMAND_RECORDED, f"{action} by {who}"
+        if refusal:
+            command = replace(command, state=CommandState.REFUSED, detail=refusal)
+            kind, text = EventKind.COMMAND_REFUSED, f"{text}: {refusal}"
+        event = self._event(kind, text, device_id=device_id, lane_id=runner.rules.lane_id)
+        await self._store.journal.record(Entry(events=(event,), commands=(command,)))
+        if refusal:
+            raise CommandRefused(refusal)
+        runner.post(m.CommandRequested(command, deadline=asked_at + life))
+        return command
+
+    def report(self, report: Report) -> None:
+        """Take a driver's report. Called on the loop's thread; never blocks."""
+        match report:
+            case CardPresented():
+                self._card(report)
+            case PointChanged():
+                self._point(report.device_id, report.point, report.state, report.at)
+            case GateMoved():
+                self._moved(report)
+            case DeviceConnected():
+                self._connected(report)
+            case DeviceLost():
+                self._lost(report)
+
+    def _card(self, report: CardPresented) -> None:
+        runner = self._by_reader.get(report.device_id)
+        credential = Credential(bit_length=report.bit_length, bits=report.bits, text=report.text[:128])
+        if runner is None:
+            log.warning("card_at_no_lane", reader=report.device_id)
+            return
+        runner.post(m.CardRead(reader_id=report.device_id, credential=credential, at=report.at))
+
+    def _point(self, device_id: int, name: str, state: PointState, at: float) -> None:
+        for route in self._points.get((device_id, name), ()):
+            route.runner.post(m.InputReported(role=route.role, state=state, at=at, index=route.index))
+        device = self._devices[device_id]
+        if PointSnapshot(name, state) not in device.points:
+            others = tuple(point for point in device.points if point.name != name)
+            points = tuple(sorted((*others, PointSnapshot(name, state)), key=lambda point: point.name))
+            self._devices[device_id] = replace(device, points=points)
+            self._store.changes.bump()
+
+    def _moved(self, report: GateMoved) -> None:
+        runner = self._by_gate.get(report.device_id)
+        if runner is not None:
+            runner.post(m.GateReported(position=report.position, at=report.at))
+        device = self._devices[report.device_id]
+        if device.position is not report.position:
+            self._devices[report.device_id] = replace(device, position=report.position)
+            self._store.changes.bump()
+
+    def _connected(self, report: DeviceConnected) -> None:
+        device = self._devices[report.device_id]
+        self._devices[report.device_id] = replace(device, online=True, since=self._clock.wall().micros, detail="")
+        runner = self._by_gate.get(report.device_id)
+        if runner is not None:
+            runner.post(m.GateRegained())
+        self._tell(EventKind.DEVICE_CONNECTED, f"{device.name} answers", report.device_id)
+
+    def _lost(self, report: DeviceLost) -> None:
+        device = self._devices[report.device_id]
+        unknown = tuple(PointSnapshot(point.name, PointState.UNKNOWN) for point in device.points)
+        self._devices[report.device_id] = replace(
+            device,
+            online=False,
+            since=self._clock.wall().micros,
+            detail=report.reason,
+            position=None if device.position is None else GatePosition.UNKNOWN,
+            points=unknown,
+        )
+        for (device_id, _), routes in self._points.items():
+            if device_id == report.device_id:
+                for route in routes:
+                    route.runner.post(m.InputReported(route.role, PointState.UNKNOWN, report.at, route.index))
+        runner = self._by_gate.get(report.device_id)
+        if runner is not None:
+            runner.post(m.GateLost(reason=report.reason))
+        self._tell(EventKind.DEVICE_LOST, f"{device.name} does not answer: {report.reason}", report.device_id)
+
+    def _refusal(self, runner: LaneRunner, action: GateAction) -> str:
+        device = self._devices[runner.rules.gate_id]
+        if device.online is not True:
+            return f"{device.name} does not answer" + (f": {device.detail}" if device.detail else "")
+        return runner.why_not_close() if action is GateAction.CLOSE else ""
+
+    def _tell(self, kind: EventKind, text: str, device_id: int) -> None:
+        self.recorder.put(Entry(events=(self._event(kind, text, device_id=device_id),)))
+        self._store.changes.bump()
+
+    def _event(self, kind: EventKind, text: str, *, device_id: int, lane_id: str = "") -> Event:
+        stamp = self._clock.wall()
+        return Event(
+            kind=kind,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=text,
+            device_id=device_id,
+            lane_id=lane_id,
+        )
+
+    def _runner(self, lane: LaneSection, gate: Gate) -> LaneRunner:
+        site = self._site
+        rules = LaneRules(
+            lane_id=lane.id,
+            direction=lane.direction,
+            gate_id=lane.gate,
+            boot=self._boot,
+            safety_points=len(lane.safety),
+            cameras=lane.cameras,
+            closes_itself=lane.closes == "device",
+            command_life=site.policy.command_seconds,
+            stale=site.policy.stale_seconds,
+            opening=lane.opening_seconds,
+            waiting=lane.waiting_seconds,
+            clip_before=site.events.clip_before_seconds,
+            clip_after=site.events.clip_after_seconds,
+        )
+        return LaneRunner(
+            name=lane.name,
+            rules=rules,
+            gate=gate,
+            cards=self._store.cards,
+            recorder=self.recorder,
+            clock=self._clock,
+            changed=self._store.changes.bump,
+            beat=_beater(self._progress, f"lane {lane.id}"),
+        )
+
+
+def _routes(lanes: Iterable[tuple[LaneSection, LaneRunner]]) -> dict[tuple[int, str], list[_Route]]:
+    routes: dict[tuple[int, str], list[_Route]] = {}
+    for lane, runner in lanes:
+        routes.setdefault((lane.arming.device, lane.arming.point), []).append(_Route(runner, m.Role.ARMING))
+        routes.setdefault((lane.closing.device, lane.closing.point), []).append(_Route(runner, m.Role.CLOSING))
+        for index, ref in enumerate(lane.safety):
+            routes.setdefault((ref.device, ref.point), []).append(_Route(runner, m.Role.SAFETY, index))
+    return routes
+
+
+def _beater(progress: Progress, part: str) -> Callable[[], None]:
+    return lambda: progress.beat(part)

@@ -1,0 +1,82 @@
+"""Writes down what a lane says, in order, beside the lane. A disk that refuses does not stop a gate.
+
+Entries wait in a bounded queue and are tried until the disk takes them; what does not fit any more is counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+import structlog
+
+from gateway.domain.errors import StoreError
+from gateway.store import Entry, Journal
+
+log = structlog.get_logger(__name__)
+
+_WAITING = 5000
+_RETRY_SECONDS = 1.0
+
+
+class Recorder:
+    """A queue in front of the journal. `put` never blocks; `run` must be kept alive."""
+
+    def __init__(self, *, journal: Journal) -> None:
+        self._journal = journal
+        self._waiting: deque[Entry] = deque()
+        self._filled = asyncio.Event()
+        self._emptied = asyncio.Event()
+        self._emptied.set()
+        self.lost = 0
+        self.failing = ""
+
+    @property
+    def waiting(self) -> int:
+        """Entries not on disk yet."""
+        return len(self._waiting)
+
+    def put(self, entry: Entry) -> None:
+        """Record this, after what was put before."""
+        if len(self._waiting) >= _WAITING:
+            self.lost += 1
+            if self.lost == 1:
+                log.error("records_lost", why=self.failing or "the disk is too slow")
+            return
+        self._waiting.append(entry)
+        self._emptied.clear()
+        self._filled.set()
+
+    async def run(self) -> None:
+        """Write until cancelled; an entry leaves the queue only once it is on disk."""
+        while True:
+            await self._filled.wait()
+            while self._waiting:
+                await self._write(self._waiting[0])
+                self._waiting.popleft()
+            self._filled.clear()
+            self._emptied.set()
+
+    async def drained(self, *, within: float) -> bool:
+        """Wait until everything is on disk, at most `within` seconds; whether it is. `run` must still be alive."""
+        try:
+            async with asyncio.timeout(within):
+                await self._emptied.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _write(self, entry: Entry) -> None:
+        while True:
+            try:
+                await self._journal.record(entry)
+            except StoreError as error:
+                if not self.failing:
+                    log.error("record_waits", error=str(error))  # noqa: TRY400 (the sentence says it all)
+                self.failing = str(error)
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                if self.failing:
+                    log.info("records_written_again", waiting=len(self._waiting))
+                self.failing = ""
+                return

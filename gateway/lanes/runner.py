@@ -1,0 +1,199 @@
+"""One lane's life: a bounded inbox, one event at a time through the machine, and its commands carried out beside it.
+
+Nothing that waits for the world is awaited in the lane's own loop: decisions, commands and records run in tasks of the
+lane's own group, each with a time-out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import structlog
+
+from drivers.contract import (
+    DeadlinePassed,
+    DriverError,
+    Gate,
+    GatePosition,
+    LineDown,
+    LinkError,
+    NotPermitted,
+    PointState,
+)
+from gateway.clock import Clock
+from gateway.domain.access import Decision, decide, store_unavailable
+from gateway.domain.commands import GateAction
+from gateway.domain.credentials import Credential
+from gateway.domain.errors import StoreError
+from gateway.lanes import machine
+from gateway.lanes import messages as m
+from gateway.lanes.board import LaneSnapshot
+from gateway.lanes.recorder import Recorder
+from gateway.lanes.safety import why_not_close
+from gateway.lanes.state import LaneRules, LaneState, SeenGate, SeenPoint
+from gateway.store.cards import Cards
+
+log = structlog.get_logger(__name__)
+
+_INBOX = 1000
+_DECISION_SECONDS = 1.0
+_COMMAND_GRACE = 1.0
+_SHORTEST_WAIT = 0.05
+_BEAT_SECONDS = 2.0
+
+
+class LaneRunner:
+    """Runs one lane. `post` may be called from the loop's thread at any time and never blocks."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        rules: LaneRules,
+        gate: Gate,
+        cards: Cards,
+        recorder: Recorder,
+        clock: Clock,
+        changed: Callable[[], None],
+        beat: Callable[[], None],
+    ) -> None:
+        self.name = name
+        self.rules = rules
+        self._gate = gate
+        self._cards = cards
+        self._recorder = recorder
+        self._clock = clock
+        self._changed = changed
+        self._beat = beat
+        self._inbox: asyncio.Queue[m.LaneEvent] = asyncio.Queue(_INBOX)
+        self._state = LaneState()
+        self._latest = LaneState()
+        self.overflowed = 0
+
+    def post(self, event: m.LaneEvent) -> None:
+        """Put an event into the inbox. What does not fit is counted, and the lane is told of by its note."""
+        self._look(event)
+        try:
+            self._inbox.put_nowait(event)
+        except asyncio.QueueFull:
+            self.overflowed += 1
+            if self.overflowed == 1:
+                log.error("lane_inbox_full", lane=self.rules.lane_id)  # noqa: TRY400 (no traceback tells more)
+
+    async def run(self) -> None:
+        """Live until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                event = await self._next()
+                self._beat()
+                step = machine.handle(self.rules, self._state, event, self._now())
+                shown = self._shown_part(self._state) != self._shown_part(step.state)
+                self._state = step.state
+                for command in step.commands:
+                    self._carry_out(group, command)
+                if shown:
+                    self._changed()
+
+    def snapshot(self) -> LaneSnapshot:
+        """The lane as it is now."""
+        now, state, stale = self._clock.monotonic(), self._state, self.rules.stale
+        return LaneSnapshot(
+            lane_id=self.rules.lane_id,
+            name=self.name,
+            direction=self.rules.direction,
+            phase=state.shown_phase,
+            since=state.since_stamp.micros,
+            gate_id=self.rules.gate_id,
+            position=state.gate.fresh(now, stale),
+            vehicle=state.arming.fresh(now, stale),
+            under=state.closing.fresh(now, stale),
+            note=state.note,
+        )
+
+    async def _next(self) -> m.LaneEvent:
+        wake = machine.wake_at(self.rules, self._state)
+        due = _BEAT_SECONDS if wake is None else min(_BEAT_SECONDS, max(_SHORTEST_WAIT, wake - self._clock.monotonic()))
+        try:
+            async with asyncio.timeout(due):
+                return await self._inbox.get()
+        except TimeoutError:
+            return m.Ticked()
+
+    def _now(self) -> m.Now:
+        return m.Now(at=self._clock.monotonic(), stamp=self._clock.wall())
+
+    def _carry_out(self, group: asyncio.TaskGroup, command: m.LaneCommand) -> None:
+        match command:
+            case m.Decide():
+                group.create_task(self._decide(command), name=f"decide-{self.rules.lane_id}")
+            case m.SendCommand():
+                group.create_task(self._send(command), name=f"command-{self.rules.lane_id}")
+            case m.Record():
+                self._recorder.put(command.entry)
+
+    async def _decide(self, wish: m.Decide) -> None:
+        decision = await self._decision(wish.credential)
+        self.post(m.Decided(number=wish.number, decision=decision))
+
+    async def _decision(self, credential: Credential) -> Decision:
+        try:
+            async with asyncio.timeout(_DECISION_SECONDS):
+                cards = await self._cards.matching(credential.aliases())
+        except (StoreError, TimeoutError) as error:
+            log.error("cards_not_readable", lane=self.rules.lane_id, error=str(error) or "took too long")  # noqa: TRY400 (one line suffices)
+            return store_unavailable()
+        return decide(credential, cards, now=self._clock.wall().micros)
+
+    async def _send(self, wish: m.SendCommand) -> None:
+        command_id = wish.command.command_id
+        try:
+            async with asyncio.timeout_at(asyncio.get_running_loop().time() + self.rules.command_life + _COMMAND_GRACE):
+                await self._drive(wish)
+        except (DeadlinePassed, NotPermitted, LineDown) as error:
+            self.post(m.CommandFailed(command_id, str(error), sent=False))
+        except LinkError as error:
+            self.post(m.CommandFailed(command_id, str(error), sent=True))
+        except DriverError as error:
+            self.post(m.CommandFailed(command_id, str(error), sent=False))
+        except TimeoutError:
+            self.post(m.CommandFailed(command_id, "the driver did not come back in time", sent=True))
+        else:
+            self.post(m.CommandAcknowledged(command_id, at=self._clock.monotonic()))
+
+    async def _drive(self, wish: m.SendCommand) -> None:
+        match wish.command.action:
+            case GateAction.OPEN:
+                await self._gate.open(deadline=wish.deadline)
+            case GateAction.CLOSE:
+                await self._gate.close(deadline=wish.deadline, forbidden=self.why_not_close)
+            case GateAction.STOP:
+                await self._gate.stop(deadline=wish.deadline)
+
+    def why_not_close(self) -> str:
+        """What forbids a close now. The driver asks right before the first byte, so the freshest reports count."""
+        return why_not_close(self.rules, self._latest, self._clock.monotonic())
+
+    def _look(self, event: m.LaneEvent) -> None:
+        """Keep what inputs say now, ahead of the inbox."""
+        state = self._latest
+        match event:
+            case m.InputReported(role=m.Role.CLOSING):
+                self._latest = replace(state, closing=SeenPoint(event.state, event.at))
+            case m.InputReported(role=m.Role.SAFETY):
+                points = [*state.safety, *[SeenPoint()] * (self.rules.safety_points - len(state.safety))]
+                if event.index < len(points):
+                    points[event.index] = SeenPoint(event.state, event.at)
+                self._latest = replace(state, safety=tuple(points))
+            case m.GateReported():
+                self._latest = replace(state, gate=SeenGate(event.position, event.at))
+            case m.GateLost():
+                self._latest = replace(state, gate_lost=event.reason or "it does not answer")
+            case m.GateRegained():
+                self._latest = replace(state, gate_lost="")
+            case _:
+                pass
+
+    def _shown_part(self, state: LaneState) -> tuple[object, GatePosition, PointState, PointState, str]:
+        return state.shown_phase, state.gate.position, state.arming.state, state.closing.state, state.note

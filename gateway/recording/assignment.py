@@ -1,0 +1,48 @@
+"""Which cameras go to which worker, with the credentials that they need. Pure but for reading the secrets."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote, urlsplit
+
+from gateway.domain.footage import WorkerCamera
+from gateway.site import Camera, Secrets
+
+_LONGEST_SOCKET_PATH = 107
+_LONGEST_SOCKET_NAME = len("/camera-worker-999.sock")
+
+T = TypeVar("T")
+
+
+def groups(cameras: Sequence[T], *, most: int) -> tuple[tuple[T, ...], ...]:
+    """The cameras in as few groups of at most `most` as will do, in their order. Pure."""
+    return tuple(tuple(cameras[at : at + most]) for at in range(0, len(cameras), most))
+
+
+def worker_camera(camera: Camera, secrets: Secrets, *, segment_seconds: float) -> WorkerCamera:
+    """The camera as its worker must record it. Its URL holds the credentials: never log or show it.
+
+    Raises ConfigError when the secret cannot be had.
+    """
+    url = camera.url
+    if camera.username is not None:
+        password = secrets.get(camera.password) if camera.password is not None else ""
+        parts = urlsplit(url)
+        account = f"{quote(camera.username, safe='')}:{quote(password, safe='')}"
+        url = parts._replace(netloc=f"{account}@{parts.netloc}").geturl()
+    return WorkerCamera(camera_id=camera.id, url=url, transport=camera.transport, segment_seconds=segment_seconds)
+
+
+@contextmanager
+def socket_folder(folder: Path) -> Iterator[Path]:
+    """Where workers' sockets go: `folder`, or one made for this life where its path is too long for a Unix socket."""
+    if len(str(folder.absolute()).encode()) + _LONGEST_SOCKET_NAME <= _LONGEST_SOCKET_PATH:
+        folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+        yield folder.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="edge-gateway-") as short:
+        yield Path(short)

@@ -1,0 +1,169 @@
+"""What is known of each camera, and which events follow from what its worker reports. Pure: frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from gateway.clock import Stamp
+from gateway.domain.events import Event, EventKind, Scalar
+from gateway.domain.footage import CameraCondition, CameraReported, GapReason, SegmentFinished
+
+_MICROS = 1_000_000
+_WHY = {
+    GapReason.STARTED: "the gateway was not running",
+    GapReason.CAMERA: "the camera stopped sending",
+    GapReason.NETWORK: "the camera could not be reached",
+    GapReason.BACK_PRESSURE: "the machine could not keep up",
+    GapReason.DISK: "the media folder took no data",
+    GapReason.CLOCK: "the clock was set",
+    GapReason.WORKER: "the camera worker was restarted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CameraSnapshot:
+    """A camera as seen from outside.
+
+    Attributes:
+        camera_id: the camera's id.
+        name: its name in the site file.
+        condition: what it is doing.
+        detail: one sentence, "" when there is nothing to say.
+        since: wall micros since when it is in this condition.
+        last_segment_at: wall micros of the end of its newest footage, None when there is none.
+        bits_per_second: what it sends, 0 while it does not record.
+        reconnects: how often its connection was made anew since the gateway started.
+    """
+
+    camera_id: int
+    name: str
+    condition: CameraCondition
+    detail: str
+    since: int
+    last_segment_at: int | None
+    bits_per_second: int
+    reconnects: int
+
+
+class Told(Enum):
+    """What the last event said of the camera."""
+
+    NOTHING = "nothing"
+    RECORDING = "recording"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class CameraState:
+    """One camera's state. Each method gives the state after something happened, and the events that follow from it."""
+
+    camera_id: int
+    name: str
+    since: int
+    condition: CameraCondition = CameraCondition.STARTING
+    detail: str = ""
+    footage_until: int | None = None
+    bits_per_second: int = 0
+    reconnects: int = 0
+    _reconnects_before: int = 0
+    _worker_was_lost: bool = False
+    told: Told = Told.NOTHING
+
+    def snapshot(self) -> CameraSnapshot:
+        """The camera as seen from outside."""
+        return CameraSnapshot(
+            camera_id=self.camera_id,
+            name=self.name,
+            condition=self.condition,
+            detail=self.detail,
+            since=self.since,
+            last_segment_at=self.footage_until,
+            bits_per_second=self.bits_per_second,
+            reconnects=self.reconnects,
+        )
+
+    def looks_like(self, other: CameraState) -> bool:
+        """Whether whoever watches sees no difference that matters at once; figures and footage move all the time."""
+        return (self.condition, self.detail) == (other.condition, other.detail)
+
+    def reported(self, report: CameraReported, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
+        """Its worker told its condition and figures."""
+        recording = report.condition is CameraCondition.RECORDING
+        state = replace(
+            self._in(report.condition, report.detail, now),
+            bits_per_second=report.bits_per_second if recording else 0,
+            reconnects=self._reconnects_before + report.reconnects,
+        )
+        return _told(state, now)
+
+    def failed(self, condition: CameraCondition, detail: str, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
+        """It cannot be recorded, and no worker is needed to know that."""
+        return _told(replace(self._in(condition, detail, now), bits_per_second=0), now)
+
+    def worker_lost(self, now: Stamp) -> CameraState:
+        """Its worker died. That is an event of the worker; that the camera records again will be one of the camera."""
+        return replace(
+            self._in(CameraCondition.STARTING, "the camera worker is being restarted", now),
+            bits_per_second=0,
+            _reconnects_before=self.reconnects,
+            _worker_was_lost=True,
+            told=Told.NOTHING if self.told is Told.RECORDING else self.told,
+        )
+
+    def recorded(self, segment: SegmentFinished, now: Stamp) -> tuple[CameraState, SegmentFinished, tuple[Event, ...]]:
+        """A segment is on the disk. Returned with it: the segment with the reason of the gap before it set right."""
+        if segment.gap is GapReason.STARTED and self._worker_was_lost:
+            segment = segment.model_copy(update={"gap": GapReason.WORKER})
+        ended_at = segment.started_at + segment.duration
+        events = _gap(self, segment, now)
+        lost = self._worker_was_lost and segment.gap is GapReason.NONE
+        return replace(self, footage_until=ended_at, _worker_was_lost=lost), segment, events
+
+    def _in(self, condition: CameraCondition, detail: str, now: Stamp) -> CameraState:
+        since = self.since if condition is self.condition else now.micros
+        return replace(self, condition=condition, detail=detail, since=since)
+
+
+def _told(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
+    """The event of a recovery or a loss, once each."""
+    if state.condition is CameraCondition.STARTING:
+        return state, ()
+    if state.condition is CameraCondition.RECORDING:
+        told, kind, text = Told.RECORDING, EventKind.CAMERA_RECORDING, f"{state.name} is recording"
+    else:
+        told, kind, text = Told.LOST, EventKind.CAMERA_LOST, f"{state.name} is not recording: {state.detail}"
+    if told is state.told:
+        return state, ()
+    data: dict[str, Scalar] = {"condition": state.condition.value}
+    return replace(state, told=told), (_event(state.camera_id, kind, text, now, data),)
+
+
+def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Event, ...]:
+    """The event of a gap that ended. Before a camera's first footage there is none."""
+    if segment.gap is GapReason.NONE or state.footage_until is None:
+        return ()
+    seconds = round((segment.started_at - state.footage_until) / _MICROS, 3)
+    if seconds < 0:
+        text = f"{state.name}: footage overlaps by {-seconds:.1f} s; {_WHY[segment.gap]}"
+    else:
+        text = f"{state.name}: {seconds:.1f} s of footage are missing; {_WHY[segment.gap]}"
+    data: dict[str, Scalar] = {
+        "seconds": seconds,
+        "reason": segment.gap.value,
+        "from": state.footage_until,
+        "until": segment.started_at,
+    }
+    return (_event(state.camera_id, EventKind.FOOTAGE_GAP, text, now, data),)
+
+
+def _event(camera_id: int, kind: EventKind, text: str, now: Stamp, data: Mapping[str, Scalar]) -> Event:
+    return Event(
+        kind=kind,
+        date_at=now.micros,
+        clock_trusted=now.trusted,
+        description=text,
+        device_id=camera_id,
+        data=data,
+    )

@@ -1,0 +1,191 @@
+"""What is made of footage on request and kept for the next who asks: clips of events, thumbnails.
+
+The files are in the media folder beside the footage (`clips/`, `thumbs/`, `stills/`), bounded in bytes: what was used
+longest ago goes first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from gateway.clock import Clock
+from gateway.domain.errors import CameraUnavailable, NotFoundError
+from gateway.domain.footage import CutClip, TakeThumbnail
+from gateway.domain.passages import CameraEvent
+from gateway.recording import media_files
+from gateway.recording.readiness import seconds_left
+from gateway.recording.worker_client import WorkerClient
+from gateway.store import Segment, Store
+
+CLIPS = "clips"
+THUMBNAILS = "thumbs"
+STILLS = "stills"
+_MOST_CLIP_BYTES = 1_000_000_000
+_MOST_THUMBNAIL_BYTES = 100_000_000
+_MOST_STILL_BYTES = 10_000_000
+_FRESH_SECONDS = 10.0
+_LONGEST_CLIP_SEGMENTS = 1000
+_CLIP_NAME = re.compile(r"\d+\.mp4")
+_THUMBNAIL_NAME = re.compile(r"\d+\.jpg")
+_STILL_NAME = re.compile(r"\d+-\d+\.jpg")
+
+
+class KeptFiles:
+    """Files made on request in one folder of the media folder: each made once at a time, all bounded in bytes."""
+
+    def __init__(self, *, media: Path, folder: str, names: re.Pattern[str], most_bytes: int) -> None:
+        self._media = media
+        self._folder = folder
+        self._names = names
+        self._most_bytes = most_bytes
+        self._making: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    async def open(self) -> None:
+        """Make the folder, and remove what was left half made. Raises OSError."""
+        await asyncio.to_thread(media_files.remove_strays, self._media / self._folder, keep=self._names)
+
+    async def get(self, name: str, make: Callable[[str], Awaitable[None]]) -> Path:
+        """The file of that name, made by `make(path relative to the media folder)` when it is not there.
+
+        Who asks while it is being made waits for it. What `make` raises is raised here, and
+        CameraUnavailable when the folder cannot be used.
+        """
+        path = self._media / self._folder / name
+        async with self._one_at_a_time(name):
+            try:
+                if not await asyncio.to_thread(_touched, path):
+                    await make(f"{self._folder}/{name}")
+                    await asyncio.to_thread(media_files.shrink, path.parent, most_bytes=self._most_bytes, spare=path)
+            except OSError as error:
+                raise CameraUnavailable(f"the media folder cannot be used: {error.strerror}") from error
+        return path
+
+    @asynccontextmanager
+    async def _one_at_a_time(self, name: str) -> AsyncIterator[None]:
+        lock, users = self._making.get(name, (asyncio.Lock(), 0))
+        self._making[name] = (lock, users + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._making.pop(name)
+            if users > 1:
+                self._making[name] = (lock, users - 1)
+
+
+class Clips:
+    """MP4 clips and thumbnails, cut by whichever worker lives."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        media: Path,
+        clock: Clock,
+        worker: Callable[[int], WorkerClient],
+        is_complete: Callable[[CameraEvent], bool],
+        most_clip_bytes: int = _MOST_CLIP_BYTES,
+    ) -> None:
+        """`worker` gives a living worker for a camera or raises CameraUnavailable; `is_complete`: whether all of an
+        event's footage is there.
+        """
+        self._store = store
+        self._clock = clock
+        self._worker = worker
+        self._is_complete = is_complete
+        self._clips = KeptFiles(media=media, folder=CLIPS, names=_CLIP_NAME, most_bytes=most_clip_bytes)
+        self._thumbnails = KeptFiles(
+            media=media, folder=THUMBNAILS, names=_THUMBNAIL_NAME, most_bytes=_MOST_THUMBNAIL_BYTES
+        )
+        self._stills = KeptFiles(media=media, folder=STILLS, names=_STILL_NAME, most_bytes=_MOST_STILL_BYTES)
+        self._latest: dict[int, tuple[float, int]] = {}
+
+    async def open(self) -> None:
+        """Make the folders ready. Raises OSError."""
+        await self._clips.open()
+        await self._thumbnails.open()
+        await self._stills.open()
+
+    async def footage(self, event: CameraEvent) -> tuple[Segment, ...]:
+        """The segments of an event, by start, at least one.
+
+        Raises:
+            CameraUnavailable: none yet, and there may still be some.
+            NotFoundError: none, and there will be none.
+        """
+        segments = await self._store.segments.between(event.camera_id, event.pinned_from, event.pinned_until)
+        if segments:
+            return segments
+        if self._is_complete(event):
+            raise NotFoundError(f"there is no footage of camera event {event.id}")
+        raise self._still_recording(event)
+
+    async def clip(self, event: CameraEvent) -> Path:
+        """The event's clip. Raises NotFoundError, or CameraUnavailable with one sentence."""
+
+        async def cut(output: str) -> None:
+            segments = await self.footage(event)
+            if not self._is_complete(event):
+                raise self._still_recording(event)
+            if len(segments) > _LONGEST_CLIP_SEGMENTS:
+                raise CameraUnavailable(f"camera event {event.id} is too long for one clip; use its playlist")
+            clip = CutClip(segments=tuple(segment.path for segment in segments), output=output)
+            await self._worker(event.camera_id).cut(clip)
+
+        return await self._clips.get(f"{event.id}.mp4", cut)
+
+    async def event_thumbnail(self, event: CameraEvent) -> Path:
+        """A picture of the moment of the event. Raises NotFoundError, or CameraUnavailable with one sentence."""
+
+        async def take(output: str) -> None:
+            segments = await self.footage(event)
+            nearest = min(segments, key=lambda segment: _distance(segment, event.date_at))
+            if nearest.ended_at <= event.date_at and not self._is_complete(event):
+                raise self._still_recording(event)
+            await self._worker(event.camera_id).take(TakeThumbnail(segment=nearest.path, output=output))
+
+        return await self._thumbnails.get(f"{event.id}.jpg", take)
+
+    async def camera_thumbnail(self, camera_id: int) -> Path:
+        """A picture of the camera's newest footage, at most some seconds older than that.
+
+        Raises NotFoundError when it has none, CameraUnavailable with one sentence.
+        """
+        now = self._clock.monotonic()
+        taken_at, shown = self._latest.get(camera_id, (float("-inf"), 0))
+        if now - taken_at > _FRESH_SECONDS:
+            latest = await self._store.segments.latest(camera_id)
+            if latest is None:
+                raise NotFoundError(f"there is no footage of camera {camera_id}")
+            shown = latest.started_at
+            self._latest[camera_id] = (now, shown)
+
+        async def take(output: str) -> None:
+            newest = await self._store.segments.between(camera_id, shown, shown + 1)
+            if not newest:
+                raise NotFoundError(f"there is no footage of camera {camera_id}")
+            await self._worker(camera_id).take(TakeThumbnail(segment=newest[-1].path, output=output))
+
+        return await self._stills.get(f"{camera_id}-{shown}.jpg", take)
+
+    def _still_recording(self, event: CameraEvent) -> CameraUnavailable:
+        seconds = seconds_left(event, now=self._clock.wall().micros)
+        return CameraUnavailable(f"camera event {event.id} is still recording, ready in {seconds} s")
+
+
+def _touched(path: Path) -> bool:
+    """Whether the file is there; if so it counts as used now."""
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _distance(segment: Segment, moment: int) -> int:
+    return max(segment.started_at - moment, moment - segment.ended_at + 1, 0)

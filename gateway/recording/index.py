@@ -1,0 +1,244 @@
+"""The segment index: rows for durable files, written in batches, and set right with the disk at start-up.
+
+Nothing here holds up a camera worker. What does not fit while the store takes no data is left to be found on the disk
+again, since a segment's name tells what its row needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from gateway.clock import Clock, Stamp
+from gateway.domain.errors import StoreError
+from gateway.domain.events import Event
+from gateway.domain.footage import SegmentFinished
+from gateway.recording import media_files
+from gateway.recording.media_files import HourFolder, SegmentFile
+from gateway.store import Entry, Segment, Store
+
+log = structlog.get_logger(__name__)
+
+_MOST_WAITING = 5_000
+_BATCH = 256
+_BATCH_SECONDS = 0.1
+_RETRY_SECONDS = 1.0
+_FOLDERS_AT_HAND = 32
+_HOUR_MICROS = 3_600_000_000
+_SETTLED_MICROS = 60_000_000
+_EVER = 2**62
+
+
+class FootageIndex:
+    """What workers report, on its way into the store, in order: segments as rows, and the events that follow.
+
+    `recover` once before workers start; keep `run` alive as a task.
+    """
+
+    def __init__(self, *, store: Store, media: Path, clock: Clock) -> None:
+        self._store = store
+        self._media = media
+        self._clock = clock
+        self._segments: deque[SegmentFinished] = deque()
+        self._events: deque[Event] = deque()
+        self._offered = asyncio.Event()
+        self._written = asyncio.Event()
+        self._written.set()
+        self._covered: dict[int, int] = {}
+        self._left_out = 0
+
+    def covered_until(self, camera_id: int) -> int | None:
+        """Wall micros up to which the camera's footage has rows, or None when it has none."""
+        return self._covered.get(camera_id)
+
+    def offer(self, segment: SegmentFinished) -> None:
+        """Have a row written for a durable segment."""
+        if len(self._segments) >= _MOST_WAITING:
+            self._left_out += 1
+            return
+        self._segments.append(segment)
+        self._wake()
+
+    def tell(self, event: Event) -> None:
+        """Have an event recorded."""
+        if len(self._events) >= _MOST_WAITING:
+            log.error("event_not_recorded", kind=event.kind.name, description=event.description)
+            return
+        self._events.append(event)
+        self._wake()
+
+    async def flush(self) -> None:
+        """Return once all that was offered until now is on disk."""
+        await self._written.wait()
+
+    async def run(self) -> None:
+        """Write what is offered until cancelled. What the store refuses is tried again."""
+        while True:
+            await self._offered.wait()
+            await asyncio.sleep(_BATCH_SECONDS)
+            self._offered.clear()
+            while self._segments or self._events:
+                try:
+                    await self._write()
+                except StoreError as error:
+                    log.warning("footage_not_recorded", error=str(error), waiting=len(self._segments))
+                    await asyncio.sleep(_RETRY_SECONDS)
+            if self._left_out:
+                log.warning("segments_left_to_be_adopted", segments=self._left_out)
+                self._left_out = 0
+            self._written.set()
+
+    async def recover(self, cameras: tuple[int, ...]) -> None:
+        """Bring rows and files together: finish deletions, drop rows without a file, adopt files without a row.
+
+        Call it while no worker runs, and only when the media folder is known to be the right one. Raises StoreError.
+        """
+        garbage = await self._store.segments.garbage()
+        await self.delete(garbage)
+        lost = await self._drop_lost()
+        found = 0
+        async for segments in self._adopted(None, since="", ended_before=_EVER):
+            found += len(segments)
+        for camera_id in cameras:
+            latest = await self._store.segments.latest(camera_id)
+            if latest is not None:
+                self._covered[camera_id] = latest.ended_at
+        if garbage or lost or found:
+            log.info("footage_recovered", deletions_finished=len(garbage), rows_without_file=lost, files_adopted=found)
+
+    async def adopt(self, cameras: frozenset[int]) -> tuple[SegmentFinished, ...]:
+        """Adopt files of `cameras` that nobody told of, from the newest footage on, and return them.
+
+        Call it when the worker of these cameras does not run. Raises StoreError.
+        """
+        await self.flush()
+        return await self._adopt_newest(cameras, ended_before=_EVER)
+
+    async def sweep(self, cameras: frozenset[int]) -> None:
+        """Adopt what nobody told of for a while, workers or not: reports get lost where nobody looks."""
+        settled = self._clock.wall().micros - _SETTLED_MICROS
+        await self._adopt_newest(cameras, ended_before=settled)
+
+    async def delete(self, segments: tuple[Segment, ...]) -> None:
+        """Remove the files of segments marked as garbage, then their rows. Raises StoreError."""
+        if not segments:
+            return
+        before = utc_hour(self._clock.wall().micros - 2 * _HOUR_MICROS)
+        paths = [segment.path for segment in segments]
+        try:
+            await asyncio.to_thread(media_files.remove, self._media, paths, empty_before=before)
+        except OSError as error:
+            raise StoreError(f"footage cannot be deleted: {error.strerror}") from error
+        await self._store.segments.forget(segments)
+
+    def _wake(self) -> None:
+        self._written.clear()
+        self._offered.set()
+
+    async def _write(self) -> None:
+        segments = list(islice(self._segments, _BATCH))
+        if segments:
+            await self._store.segments.add(segments)
+            self._cover(segments)
+            _drop_first(self._segments, len(segments))
+        events = tuple(islice(self._events, _BATCH))
+        if events:
+            await self._store.journal.record(Entry(events=events))
+            _drop_first(self._events, len(events))
+
+    def _cover(self, segments: Sequence[SegmentFinished]) -> None:
+        for segment in segments:
+            ended_at = segment.started_at + segment.duration
+            self._covered[segment.camera_id] = max(ended_at, self._covered.get(segment.camera_id, 0))
+
+    async def _drop_lost(self) -> int:
+        at = lost = 0
+        is_there = _Presence(self._media)
+        while page := await self._store.segments.after(at):
+            at = page[-1].id
+            missing = await asyncio.to_thread(is_there.missing, page)
+            if missing:
+                await self._store.segments.forget(missing)
+                lost += len(missing)
+        return lost
+
+    async def _adopt_newest(self, cameras: frozenset[int], *, ended_before: int) -> tuple[SegmentFinished, ...]:
+        now = self._clock.wall().micros
+        oldest = min((self._covered.get(camera_id, now) for camera_id in cameras), default=now)
+        found: list[SegmentFinished] = []
+        since = utc_hour(min(oldest, now) - _HOUR_MICROS)
+        async for segments in self._adopted(cameras, since=since, ended_before=ended_before):
+            found += segments
+        if found:
+            log.info("footage_adopted", files=len(found))
+        return tuple(found)
+
+    async def _adopted(
+        self, cameras: frozenset[int] | None, *, since: str, ended_before: int
+    ) -> AsyncIterator[tuple[SegmentFinished, ...]]:
+        """Adopt what nobody told of, hour by hour."""
+        try:
+            for folder in await asyncio.to_thread(_folders, self._media, cameras, since):
+                files = await asyncio.to_thread(media_files.segment_files, self._media, folder)
+                if files:
+                    yield await self._adopt_hour(folder, files, ended_before=ended_before)
+        except OSError as error:
+            raise StoreError(f"the media folder cannot be read: {error.strerror}") from error
+
+    async def _adopt_hour(
+        self, folder: HourFolder, files: tuple[SegmentFile, ...], *, ended_before: int
+    ) -> tuple[SegmentFinished, ...]:
+        rows = await self._store.segments.between(folder.camera_id, files[0].started_at, files[-1].ended_at)
+        found = media_files.adopted(
+            files,
+            known=frozenset(row.path for row in rows),
+            ended_before=ended_before,
+            clock_trusted=self._clock.wall().trusted,
+        )
+        if found:
+            await self._store.segments.add(found)
+            self._cover(found)
+        return found
+
+
+class _Presence:
+    """Whether segments are on the disk, by folder listings of which a few are kept at hand. Blocking."""
+
+    def __init__(self, media: Path) -> None:
+        self._listing = lru_cache(maxsize=_FOLDERS_AT_HAND)(lambda folder: _names(media / folder))
+
+    def missing(self, rows: Sequence[Segment]) -> list[Segment]:
+        """Those of `rows` whose file is not there."""
+        return [row for row in rows if not self._has(row.path)]
+
+    def _has(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        return name in self._listing(folder)
+
+
+def _names(folder: Path) -> frozenset[str]:
+    try:
+        return frozenset(file.name for file in folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return frozenset()
+
+
+def _folders(media: Path, cameras: frozenset[int] | None, since: str) -> list[HourFolder]:
+    return list(media_files.hour_folders(media, cameras=cameras, since=since))
+
+
+def _drop_first(waiting: deque[Any], count: int) -> None:
+    for _ in range(count):
+        waiting.popleft()
+
+
+def utc_hour(micros: int) -> str:
+    """The UTC hour as yyyymmddhh, the name of an hour folder."""
+    return Stamp(micros=max(micros, 0), trusted=False).as_datetime().strftime("%Y%m%d%H")

@@ -1,0 +1,158 @@
+"""Files of the media folder, as recording handles them: look, judge and remove. Blocking; belongs in a thread."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.domain.footage import GapReason, SegmentFinished, parse_segment_path
+
+TOUCHING_MICROS = 50_000
+"""Segments whose ends are nearer than this follow one another without a gap."""
+
+_CAMERA = re.compile(r"^\d{1,10}$")
+_HOUR = re.compile(r"^\d{10}$")
+
+
+@dataclass(frozen=True, slots=True)
+class HourFolder:
+    """The segments of one camera that began in one UTC hour; `hour` is yyyymmddhh."""
+
+    camera_id: int
+    hour: str
+
+    def under(self, media: Path) -> Path:
+        """Where the folder is."""
+        return media / str(self.camera_id) / self.hour
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A finished segment found on the disk; its name tells all but its size in bytes."""
+
+    path: str
+    camera_id: int
+    started_at: int
+    duration: int
+    size: int
+
+    @property
+    def ended_at(self) -> int:
+        """Wall micros of its end."""
+        return self.started_at + self.duration
+
+
+def hour_folders(media: Path, *, cameras: frozenset[int] | None = None, since: str = "") -> Iterator[HourFolder]:
+    """The hour folders of `cameras` (None: of all) from the hour `since` on, by camera and hour."""
+    for camera in sorted(_folders(media, _CAMERA)):
+        if cameras is None or int(camera) in cameras:
+            for hour in sorted(_folders(media / camera, _HOUR)):
+                if hour >= since:
+                    yield HourFolder(camera_id=int(camera), hour=hour)
+
+
+def segment_files(media: Path, folder: HourFolder) -> tuple[SegmentFile, ...]:
+    """The finished segments in an hour folder, by start. Empty when there is no such folder."""
+    found: list[SegmentFile] = []
+    try:
+        with os.scandir(folder.under(media)) as entries:
+            for entry in entries:
+                path = f"{folder.camera_id}/{folder.hour}/{entry.name}"
+                parsed = parse_segment_path(path)
+                if parsed is not None and entry.is_file(follow_symlinks=False):
+                    size = entry.stat(follow_symlinks=False).st_size
+                    found.append(SegmentFile(path, folder.camera_id, parsed[1], parsed[2], size))
+    except FileNotFoundError:
+        return ()
+    return tuple(sorted(found, key=lambda file: (file.started_at, file.path)))
+
+
+def adopted(
+    files: Iterable[SegmentFile], *, known: frozenset[str], ended_before: int, clock_trusted: bool
+) -> tuple[SegmentFinished, ...]:
+    """Those of one hour's `files` (by start) that nobody told of and that ended before, as segments. Pure.
+
+    What a name cannot tell stays unknown: the codec and the picture's size. Footage is missing before one that does
+    not touch the file before it.
+    """
+    found: list[SegmentFinished] = []
+    until: int | None = None
+    for file in files:
+        if file.path not in known and file.ended_at < ended_before:
+            touches = until is None or abs(file.started_at - until) <= TOUCHING_MICROS
+            found.append(
+                SegmentFinished(
+                    camera_id=file.camera_id,
+                    path=file.path,
+                    started_at=file.started_at,
+                    clock_trusted=clock_trusted,
+                    duration=file.duration,
+                    size=file.size,
+                    gap=GapReason.NONE if touches else GapReason.WORKER,
+                )
+            )
+        until = file.ended_at
+    return tuple(found)
+
+
+def remove(media: Path, paths: Iterable[str], *, empty_before: str = "") -> None:
+    """Remove files and make that durable. Hour folders before the hour `empty_before` go when they are empty.
+
+    Raises OSError; what was removed then stays removed, and the rest can be tried again.
+    """
+    folders: set[Path] = set()
+    for path in paths:
+        file = media / path
+        file.unlink(missing_ok=True)
+        folders.add(file.parent)
+    for folder in sorted(folders):
+        with contextlib.suppress(FileNotFoundError):  # a folder that has gone holds no name any more
+            _sync_folder(folder)
+        if folder.name < empty_before:
+            with contextlib.suppress(OSError):  # it is not empty, or the worker has it: it goes another time
+                folder.rmdir()
+
+
+def remove_strays(folder: Path, *, keep: re.Pattern[str]) -> None:
+    """Make `folder` where it is missing, and remove what a killed process left in it half done."""
+    folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+    for file in folder.iterdir():
+        if file.is_file() and not keep.fullmatch(file.name):
+            file.unlink(missing_ok=True)
+
+
+def shrink(folder: Path, *, most_bytes: int, spare: Path) -> None:
+    """Remove the files of `folder` used longest ago until at most `most_bytes` are left; `spare` stays."""
+    used: list[tuple[float, int, str]] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):  # gone since it was listed
+                status = entry.stat(follow_symlinks=False)
+                used.append((status.st_mtime, status.st_size, entry.path))
+    total = sum(size for _, size, _ in used)
+    for _, size, path in sorted(used):
+        if total <= most_bytes:
+            return
+        if Path(path) != spare:
+            Path(path).unlink(missing_ok=True)
+            total -= size
+
+
+def _folders(parent: Path, form: re.Pattern[str]) -> list[str]:
+    try:
+        with os.scandir(parent) as entries:
+            return [entry.name for entry in entries if form.match(entry.name) and entry.is_dir(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

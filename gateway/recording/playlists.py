@@ -1,0 +1,109 @@
+"""HLS playlists of recorded footage (RFC 8216 and Apple's authoring rules). Pure.
+
+Segments are named `<segment id>.ts` beside the playlist, and the master refers to `index.m3u8`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gateway.clock import iso_utc
+from gateway.domain.footage import GapReason
+from gateway.recording.media_files import TOUCHING_MICROS
+from gateway.store import Segment
+
+MEDIA_NAME = "index.m3u8"
+_MICROS = 1_000_000
+_TARGET_SECONDS = 10
+"""Target duration while no segment is longer: one that holds for a playlist's whole life, as the rules ask."""
+
+
+def target_duration(segments: Sequence[Segment]) -> int:
+    """Whole seconds that no segment's rounded duration exceeds."""
+    longest = max((segment.duration for segment in segments), default=0)
+    return max(_TARGET_SECONDS, (longest + _MICROS // 2) // _MICROS)
+
+
+def master(segments: Sequence[Segment]) -> str:
+    """The master playlist of some footage: one variant. `segments` (at least one) are by start."""
+    attributes = [
+        f"BANDWIDTH={peak_bits_per_second(segments)}",
+        f"AVERAGE-BANDWIDTH={_rate(segments)}",
+    ]
+    codecs = sorted({segment.codec for segment in segments if segment.codec})
+    if codecs:
+        attributes.append(f'CODECS="{",".join(codecs)}"')
+    pictures = [(segment.width, segment.height) for segment in segments if segment.width and segment.height]
+    if pictures:
+        width, height = max(pictures, key=lambda picture: picture[0] * picture[1])
+        attributes.append(f"RESOLUTION={width}x{height}")
+    lines = (
+        "#EXTM3U",
+        "#EXT-X-VERSION:3",
+        "#EXT-X-INDEPENDENT-SEGMENTS",
+        f"#EXT-X-STREAM-INF:{','.join(attributes)}",
+        MEDIA_NAME,
+    )
+    return "\n".join(lines) + "\n"
+
+
+def media(segments: Sequence[Segment], *, complete: bool) -> str:
+    """The media playlist of some footage, by start.
+
+    `complete`: no more will come (VOD, with an end); else it is one that is only added to (EVENT).
+    """
+    lines = [
+        "#EXTM3U",
+        "#EXT-X-VERSION:3",
+        f"#EXT-X-TARGETDURATION:{target_duration(segments)}",
+        "#EXT-X-MEDIA-SEQUENCE:0",
+        f"#EXT-X-PLAYLIST-TYPE:{'VOD' if complete else 'EVENT'}",
+        "#EXT-X-INDEPENDENT-SEGMENTS",
+    ]
+    before: Segment | None = None
+    for segment in segments:
+        breaks = before is not None and not continues(before, segment)
+        if breaks:
+            lines.append("#EXT-X-DISCONTINUITY")
+        if breaks or before is None:
+            lines.append(f"#EXT-X-PROGRAM-DATE-TIME:{iso_utc(segment.started_at)}")
+        seconds, micros = divmod(segment.duration, _MICROS)
+        lines += [f"#EXTINF:{seconds}.{micros:06d},", f"{segment.id}.ts"]
+        before = segment
+    if complete:
+        lines.append("#EXT-X-ENDLIST")
+    return "\n".join(lines) + "\n"
+
+
+def continues(before: Segment, after: Segment) -> bool:
+    """Whether a player can go from one segment to the other without being told."""
+    return (
+        after.gap is GapReason.NONE
+        and abs(after.started_at - before.ended_at) <= TOUCHING_MICROS
+        and (before.codec, before.width, before.height) == (after.codec, after.width, after.height)
+    )
+
+
+def peak_bits_per_second(segments: Sequence[Segment]) -> int:
+    """The largest rate of any run of segments lasting half to one and a half target durations; the average if none."""
+    return max(_run_rates(segments, target=target_duration(segments) * _MICROS), default=_rate(segments))
+
+
+def _run_rates(segments: Sequence[Segment], *, target: int) -> Iterator[int]:
+    for start in range(len(segments)):
+        size = duration = 0
+        for segment in segments[start:]:
+            size += segment.size
+            duration += segment.duration
+            if 2 * duration > 3 * target:
+                break
+            if 2 * duration >= target:
+                yield _bits_per_second(size, duration)
+
+
+def _rate(segments: Sequence[Segment]) -> int:
+    return _bits_per_second(sum(item.size for item in segments), sum(item.duration for item in segments))
+
+
+def _bits_per_second(size: int, duration: int) -> int:
+    return -(-size * 8 * _MICROS // max(duration, 1))

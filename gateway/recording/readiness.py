@@ -1,0 +1,83 @@
+"""When all the footage of a camera event that will ever be there is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.clock import Clock
+from gateway.domain.errors import StoreError
+from gateway.domain.passages import CameraEvent
+from gateway.store import Store
+from gateway.store.segments import LONGEST_SEGMENT
+
+log = structlog.get_logger(__name__)
+
+_MICROS = 1_000_000
+_CLOSING_MICROS = 5 * _MICROS
+"""After a camera was lost, its last segment is on the disk and in the index within this time."""
+
+_LONGEST_WAIT = LONGEST_SEGMENT + _CLOSING_MICROS
+_LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How far a camera's footage goes.
+
+    Attributes:
+        until: wall micros up to which there are rows, None when there is no footage.
+        more_may_come: whether the camera records or is about to, with what a killed worker left.
+        since: wall micros since when that is so.
+    """
+
+    until: int | None
+    more_may_come: bool
+    since: int
+
+
+def is_complete(event: CameraEvent, coverage: Coverage, *, now: int) -> bool:
+    """Whether no more footage of the event will come. Pure; `now` is wall micros."""
+    if event.ready:
+        return True
+    if now < event.pinned_until:
+        return False
+    if coverage.until is not None and coverage.until >= event.pinned_until:
+        return True
+    wait = _LONGEST_WAIT if coverage.more_may_come else _CLOSING_MICROS
+    return now >= max(event.pinned_until, coverage.since) + wait
+
+
+def seconds_left(event: CameraEvent, *, now: int) -> int:
+    """About how many seconds until the footage is complete, at least 1."""
+    return max(1, -(-(event.pinned_until + _CLOSING_MICROS - now) // _MICROS))
+
+
+class Readiness:
+    """Marks camera events ready as their footage becomes complete. Keep `run` alive as a task."""
+
+    def __init__(self, *, store: Store, clock: Clock, coverage: Callable[[int], Coverage]) -> None:
+        """`coverage` tells how far the footage of a camera goes; a camera unknown to it does not record."""
+        self._store = store
+        self._clock = clock
+        self._coverage = coverage
+
+    async def run(self) -> None:
+        """Look twice a second until cancelled."""
+        while True:
+            try:
+                await self.look()
+            except StoreError as error:
+                log.warning("camera_events_not_marked", error=str(error))
+                await asyncio.sleep(10 * _LOOK_SECONDS)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Mark what is complete now. Raises StoreError."""
+        now = self._clock.wall().micros
+        for event in await self._store.camera_events.awaiting(now=now):
+            if is_complete(event, self._coverage(event.camera_id), now=now):
+                await self._store.camera_events.mark_ready(event.id)

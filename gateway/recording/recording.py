@@ -1,0 +1,247 @@
+"""Recording as the rest of the gateway sees it: cameras and their conditions, clips, thumbnails, playlists."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from gateway.clock import Clock
+from gateway.domain.errors import CameraUnavailable, ConfigError, NotFoundError, StoreError
+from gateway.domain.footage import CameraCondition, WorkerCamera
+from gateway.domain.passages import CameraEvent
+from gateway.recording import playlists
+from gateway.recording.assignment import groups, socket_folder, worker_camera
+from gateway.recording.cameras import CameraSnapshot
+from gateway.recording.clips import Clips
+from gateway.recording.index import FootageIndex
+from gateway.recording.readiness import Readiness, is_complete
+from gateway.recording.retention import Retention, StorageLimits
+from gateway.recording.watch import CameraWatch
+from gateway.recording.worker_client import WorkerClient
+from gateway.recording.workers import CAMERAS_PER_WORKER, CameraWorker
+from gateway.site import Secrets, Site
+from gateway.store import Store
+from gateway.supervision import Progress, Supervisor
+
+log = structlog.get_logger(__name__)
+
+_GIGABYTE = 1_000_000_000
+_MEDIA_WAIT_SECONDS = 5.0
+_FLUSH_SECONDS = 3.0
+_SWEEP_SECONDS = 120.0
+_NO_SECRET = (CameraCondition.REFUSED, "its password cannot be read at the gateway")
+_NO_ROOM = (
+    CameraCondition.DISK_FAILED,
+    "storage is full with footage of events; recording pauses until there is room",
+)
+
+
+def no_fault() -> str:
+    """The media folder is as it should be."""
+    return ""
+
+
+class Recording:
+    """Records the site's cameras while `run` is alive, and answers for their footage.
+
+    `run` returns by cancellation alone, its workers ended in order. It is to be kept under a supervisor, and starts
+    afresh when it is started again. The store must outlive it.
+    """
+
+    def __init__(
+        self,
+        *,
+        site: Site,
+        store: Store,
+        media: Path,
+        run_folder: Path,
+        clock: Clock,
+        progress: Progress,
+        secrets: Secrets,
+        media_fault: Callable[[], str] = no_fault,
+        segment_seconds: float = 2.0,
+    ) -> None:
+        """`media_fault` says in one sentence why the media folder must not be used (unmounted, another disk), "" when
+        it may. `run_folder` takes the workers' sockets. A segment lasts at least `segment_seconds` and ends before a
+        keyframe.
+        """
+        self._site = site
+        self._store = store
+        self._media = media.absolute()
+        self._run_folder = run_folder
+        self._clock = clock
+        self._progress = progress
+        self._secrets = secrets
+        self._media_fault = media_fault
+        self._segment_seconds = segment_seconds
+        self._workers: tuple[CameraWorker, ...] = ()
+        self._paused = False
+        self._pause_changed = asyncio.Event()
+        self._index = FootageIndex(store=store, media=self._media, clock=clock)
+        self._watch = CameraWatch(
+            names={camera.id: camera.name for camera in site.cameras},
+            index=self._index,
+            changes=store.changes,
+            clock=clock,
+        )
+        self._readiness = Readiness(store=store, clock=clock, coverage=self._watch.coverage)
+        self._clips = Clips(
+            store=store, media=self._media, clock=clock, worker=self._living_worker, is_complete=self._is_complete
+        )
+        self._retention = Retention(
+            store=store,
+            index=self._index,
+            media=self._media,
+            limits=StorageLimits(
+                cap=int(site.storage.media_gigabytes * _GIGABYTE),
+                floor=int(site.storage.free_floor_gigabytes * _GIGABYTE),
+                keep_days=site.events.keep_days,
+            ),
+            clock=clock,
+            starved=self._starved,
+            media_fault=media_fault,
+        )
+
+    async def run(self) -> None:
+        """Record until cancelled."""
+        async with Supervisor(clock=self._clock) as lasting:
+            lasting.keep("footage index", self._index.run)
+            await self._prepare_media()
+            lasting.keep("readiness", self._readiness.run)
+            try:
+                with socket_folder(self._run_folder) as sockets:
+                    await self._record(sockets)
+            finally:
+                with contextlib.suppress(TimeoutError):  # what has no row yet is adopted at the next start
+                    async with asyncio.timeout(_FLUSH_SECONDS):
+                        await self._index.flush()
+
+    def cameras(self) -> tuple[CameraSnapshot, ...]:
+        """The site's cameras, in the order of the site file."""
+        return self._watch.snapshots()
+
+    async def clip(self, camera_event: CameraEvent) -> Path:
+        """The event's clip as an MP4 file. Raises NotFoundError, or CameraUnavailable with one sentence."""
+        return await self._clips.clip(camera_event)
+
+    async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
+        """A picture of the moment of the event, JPEG. Raises NotFoundError, or CameraUnavailable with one sentence."""
+        return await self._clips.event_thumbnail(camera_event)
+
+    async def camera_thumbnail(self, camera_id: int) -> Path:
+        """A picture from the camera's newest footage, JPEG. Raises NotFoundError, CameraUnavailable."""
+        return await self._clips.camera_thumbnail(camera_id)
+
+    async def vod_master(self, camera_event: CameraEvent) -> str:
+        """The master playlist of the event's footage. Raises NotFoundError, CameraUnavailable."""
+        return playlists.master(await self._clips.footage(camera_event))
+
+    async def vod_media(self, camera_event: CameraEvent) -> str:
+        """The media playlist, `index.m3u8`: with an end once all the footage is there. Raises as `vod_master`."""
+        complete = self._is_complete(camera_event)  # asked first: what is complete now is in the rows read next
+        return playlists.media(await self._clips.footage(camera_event), complete=complete)
+
+    async def vod_segment(self, camera_event: CameraEvent, segment_id: int) -> Path:
+        """The file of one of the event's segments, MPEG-TS. Raises NotFoundError when it is none of them."""
+        segments = await self._store.segments.between(
+            camera_event.camera_id, camera_event.pinned_from, camera_event.pinned_until
+        )
+        for segment in segments:
+            if segment.id == segment_id:
+                return self._media / segment.path
+        raise NotFoundError(f"camera event {camera_event.id} has no segment {segment_id}")
+
+    def worker_pids(self) -> tuple[int, ...]:
+        """The process ids of the workers that live, for diagnostics."""
+        return tuple(worker.pid for worker in self._workers if worker.pid)
+
+    async def _prepare_media(self) -> None:
+        """Return once the media folder can be used and rows and files agree. Until then each camera says why not."""
+        while fault := self._media_fault() or await self._open_media():
+            self._watch.turn_off({camera.id: (CameraCondition.DISK_FAILED, fault) for camera in self._site.cameras})
+            with contextlib.suppress(StoreError):  # tried again
+                await self._readiness.look()
+            await asyncio.sleep(_MEDIA_WAIT_SECONDS)
+
+    async def _open_media(self) -> str:
+        """Why the media folder cannot be used, "" when it has been made ready."""
+        try:
+            await asyncio.to_thread(self._media.mkdir, mode=0o750, parents=True, exist_ok=True)
+            await self._clips.open()
+            await self._index.recover(tuple(camera.id for camera in self._site.cameras))
+        except OSError as error:
+            return f"the media folder cannot be used: {error.strerror}"
+        except StoreError as error:
+            return str(error)
+        self._watch.footage_is_indexed()
+        return ""
+
+    async def _record(self, sockets: Path) -> None:
+        wanted = await asyncio.to_thread(self._with_credentials)
+        self._workers = tuple(
+            CameraWorker(
+                name=f"camera-worker-{number}",
+                cameras=frozenset(camera.id for camera in cameras),
+                media=self._media,
+                socket=sockets / f"camera-worker-{number}.sock",
+                clock=self._clock,
+                progress=self._progress,
+                listener=self._watch,
+            )
+            for number, cameras in enumerate(groups(self._site.cameras, most=CAMERAS_PER_WORKER), 1)
+        )
+        try:
+            await self._assign(wanted)
+            async with Supervisor(clock=self._clock) as ending_first:
+                ending_first.keep("retention", self._retention.run)
+                ending_first.keep("footage sweep", self._sweep)
+                for worker in self._workers:
+                    ending_first.keep(worker.name, worker.run)
+                while True:
+                    await self._pause_changed.wait()
+                    self._pause_changed.clear()
+                    await self._assign(wanted)
+        finally:
+            self._workers = ()
+
+    async def _sweep(self) -> None:
+        cameras = frozenset(camera.id for camera in self._site.cameras)
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            await self._index.sweep(cameras)
+
+    def _with_credentials(self) -> dict[int, WorkerCamera]:
+        wanted: dict[int, WorkerCamera] = {}
+        for camera in self._site.cameras:
+            try:
+                wanted[camera.id] = worker_camera(camera, self._secrets, segment_seconds=self._segment_seconds)
+            except ConfigError as error:
+                log.error("camera_without_credentials", camera_id=camera.id, error=str(error))  # noqa: TRY400 (the sentence suffices)
+        return wanted
+
+    async def _assign(self, wanted: dict[int, WorkerCamera]) -> None:
+        off = {camera.id: _NO_SECRET for camera in self._site.cameras if camera.id not in wanted}
+        if self._paused:
+            off |= dict.fromkeys(wanted, _NO_ROOM)
+        self._watch.turn_off(off)
+        for worker in self._workers:
+            await worker.assign([wanted[camera_id] for camera_id in sorted(worker.cameras - off.keys())])
+
+    def _starved(self, paused: bool) -> None:  # noqa: FBT001 (told yes or no)
+        if paused is not self._paused:
+            self._paused = paused
+            self._pause_changed.set()
+
+    def _is_complete(self, event: CameraEvent) -> bool:
+        return is_complete(event, self._watch.coverage(event.camera_id), now=self._clock.wall().micros)
+
+    def _living_worker(self, camera_id: int) -> WorkerClient:
+        """The camera's own worker, or any other: each can read all of the media folder."""
+        for worker in sorted(self._workers, key=lambda worker: camera_id not in worker.cameras):
+            if worker.client is not None:
+                return worker.client
+        raise CameraUnavailable("the camera worker is being restarted; try again in a few seconds")

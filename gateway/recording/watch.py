@@ -1,0 +1,125 @@
+"""The cameras and workers being watched: reports come in, states, rows and events follow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import structlog
+
+from gateway.clock import Clock
+from gateway.domain.errors import StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.domain.footage import CameraCondition, SegmentFinished, WorkerBeat, WorkerReport
+from gateway.recording.cameras import CameraSnapshot, CameraState
+from gateway.recording.index import FootageIndex
+from gateway.recording.readiness import Coverage
+from gateway.recording.workers import CameraWorker
+from gateway.store import Changes
+
+log = structlog.get_logger(__name__)
+
+_ADOPTING_SECONDS = 3.0  # then the sweep does it: a slow disk or store must not keep a worker from its start
+
+
+class CameraWatch:
+    """Keeps each camera's state, has segments indexed and events recorded. The listener of the workers."""
+
+    def __init__(self, *, names: Mapping[int, str], index: FootageIndex, changes: Changes, clock: Clock) -> None:
+        """`names` are the site's cameras by id, in the order in which they are shown."""
+        now = clock.wall().micros
+        self._states = {
+            camera_id: CameraState(camera_id=camera_id, name=name, since=now) for camera_id, name in names.items()
+        }
+        self._index = index
+        self._changes = changes
+        self._clock = clock
+        self._off: Mapping[int, str] = MappingProxyType({})
+        self._lost_workers: set[str] = set()
+
+    def snapshots(self) -> tuple[CameraSnapshot, ...]:
+        """All cameras as seen from outside."""
+        return tuple(state.snapshot() for state in self._states.values())
+
+    def coverage(self, camera_id: int) -> Coverage:
+        """How far the footage of a camera goes, and whether more is on its way."""
+        until = self._index.covered_until(camera_id)
+        state = self._states.get(camera_id)
+        if state is None:
+            return Coverage(until=until, more_may_come=False, since=0)
+        more_may_come = state.condition in (CameraCondition.STARTING, CameraCondition.RECORDING)
+        return Coverage(until=until, more_may_come=more_may_come, since=state.since)
+
+    def footage_is_indexed(self) -> None:
+        """The index has been set right: what it covers is what there is."""
+        for camera_id in tuple(self._states):
+            self._extend(camera_id, self._index.covered_until(camera_id))
+
+    def turn_off(self, faults: Mapping[int, tuple[CameraCondition, str]]) -> None:
+        """Cameras that are not assigned, each with its condition and one sentence why. The others are left to their
+        workers.
+        """
+        now = self._clock.wall()
+        self._off = MappingProxyType({camera_id: detail for camera_id, (_, detail) in faults.items()})
+        for camera_id, (condition, detail) in faults.items():
+            self._settle(*self._states[camera_id].failed(condition, detail, now))
+
+    def worker_reported(self, worker: CameraWorker, report: WorkerReport) -> None:
+        """A worker told something."""
+        if isinstance(report, WorkerBeat):
+            self._lost_workers.discard(worker.name)
+            return
+        state = self._states.get(report.camera_id)
+        now = self._clock.wall()
+        if isinstance(report, SegmentFinished):
+            if state is None:  # of a camera that the site no longer has; its footage is kept all the same
+                self._index.offer(report)
+                return
+            after, segment, events = state.recorded(report, now)
+            self._index.offer(segment)
+            self._settle(after, events)
+        elif state is not None and report.camera_id not in self._off:
+            self._settle(*state.reported(report, now))
+
+    async def worker_lost(self, worker: CameraWorker, reason: str) -> None:
+        """A worker died: tell it once until it lives again, and adopt the files whose reports died with it."""
+        now = self._clock.wall()
+        cameras = [self._states[camera_id] for camera_id in sorted(worker.cameras & self._states.keys())]
+        if worker.name not in self._lost_workers:
+            self._lost_workers.add(worker.name)
+            named = ", ".join(state.name for state in cameras)
+            self._index.tell(
+                Event(
+                    kind=EventKind.WORKER_LOST,
+                    date_at=now.micros,
+                    clock_trusted=now.trusted,
+                    description=f"{worker.name} was lost and is started again: {reason}. Its cameras: {named}",
+                    data={"worker": worker.name, "reason": reason},
+                )
+            )
+        for state in cameras:
+            if state.camera_id not in self._off:
+                self._settle(state.worker_lost(now), ())
+        try:
+            async with asyncio.timeout(_ADOPTING_SECONDS):
+                found = await self._index.adopt(worker.cameras)
+        except (StoreError, TimeoutError) as error:
+            log.warning("footage_not_adopted", worker=worker.name, error=str(error) or "the disk is slow")
+            return
+        for segment in found:
+            self._extend(segment.camera_id, segment.started_at + segment.duration)
+
+    def _extend(self, camera_id: int, until: int | None) -> None:
+        state = self._states.get(camera_id)
+        if state is not None and until is not None:
+            self._states[camera_id] = replace(state, footage_until=max(until, state.footage_until or 0))
+
+    def _settle(self, state: CameraState, events: tuple[Event, ...]) -> None:
+        before = self._states[state.camera_id]
+        self._states[state.camera_id] = state
+        for event in events:
+            self._index.tell(event)
+        if not state.looks_like(before):
+            self._changes.bump()

@@ -1,0 +1,115 @@
+"""One living camera worker, spoken to over its Unix socket. Every wait has an end; failures are CameraUnavailable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from gateway.domain.errors import CameraUnavailable
+from gateway.domain.footage import CutClip, TakeThumbnail, WorkerAssignment, WorkerFailed, WorkerReport
+
+HUNG_SECONDS = 3.0
+"""A worker beats every second; one that is silent for this long hangs."""
+
+_REPORT: TypeAdapter[WorkerReport] = TypeAdapter(WorkerReport)
+_ASSIGN_SECONDS = 5.0
+_CLIP_SECONDS = 60.0
+_THUMBNAIL_SECONDS = 15.0
+
+
+class WorkerSilent(Exception):
+    """The worker gave no sign of life for HUNG_SECONDS."""
+
+
+class WorkerClient:
+    """HTTP to one worker process. Use it as a context."""
+
+    def __init__(self, *, socket: Path) -> None:
+        self._socket = socket
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            base_url="http://worker",
+            connector=aiohttp.UnixConnector(path=str(self._socket)),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def assign(self, assignment: WorkerAssignment) -> None:
+        """Make these the worker's cameras. Raises CameraUnavailable."""
+        await self._ask("PUT", "/cameras", assignment, within=_ASSIGN_SECONDS)
+
+    async def cut(self, clip: CutClip) -> None:
+        """Have a clip cut; it is durable on return. Raises CameraUnavailable."""
+        await self._ask("POST", "/clips", clip, within=_CLIP_SECONDS)
+
+    async def take(self, thumbnail: TakeThumbnail) -> None:
+        """Have a thumbnail made; it is durable on return. Raises CameraUnavailable."""
+        await self._ask("POST", "/thumbnails", thumbnail, within=_THUMBNAIL_SECONDS)
+
+    async def reports(self) -> AsyncIterator[WorkerReport]:
+        """What the worker tells, until it ends.
+
+        Raises:
+            WorkerSilent: it hangs.
+            CameraUnavailable: it is gone, or speaks another language.
+        """
+        # The read time-out of the transport, and not one around each line: it is not fooled when our own loop was held
+        # up, since what came in meanwhile is seen before the time-out.
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_ASSIGN_SECONDS, sock_read=HUNG_SECONDS)
+        try:
+            async with self._open.get("/reports", timeout=timeout) as response:
+                if response.status != 200:
+                    raise CameraUnavailable(await _failure(response))
+                while line := await response.content.readline():
+                    if line.endswith(b"\n"):
+                        yield _REPORT.validate_json(line)
+        except TimeoutError as error:
+            raise WorkerSilent(f"no sign of life for {HUNG_SECONDS:g} s") from error
+        except ValidationError as error:
+            raise CameraUnavailable("the camera worker reports what this gateway does not understand") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise CameraUnavailable("the camera worker went away") from error
+
+    async def _ask(self, method: str, path: str, body: BaseModel, *, within: float) -> None:
+        try:
+            async with (
+                asyncio.timeout(within),
+                self._open.request(
+                    method, path, data=body.model_dump_json().encode(), headers={"Content-Type": "application/json"}
+                ) as response,
+            ):
+                if response.status >= 400:
+                    raise CameraUnavailable(await _failure(response))
+        except TimeoutError as error:
+            raise CameraUnavailable(f"the camera worker gave no answer within {within:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise CameraUnavailable("the camera worker is being restarted; try again in a few seconds") from error
+
+    @property
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise CameraUnavailable("the camera worker is being restarted; try again in a few seconds")
+        return self._session
+
+
+async def _failure(response: aiohttp.ClientResponse) -> str:
+    try:
+        return WorkerFailed.model_validate_json(await response.read()).error
+    except ValidationError:
+        return f"the camera worker answered with status {response.status}"

@@ -1,0 +1,131 @@
+"""One camera worker as a process of its own: started, listened to, ended. What it writes to stderr goes to the log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+_LONGEST_LINE = 4096
+_END_SECONDS = 3.0
+_NOT_HANDED_ON = ("EDGE_GATEWAY_SECRET_", "CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
+
+
+class WorkerProcess:
+    """A worker process for as long as this context lasts; leaving it kills the process if it still runs."""
+
+    def __init__(self, *, name: str, socket: Path, environ: Mapping[str, str] = os.environ) -> None:
+        self._name = name
+        self._socket = socket
+        self._environ = environ
+        self._process: asyncio.subprocess.Process | None = None
+        self._listening: asyncio.TaskGroup | None = None
+        self._listener: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Start it. Raises OSError when the machine cannot."""
+        self._socket.unlink(missing_ok=True)
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "gateway.camera_worker",
+            "--socket",
+            str(self._socket),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env={key: value for key, value in self._environ.items() if not key.startswith(_NOT_HANDED_ON)},
+            start_new_session=True,  # Ctrl-C in a terminal ends the gateway, which ends its workers in order
+        )
+        self._listening = await asyncio.TaskGroup().__aenter__()
+        self._listener = self._listening.create_task(self._listen(self._process), name=f"{self._name} stderr")
+        log.info("camera_worker_started", worker=self._name, pid=self._process.pid)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if not await self.killed(within=_END_SECONDS):
+                log.error("camera_worker_does_not_die", worker=self._name, pid=self.pid)
+            elif self._listener is not None:
+                await asyncio.wait({self._listener}, timeout=_END_SECONDS)  # its last words
+        finally:
+            if self._listener is not None:
+                self._listener.cancel()
+        if self._listening is not None:
+            await self._listening.__aexit__(None, None, None)
+        self._socket.unlink(missing_ok=True)
+
+    @property
+    def pid(self) -> int:
+        """The process id, 0 before it was started."""
+        return self._process.pid if self._process else 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is no more."""
+        return self._process is None or self._process.returncode is not None
+
+    async def ending(self) -> str:
+        """How the process ended, as half a sentence; waits a moment for an end that is under way, else ""."""
+        if self._process is None:
+            return ""
+        try:
+            async with asyncio.timeout(0.5):
+                code = await self._process.wait()
+        except TimeoutError:
+            return ""
+        return f"killed by {_signal_name(-code)}" if code < 0 else f"ended with status {code}"
+
+    def terminate(self) -> None:
+        """Ask it to end; it finishes the segments it has open."""
+        self._signal(signal.SIGTERM)
+
+    async def killed(self, *, within: float) -> bool:
+        """End it at once; whether it is gone within that many seconds. A process that waits for a disk may not be."""
+        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await self._process.wait()
+        return self.has_ended
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):  # it ended by itself just now
+                self._process.send_signal(number)
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        """Log each line; one too long is cut, none holds the worker up."""
+        if process.stderr is None:
+            return
+        held = b""
+        while data := await process.stderr.read(65_536):
+            *lines, held = (held + data).split(b"\n")
+            for line in lines:
+                self._log(line)
+            held = held[:_LONGEST_LINE]
+        self._log(held)
+
+    def _log(self, line: bytes) -> None:
+        text = line[:_LONGEST_LINE].decode("utf-8", "replace").strip()
+        if text:
+            log.info("camera_worker_said", worker=self._name, line=text)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,78 @@
+"""Addresses as a site file writes them, brought to a form in which two of the same are equal."""
+
+from __future__ import annotations
+
+import ipaddress
+import posixpath
+from collections.abc import Collection
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+_DEFAULT_PORTS = {"http": 80, "https": 443, "rtsp": 554, "rtsps": 322}
+_SERIAL = "serial:"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A host, in lower case, and a TCP port."""
+
+    host: str
+    port: int
+
+    def is_this_machine(self) -> bool:
+        """Whether the host is a name or address of the machine itself, as far as its text tells."""
+        return self.host == "localhost" or _is_local(self.host)
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def endpoint_of(url: str, *, schemes: Collection[str]) -> Endpoint:
+    """Host and port of a URL. Raises ValueError, its text free of the URL, when one of its parts is wrong.
+
+    Credentials are refused: they are secrets, and secrets are not written in the site file.
+    """
+    wanted = " or ".join(f"{scheme}://…" for scheme in schemes)
+    parts, port = _split(url, wanted)
+    if parts.scheme not in schemes or not parts.hostname:
+        raise ValueError(f"must be {wanted}")
+    if port == 0:
+        raise ValueError("port 0 cannot be connected to")
+    return Endpoint(parts.hostname.lower(), port or _DEFAULT_PORTS[parts.scheme])
+
+
+def line_of(url: str) -> Endpoint | str:
+    """What a link's URL occupies: host and port of `tcp://host:port`, or the path of `serial:/dev/…`.
+
+    Raises ValueError with one sentence for anything else.
+    """
+    if url.startswith(_SERIAL):
+        path = url.removeprefix(_SERIAL)
+        if not path.startswith("/") or (path.startswith("//") and not path.startswith("///")) or path.endswith("/"):
+            raise ValueError("must be serial:/dev/…")
+        return posixpath.normpath("/" + path.lstrip("/"))
+    if not url.startswith("tcp://"):
+        raise ValueError("must begin with tcp:// or serial:/")
+    parts, port = _split(url, "tcp://host:port")
+    if not parts.hostname or not port or parts.path or parts.query or parts.fragment:
+        raise ValueError("must be tcp://host:port")
+    return Endpoint(parts.hostname.lower(), port)
+
+
+def _split(url: str, wanted: str) -> tuple[SplitResult, int | None]:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:  # its text may repeat a part of the URL, and that part may be a password
+        raise ValueError(f"must be {wanted}") from error
+    if "@" in parts.netloc:
+        raise ValueError("must not hold credentials; name a secret in 'password'")
+    return parts, port
+
+
+def _is_local(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified

@@ -1,0 +1,163 @@
+"""A site file as far as it can be understood: what is sound of it, and which records are there but broken.
+
+With it one reading finds the faults inside the parts and those between them, so that an installer mends a file once.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from gateway.site.models import (
+    DRIVERS,
+    Account,
+    ApiSection,
+    Camera,
+    CentralSection,
+    Device,
+    LaneSection,
+    Link,
+    Site,
+    SiteSection,
+)
+
+Row = TypeVar("Row")
+Place = tuple[int | str, ...]
+Tree = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Generic[Row]):
+    """The sound rows of an array by their index, and the ids that broken rows bear."""
+
+    sound: Mapping[int, Row]
+    broken_ids: frozenset[int | str] = frozenset()
+    all_ids_known: bool = True
+
+    def may_hold(self, record_id: int | str) -> bool:
+        """Whether a broken row could be the one with this id; then nobody can say that it is missing."""
+        return not self.all_ids_known or record_id in self.broken_ids
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The sound parts of a site. A section that is itself broken is None."""
+
+    site: SiteSection | None
+    api: ApiSection | None
+    central: CentralSection | None
+    accounts: Rows[Account]
+    links: Rows[Link]
+    devices: Rows[Device]
+    lanes: Rows[LaneSection]
+    cameras: Rows[Camera]
+
+
+def place_in_file(place: Place) -> Place:
+    """A validation's place without the driver's name that it puts behind a device's index."""
+    return place[:2] + place[3:] if place[0] == "devices" and len(place) > 2 and place[2] in DRIVERS else place
+
+
+def whole(site: Site) -> Draft:
+    """The draft of a site without a fault inside its parts."""
+    return Draft(
+        site=site.site,
+        api=site.api,
+        central=site.central,
+        accounts=_all(site.api.accounts),
+        links=_all(site.links),
+        devices=_all(site.devices),
+        lanes=_all(site.lanes),
+        cameras=_all(site.cameras),
+    )
+
+
+def read_draft(raw: Tree) -> tuple[Site | None, Draft, tuple[ValidationError, ...]]:
+    """The site when the file is sound in all its parts, the draft of it, and everything that its models refused.
+
+    Unknown keys break nothing but themselves: without them the models are asked once more, since what they check about
+    a part as a whole they check only when its keys are right.
+    """
+    try:
+        site = Site.model_validate(raw)
+    except ValidationError as error:
+        tree = _without_unknown_keys(raw, error)
+        try:
+            return None, whole(Site.model_validate(tree)), (error,)
+        except ValidationError as remaining:
+            return None, _salvaged(tree, remaining), (error, remaining)
+    return site, whole(site), ()
+
+
+def _without_unknown_keys(raw: Tree, error: ValidationError) -> Tree:
+    tree = copy.deepcopy(raw)
+    for item in error.errors(include_url=False, include_input=False, include_context=False):
+        if item["type"] == "extra_forbidden":
+            _drop(tree, place_in_file(item["loc"]))
+    return tree
+
+
+def _salvaged(tree: Tree, error: ValidationError) -> Draft:
+    """The parts of a file in which `error` found nothing."""
+    broken: set[Place] = set()
+    for item in error.errors(include_url=False, include_input=False, include_context=False):
+        broken.update(item["loc"][:length] for length in range(1, len(item["loc"]) + 1))
+    api = tree.get("api")
+    api_tree = api if isinstance(api, dict) else {}
+    return Draft(
+        site=_section(tree, "site", SiteSection, broken),
+        api=_section(tree, "api", ApiSection, broken),
+        central=_section(tree, "central", CentralSection, broken),
+        accounts=_rows(api_tree, ("api", "accounts"), "username", TypeAdapter(Account), broken),
+        links=_rows(tree, ("links",), "id", TypeAdapter(Link), broken),
+        devices=_rows(tree, ("devices",), "id", TypeAdapter[Device](Device), broken),
+        lanes=_rows(tree, ("lanes",), "id", TypeAdapter(LaneSection), broken),
+        cameras=_rows(tree, ("cameras",), "id", TypeAdapter(Camera), broken),
+    )
+
+
+def _all(rows: Iterable[Row]) -> Rows[Row]:
+    return Rows(sound=dict(enumerate(rows)))
+
+
+SectionModel = TypeVar("SectionModel", bound=BaseModel)
+
+
+def _section(tree: Tree, name: str, model: type[SectionModel], broken: set[Place]) -> SectionModel | None:
+    written = tree.get(name, {} if name == "api" else None)
+    return None if (name,) in broken or written is None else model.model_validate(written)
+
+
+def _rows(tree: Tree, place: Place, key: str, row: TypeAdapter[Row], broken: set[Place]) -> Rows[Row]:
+    listed = tree.get(str(place[-1]), [])
+    if not isinstance(listed, list):
+        return Rows(sound={}, all_ids_known=False)
+    sound: dict[int, Row] = {}
+    broken_ids: set[int | str] = set()
+    all_ids_known = True
+    for index, entry in enumerate(listed):
+        if (*place, index) not in broken:
+            sound[index] = row.validate_python(entry)
+        elif isinstance(entry, dict) and isinstance(entry.get(key), int | str):
+            broken_ids.add(entry[key])
+        else:
+            all_ids_known = False
+    return Rows(sound=sound, broken_ids=frozenset(broken_ids), all_ids_known=all_ids_known)
+
+
+def _drop(tree: Tree, place: Place) -> None:
+    node: object = tree
+    for step in place[:-1]:
+        node = _child(node, step)
+    if isinstance(node, dict):
+        node.pop(place[-1], None)
+
+
+def _child(node: object, step: int | str) -> object:
+    if isinstance(node, list) and isinstance(step, int):
+        return node[step]
+    return node.get(step) if isinstance(node, dict) else None

@@ -1,0 +1,75 @@
+"""What an error of SQLite or of the disk means: the caller's own mistake, a disk that refuses, or a damaged file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+from gateway.domain.errors import StoreError
+
+_PRIMARY = 0xFF
+_OWN = frozenset(
+    {
+        sqlite3.SQLITE_ERROR,
+        sqlite3.SQLITE_CONSTRAINT,
+        sqlite3.SQLITE_TOOBIG,
+        sqlite3.SQLITE_MISMATCH,
+        sqlite3.SQLITE_RANGE,
+        sqlite3.SQLITE_MISUSE,
+        sqlite3.SQLITE_AUTH,
+    }
+)
+_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_UNREADABLE = frozenset({sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
+_NO_ROOM_BYTES = 128 * 1024  # less than this left, and SQLite's plain "disk I/O error" means a full disk
+
+
+def _code(error: Exception) -> int:
+    """SQLite's extended result code; 0 for what Python's module raised by itself."""
+    return int(getattr(error, "sqlite_errorcode", 0))
+
+
+def is_own(error: sqlite3.Error) -> bool:
+    """Whether the statement itself is at fault, so that undoing it alone mends the rest."""
+    return _code(error) & _PRIMARY in _OWN or _code(error) == 0
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether the file's content is damaged or cannot be read back; a full or locked disk is no damage."""
+    return _code(error) & _PRIMARY in _DAMAGE or _code(error) in _UNREADABLE
+
+
+def refused(path: Path, error: Exception, then: str) -> StoreError:
+    """The error for whoever asked: the file, what the disk says in plain words, and what that means for them."""
+    return StoreError(f"{path.name}: {_words(path, error)}; {then}")
+
+
+def _words(path: Path, error: Exception) -> str:
+    code = _code(error) & _PRIMARY
+    number = error.errno if isinstance(error, OSError) else 0
+    unsaid = code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+    sayings = (
+        (code == sqlite3.SQLITE_FULL or number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "the disk is full"),
+        (code == sqlite3.SQLITE_READONLY or number == errno.EROFS, "the data folder is read-only"),
+        (number in (errno.EACCES, errno.EPERM), "the data folder may not be written to by this user"),
+        (number in (errno.ENOENT, errno.ENOTDIR), "the data folder does not exist"),
+        (code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), "another program holds the file"),
+        (is_damage(error), f"the file is damaged ({error})"),
+        (unsaid and _is_read_only(path.parent), "the data folder is read-only"),
+        (unsaid and _free_bytes(path) < _NO_ROOM_BYTES, "the disk is full"),
+    )
+    return next((words for holds, words in sayings if holds), str(error))
+
+
+def _is_read_only(folder: Path) -> bool:
+    return folder.is_dir() and not os.access(folder, os.W_OK)
+
+
+def _free_bytes(path: Path) -> int:
+    try:
+        return shutil.disk_usage(path.parent).free
+    except OSError:
+        return _NO_ROOM_BYTES

@@ -1,0 +1,75 @@
+"""How far ids have come, noted beside the database: the ids of rows that were lost are not given again."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+SALVAGE_GAP = 1_000_000
+"""How far ids jump when rows were lost: those that could not be read may have used ids up to there."""
+
+UNCLEAN_GAP = 10_000
+"""How far ids jump after an unclean end: a disk that lied about a flush may have lost rows that were shown already."""
+
+_NOTED = TypeAdapter(dict[str, int])
+
+
+def ids_note(path: Path) -> Path:
+    """The file that says how far ids had come when it was last written."""
+    return path.with_name(path.name + ".ids")
+
+
+def note_ids(connection: sqlite3.Connection, path: Path) -> None:
+    """Write how far ids have come. A note is replaced whole or not at all."""
+    reached = _reached(connection)
+    if not reached:
+        return
+    note = ids_note(path)
+    fresh = note.with_suffix(".new")
+    with fresh.open("w") as file:
+        json.dump(reached, file)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(note)
+
+
+def is_behind_note(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether the note tells of ids that the file knows nothing of: an older file was put in place, or rows went."""
+    reached = _reached(connection)
+    return any(noted > reached.get(table, 0) for table, noted in _noted(path).items())
+
+
+def raise_ids(connection: sqlite3.Connection, path: Path, gap: int) -> None:
+    """Let the ids of every table go on `gap` above what the rows and the note say was used. Commits."""
+    reached, noted = _reached(connection), _noted(path)
+    tables = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'"
+    ).fetchall()
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for (table,) in tables:
+            top = max(reached.get(table, 0), noted.get(table, 0)) + gap
+            connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+            connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table, top))
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.rollback()
+        raise
+
+
+def _reached(connection: sqlite3.Connection) -> dict[str, int]:
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone() is None:
+        return {}
+    return {str(name): int(seq) for name, seq in connection.execute("SELECT name, seq FROM sqlite_sequence")}
+
+
+def _noted(path: Path) -> dict[str, int]:
+    try:
+        return _NOTED.validate_json(ids_note(path).read_bytes())
+    except (OSError, ValueError):
+        return {}

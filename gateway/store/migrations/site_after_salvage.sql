@@ -1,0 +1,8 @@
+-- The books: what is in the outbox no more and was not delivered counts as dropped.
+UPDATE book SET count = max(count, (SELECT sum(count) FROM book WHERE name IN ('delivered', 'dropped'))
+    + (SELECT count(*) FROM outbox)) WHERE name = 'accepted';
+UPDATE book SET count = (SELECT count FROM book WHERE name = 'accepted')
+    - (SELECT count FROM book WHERE name = 'delivered') - (SELECT count(*) FROM outbox) WHERE name = 'dropped';
+UPDATE tally SET count = (SELECT count(*) FROM event) WHERE name = 'event';
+-- A session that was ended must not come back with older rows.
+DELETE FROM session;

@@ -1,0 +1,74 @@
+"""What an answer of central means. Pure: status and body are judged together, as the interface asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+
+JsonObject = dict[str, JsonValue]
+
+_OBJECT = TypeAdapter(JsonObject)
+_NEEDS_SESSION = "authentication required"
+_DENIAL_WORDS = ("permission", "forbidden", "access denied", "not authorized", "unauthorized")
+_SHOWN_ERROR = 300
+_TOO_BUSY = frozenset({408, 425, 429})
+_BETWEEN = frozenset({502, 503, 504})
+
+
+class CentralFailed(CentralUnavailable):
+    """Central was reached and answered in its own form that it failed. Others' requests may still succeed."""
+
+
+class CentralDenied(CentralRefused):
+    """Central refuses the account: wrong credentials, no session, or a missing permission.
+
+    It says nothing of the record that was sent; that one is sent again when the account is in order.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsSignIn:
+    """The session is missing or gone."""
+
+
+Verdict = JsonObject | NeedsSignIn | CentralRefused | CentralUnavailable
+
+
+def judge(operation: str, status: int, body: bytes) -> Verdict:
+    """What central means by this answer to `operation` ("POST /v1/device/list"): its object, or the error to raise."""
+    try:
+        answer = _OBJECT.validate_json(body)
+    except ValidationError:
+        return CentralUnavailable(f"{operation}: answered {status} with something that is not a JSON object")
+    error = _error_text(answer)
+    if status == 401 or (_NEEDS_SESSION in error.casefold() and not _succeeded(status, answer)):
+        return NeedsSignIn()
+    if _succeeded(status, answer):
+        return answer
+    return _failure(operation, status, error)
+
+
+def _failure(operation: str, status: int, error: str) -> CentralRefused | CentralUnavailable:
+    shown = f"{operation}: {error or f'answered {status} without a reason'}"
+    if status in _BETWEEN or 300 <= status < 400:
+        return CentralUnavailable(f"{operation}: answered {status}")
+    if status == 403 or (status >= 500 and any(word in error.casefold() for word in _DENIAL_WORDS)):
+        return CentralDenied(shown)
+    if status >= 500 or status in _TOO_BUSY:
+        return CentralFailed(shown)
+    return CentralRefused(shown)
+
+
+def _succeeded(status: int, answer: JsonObject) -> bool:
+    """2xx, and the body does not say otherwise."""
+    return 200 <= status < 300 and answer.get("success", True) is True and not answer.get("error")
+
+
+def _error_text(answer: JsonObject) -> str:
+    """The body's error as one line of bounded length."""
+    error = answer.get("error")
+    text = error if isinstance(error, str) else "" if error is None else str(error)
+    return " ".join(text.split())[:_SHOWN_ERROR]

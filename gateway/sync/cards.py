@@ -1,0 +1,168 @@
+"""The access cards of central, brought into the site's card list."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from gateway.clock import Clock
+from gateway.store import CardRecord
+from gateway.store.cards import Cards
+from gateway.sync.answers import JsonObject
+from gateway.sync.central import CentralClient
+from gateway.sync.field_map import FIRST_PROVISIONAL_ID, CardFieldMap, map_card
+from gateway.sync.lists import read_pages
+from gateway.sync.sweep import Page, Tally, judge_removal
+
+_CARDS_AT_A_STRETCH = 20  # about 1 ms of work
+_PENDING = "pending_removal"
+_MAP = "field_map"
+
+
+@dataclass(frozen=True, slots=True)
+class CardsPulled:
+    """What a pull of the cards did.
+
+    Attributes:
+        cards: how many cards central listed.
+        added: cards that are new at the site.
+        changed: cards whose record changed.
+        removed: cards that went.
+        held_back: missing cards that stay until the next pull misses exactly them again.
+        newly_held_back: whether holding back began with this pull.
+        without_credential: listed cards that no reading can match.
+        unread: listed cards with a status or date that could not be read; they are suspended.
+        problem: why nothing was removed, "" when the list could be believed.
+    """
+
+    cards: int = 0
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    held_back: int = 0
+    newly_held_back: bool = False
+    without_credential: int = 0
+    unread: int = 0
+    problem: str = ""
+
+
+class CardPull:
+    """Pulls the cards.
+
+    New and changed cards are taken over page by page. Missing cards go only after two whole walks that miss the same
+    ones, and a large share of the cards only when the next pull misses exactly them again. A walk that is cut short,
+    or whose pages contradict its count, removes nothing.
+    """
+
+    def __init__(
+        self, *, client: CentralClient, cards: Cards, clock: Clock, zone: tzinfo, fields: CardFieldMap
+    ) -> None:
+        self._client = client
+        self._cards = cards
+        self._clock = clock
+        self._zone = zone
+        self._fields = fields
+        self._judged_all = False
+        self._without_credential: set[int] = set()
+        self._unread: set[int] = set()
+
+    async def pull(self) -> CardsPulled:
+        """Bring the card list in step. Raises what the client and the store raise; cards taken so far stay."""
+        map_mark = self._fields.fingerprint(self._zone)
+        anew = await self._cards.remembered(_MAP) != map_mark
+        known, before = await asyncio.to_thread(_at_site, await self._cards.records())
+        walk = _Walk(known=known, anew=anew)
+        tally = await self._walk(walk)
+        if not tally.problem:
+            self._judged_all = True
+            if walk.anew:
+                await self._cards.remember(_MAP, map_mark)
+        walk.anew = False
+        problem, removed, held_back, newly = tally.problem, 0, 0, False
+        missing = await asyncio.to_thread(before.difference, tally.ids)
+        if not problem and missing:
+            second = await self._walk(walk)
+            problem = second.problem or ("access_cards: two looks disagree" if before - second.ids != missing else "")
+        if not problem:
+            removed, held_back, newly = await self._remove(known=len(before), missing=missing)
+            self._without_credential &= tally.ids
+            self._unread &= tally.ids
+        return CardsPulled(
+            cards=len(tally.ids),
+            added=walk.added,
+            changed=walk.changed,
+            removed=removed,
+            held_back=held_back,
+            newly_held_back=newly,
+            without_credential=len(self._without_credential),
+            unread=len(self._unread),
+            problem=problem,
+        )
+
+    async def _walk(self, walk: _Walk) -> Tally:
+        async def take(page: Page) -> None:
+            await self._take(page, walk)
+
+        return await read_pages(self._client, path="/v1/access/list", resource="access_cards", take=take)
+
+    async def _take(self, page: Page, walk: _Walk) -> None:
+        put: list[CardRecord] = []
+        for place, (card_id, record) in enumerate(page, start=1):
+            if place % _CARDS_AT_A_STRETCH == 0:
+                await asyncio.sleep(0)  # lanes come first
+            text = record_text(record)
+            differs = walk.anew or walk.known.get(card_id) != text
+            if not differs and self._judged_all:
+                continue
+            mapped = map_card(card_id, record, self._fields, self._zone)
+            _put_in(self._without_credential, card_id, member=not mapped.has_credential)
+            _put_in(self._unread, card_id, member=bool(mapped.unread))
+            if differs:
+                put.append(CardRecord(mapped.card, text))
+        if put:
+            done = await self._cards.apply(put=put, now=self._clock.wall().micros)
+            walk.added += done.added
+            walk.changed += done.changed
+            walk.known.update((item.card.card_id, item.record) for item in put)
+
+    async def _remove(self, *, known: int, missing: frozenset[int]) -> tuple[int, int, bool]:
+        """Removed, held back, and whether that is new."""
+        pending = await self._cards.remembered(_PENDING) or ""
+        removal = judge_removal(known=known, missing=missing, pending=pending)
+        removed = 0
+        if removal.remove:
+            done = await self._cards.apply(remove=removal.remove, now=self._clock.wall().micros)
+            removed = done.removed
+        if removal.pending != pending:
+            await self._cards.remember(_PENDING, removal.pending)
+        return removed, removal.held_back, bool(removal.pending) and not pending
+
+
+@dataclass(slots=True)
+class _Walk:
+    """A pull under way: the site's records by card id, whether all are mapped anew, and what was done."""
+
+    known: dict[int, str]
+    anew: bool
+    added: int = 0
+    changed: int = 0
+
+
+def _at_site(records: Mapping[int, str]) -> tuple[dict[int, str], frozenset[int]]:
+    """The site's records to compare with, and the ids among them that are central's."""
+    return dict(records), frozenset(card_id for card_id in records if card_id < FIRST_PROVISIONAL_ID)
+
+
+def record_text(record: JsonObject) -> str:
+    """A record as JSON text, the same for the same content."""
+    return json.dumps(record, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+def _put_in(members: set[int], card_id: int, *, member: bool) -> None:
+    if member:
+        members.add(card_id)
+    else:
+        members.discard(card_id)

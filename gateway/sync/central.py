@@ -1,0 +1,244 @@
+"""The client of the central service: one session shared by all, one sign-in at a time, every wait bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import aiohttp
+import structlog
+
+from gateway.clock import Clock, Stamp
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict, judge
+
+log = structlog.get_logger(__name__)
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+BODY_LIMIT = 2 * 1024 * 1024
+_CALLS_AT_ONCE = 4
+_LOGOUT_SECONDS = 2.0
+_DENIED_PAUSE_SECONDS = 30.0
+_CHUNK = 64 * 1024
+_LOGIN = "/v1/auth/login"
+
+
+@dataclass(frozen=True, slots=True)
+class CentralState:
+    """How central is, for the page.
+
+    Attributes:
+        reachable: whether the last exchange reached it; None before the first.
+        since: when `reachable` became so.
+        last_error: what the last exchange failed with; "" after a success.
+        signed_in_at: when the last sign-in succeeded.
+    """
+
+    reachable: bool | None = None
+    since: Stamp | None = None
+    last_error: str = ""
+    signed_in_at: Stamp | None = None
+
+
+class CentralClient:
+    """Calls operations of central.
+
+    Needed sign-ins are shared by all callers. After a refused sign-in central is left alone for half a minute, so that
+    a wrong password does not lock the account. Loss and recovery are logged once each.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        username: str,
+        password: str,
+        clock: Clock,
+        ca_file: str | None = None,
+        timeout_seconds: float = 15.0,
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._username = username
+        self._password = password
+        self._clock = clock
+        self._ca_file = ca_file
+        self._timeout = timeout_seconds
+        self._slots = asyncio.Semaphore(_CALLS_AT_ONCE)
+        self._signing_in = asyncio.Lock()
+        self._opening = asyncio.Lock()
+        self._http: aiohttp.ClientSession | None = None
+        self._closed = False
+        self._token: str | None = None
+        self._sign_ins = 0
+        self._sign_in_error: CentralRefused | CentralUnavailable | None = None
+        self._denied_until = float("-inf")
+        self._state = CentralState()
+
+    @property
+    def state(self) -> CentralState:
+        """How central is at present."""
+        return self._state
+
+    async def call(self, method: Method, path: str, body: JsonObject | None = None, *, key: str = "") -> JsonObject:
+        """Call an operation and give its answer, which says success.
+
+        Args:
+            method: the operation's method.
+            path: its path, from `/v1` on.
+            body: its JSON body; none is sent with GET.
+            key: sent as `Idempotency-Key`; the same over all tries of one record.
+
+        Raises:
+            CentralUnavailable: no answer within the time-out, or none that is central's; CentralFailed when central
+                itself answered that it failed.
+            CentralRefused: central understood and refused; CentralDenied when it refuses the account.
+        """
+        operation = f"{method} {path}"
+        async with self._slots:
+            token = self._token or await self._sign_in(stale=None)
+            verdict = await self._exchange(method, path, body, key=key, token=token)
+            if isinstance(verdict, NeedsSignIn):
+                token = await self._sign_in(stale=token)
+                verdict = await self._exchange(method, path, body, key=key, token=token)
+            if isinstance(verdict, NeedsSignIn):
+                verdict = CentralDenied(f"{operation}: authentication required, also right after a sign-in")
+        return self._taken(verdict)
+
+    async def close(self) -> None:
+        """Sign out, within 2 s, and close the connections. Calls fail from now on."""
+        self._closed = True
+        http, token = self._http, self._token
+        self._http = self._token = None
+        if http is None:
+            return
+        try:
+            if token is not None:
+                async with asyncio.timeout(_LOGOUT_SECONDS):
+                    await _fetch(http, "POST", f"{self._url}/v1/auth/logout", {}, {"SessionID": token})
+        except (aiohttp.ClientError, OSError, CentralUnavailable) as error:
+            log.info("central_sign_out_failed", error=str(error) or type(error).__name__)
+        finally:
+            await http.close()
+
+    async def _sign_in(self, *, stale: str | None) -> str:
+        """A token other than `stale`. Whoever waits for a running sign-in shares its outcome."""
+        asked = self._sign_ins
+        async with self._signing_in:
+            if self._token is not None and self._token != stale:
+                return self._token
+            held_off = self._clock.monotonic() < self._denied_until
+            if self._sign_in_error is not None and (self._sign_ins > asked or held_off):
+                raise type(self._sign_in_error)(str(self._sign_in_error)) from self._sign_in_error
+            previous, self._sign_in_error, self._token = self._sign_in_error, None, None
+            try:
+                self._token = await self._log_in()
+            except (CentralRefused, CentralUnavailable) as error:
+                if isinstance(error, CentralRefused):
+                    self._denied_until = self._clock.monotonic() + _DENIED_PAUSE_SECONDS
+                    if not isinstance(previous, CentralRefused):
+                        log.warning("central_sign_in_refused", error=str(error))
+                self._sign_in_error = error
+                raise
+            finally:
+                self._sign_ins += 1
+            return self._token
+
+    async def _log_in(self) -> str:
+        credentials: JsonObject = {"username": self._username, "password": self._password}
+        verdict = await self._exchange("POST", _LOGIN, credentials, key="", token=None)
+        if isinstance(verdict, NeedsSignIn | CentralRefused):
+            reason = f" ({verdict})" if isinstance(verdict, CentralRefused) else ""
+            reason = reason.replace(self._password, "***") if self._password else reason
+            verdict = CentralDenied(f"central refuses to sign in {self._username!r}{reason}")
+        answer = self._taken(verdict)
+        token, user = answer.get("session"), answer.get("user")
+        if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
+            raise self._noted(CentralFailed(f"POST {_LOGIN}: answered without a session"))
+        if isinstance(user, dict) and user.get("mfa_enabled") is True:
+            raise self._noted(
+                CentralDenied(f"central asks {self._username!r} for a second factor; use an account without one")
+            )
+        self._state = replace(self._state, signed_in_at=self._clock.wall())
+        return token
+
+    async def _exchange(
+        self, method: Method, path: str, body: JsonObject | None, *, key: str, token: str | None
+    ) -> Verdict:
+        """One request and the judgement of its answer."""
+        operation = f"{method} {path}"
+        headers = {"SessionID": token} if token else {}
+        if key:
+            headers["Idempotency-Key"] = key
+        try:
+            async with asyncio.timeout(self._timeout):
+                http = await self._open()
+                status, raw = await _fetch(http, method, self._url + path, body, headers)
+        except TimeoutError as error:
+            raise self._noted(CentralUnavailable(f"{operation}: no answer within {self._timeout:g} s")) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._noted(CentralUnavailable(f"{operation}: {error or type(error).__name__}")) from error
+        except CentralUnavailable as error:
+            raise self._noted(CentralUnavailable(f"{operation}: {error}")) from error
+        return judge(operation, status, raw)
+
+    async def _open(self) -> aiohttp.ClientSession:
+        async with self._opening:
+            if self._closed:
+                raise CentralUnavailable("the client is closed")
+            if self._http is None:
+                tls = await asyncio.to_thread(_tls_context, self._ca_file)
+                self._http = aiohttp.ClientSession(
+                    connector=aiohttp.TCPConnector(ssl=tls, limit=_CALLS_AT_ONCE + 1),
+                    cookie_jar=aiohttp.DummyCookieJar(),
+                )
+            return self._http
+
+    def _taken(self, verdict: JsonObject | CentralRefused | CentralUnavailable) -> JsonObject:
+        """The object of a verdict, or its error raised; either way noted in the state."""
+        if isinstance(verdict, CentralRefused | CentralUnavailable):
+            raise self._noted(verdict)
+        self._note(reachable=True, error="")
+        return verdict
+
+    def _noted(self, error: CentralRefused | CentralUnavailable) -> CentralRefused | CentralUnavailable:
+        self._note(reachable=isinstance(error, CentralRefused | CentralFailed), error=str(error))
+        return error
+
+    def _note(self, *, reachable: bool, error: str) -> None:
+        before = self._state
+        if reachable == before.reachable:
+            self._state = replace(before, last_error=error)
+            return
+        self._state = replace(before, reachable=reachable, since=self._clock.wall(), last_error=error)
+        if not reachable:
+            log.warning("central_lost", error=error)
+        elif before.reachable is False:
+            log.info("central_recovered")
+
+
+async def _fetch(
+    http: aiohttp.ClientSession, method: str, url: str, body: JsonObject | None, headers: dict[str, str]
+) -> tuple[int, bytes]:
+    """Status and body. Raises CentralUnavailable when the body is larger than is ever read."""
+    data = None if body is None else json.dumps(body).encode()
+    if data is not None:
+        headers = {**headers, "Content-Type": "application/json"}
+    async with http.request(method, url, data=data, headers=headers, allow_redirects=False) as response:
+        raw = bytearray()
+        async for chunk in response.content.iter_chunked(_CHUNK):
+            raw += chunk
+            if len(raw) > BODY_LIMIT:
+                response.close()
+                raise CentralUnavailable(f"the answer is larger than {BODY_LIMIT // 1024} KiB")
+        return response.status, bytes(raw)
+
+
+def _tls_context(ca_file: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise CentralUnavailable(f"the CA file {ca_file} cannot be used: {error}") from error

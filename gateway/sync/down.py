@@ -1,0 +1,166 @@
+"""Down-sync: central's devices, cameras and access cards, pulled into the store; only what changed is written."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from typing import TypeVar
+
+import structlog
+
+from gateway.clock import Clock, Stamp
+from gateway.domain.errors import CentralRefused
+from gateway.domain.events import Event, EventKind
+from gateway.store import Entry, KnownRecord, Records, Store
+from gateway.sync.answers import CentralFailed, JsonObject
+from gateway.sync.cards import CardPull, CardsPulled, record_text
+from gateway.sync.central import CentralClient
+from gateway.sync.field_map import CardFieldMap
+from gateway.sync.lists import Take, read_by_cursor, read_whole
+from gateway.sync.sweep import Page, Tally
+
+log = structlog.get_logger(__name__)
+
+_T = TypeVar("_T")
+_LONGEST_NAME = 120
+
+
+@dataclass(frozen=True, slots=True)
+class PullReport:
+    """What the last pull brought.
+
+    Attributes:
+        at: when it ended.
+        devices: devices that central listed.
+        cameras: cameras that central listed.
+        cards: what became of the cards.
+        problems: one sentence per part that central refused or that could not be believed.
+    """
+
+    at: Stamp
+    devices: int = 0
+    cameras: int = 0
+    cards: CardsPulled = field(default_factory=CardsPulled)
+    problems: tuple[str, ...] = ()
+
+
+class DownSync:
+    """Pulls everything that comes from central, one part after the other. A refused part does not stop the others."""
+
+    def __init__(
+        self,
+        *,
+        client: CentralClient,
+        store: Store,
+        clock: Clock,
+        zone: tzinfo = UTC,
+        fields: CardFieldMap | None = None,
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._clock = clock
+        self._cards = CardPull(
+            client=client, cards=store.cards, clock=clock, zone=zone, fields=fields or CardFieldMap()
+        )
+        self._missing: dict[str, AbstractSet[int]] = {}
+        self._report: PullReport | None = None
+        self._doubted = False
+
+    @property
+    def report(self) -> PullReport | None:
+        """The last pull that reached its end; None before the first."""
+        return self._report
+
+    async def pull(self) -> PullReport:
+        """Pull once. Raises CentralUnavailable when central cannot be reached, StoreError when the disk refuses."""
+        problems: list[str] = []
+        devices = await self._part(self._devices, problems)
+        cameras = await self._part(self._cameras, problems)
+        cards = await self._part(self._cards.pull, problems) or CardsPulled()
+        problems += [problem for problem in (_problem(devices), _problem(cameras), cards.problem) if problem]
+        report = PullReport(
+            at=self._clock.wall(),
+            devices=len(devices.ids) if devices else 0,
+            cameras=len(cameras.ids) if cameras else 0,
+            cards=cards,
+            problems=tuple(problems),
+        )
+        if problems and (self._report is None or self._report.problems != report.problems):
+            log.warning("pull_incomplete", problems=problems)
+        self._report = report
+        await self._tell(cards)
+        return report
+
+    async def _part(self, pull: Callable[[], Awaitable[_T]], problems: list[str]) -> _T | None:
+        try:
+            return await pull()
+        except (CentralRefused, CentralFailed) as error:
+            problems.append(str(error))
+            return None
+
+    async def _devices(self) -> Tally:
+        async def read(take: Take) -> Tally:
+            return await read_by_cursor(self._client, path="/v1/device/list", resource="devices", take=take)
+
+        return await self._records(self._store.devices, "device", read)
+
+    async def _cameras(self) -> Tally:
+        async def read(take: Take) -> Tally:
+            return await read_whole(self._client, path="/v1/camera/list", resource="cameras", take=take)
+
+        return await self._records(self._store.cameras, "camera", read)
+
+    async def _records(self, records: Records, noun: str, read: Callable[[Take], Awaitable[Tally]]) -> Tally:
+        """Take over what changed; what two whole pulls in a row did not bring goes."""
+        known = {item.id: item.record for item in await records.all()}
+
+        async def take(page: Page) -> None:
+            changed = [
+                KnownRecord(id=found, name=_name(noun, found, record), kind=_kind(record), at_site=False, record=text)
+                for found, record in page
+                if known.get(found) != (text := record_text(record))
+            ]
+            if changed:
+                await records.pulled(changed, removed=(), now=self._clock.wall().micros)
+
+        tally = await read(take)
+        if not tally.problem:
+            missing = {found for found, record in known.items() if record != "{}"} - tally.ids
+            gone = missing & self._missing.get(noun, frozenset())
+            if gone:
+                await records.pulled((), removed=gone, now=self._clock.wall().micros)
+            self._missing[noun] = missing
+        return tally
+
+    async def _tell(self, cards: CardsPulled) -> None:
+        """Record what a technician should know of this pull."""
+        stamp = self._clock.wall()
+        if cards.added or cards.changed or cards.removed:
+            text = f"{cards.added} access cards added, {cards.changed} changed, {cards.removed} removed"
+            await self._record(EventKind.CARDS_CHANGED, stamp, text)
+        if cards.newly_held_back:
+            text = f"central lists {cards.held_back} cards fewer than before; they stay until the next pull agrees"
+            await self._record(EventKind.SWEEP_SUSPENDED, stamp, text)
+        if cards.problem and not self._doubted:
+            await self._record(EventKind.SWEEP_SUSPENDED, stamp, f"no card is removed: {cards.problem}")
+        self._doubted = bool(cards.problem)
+
+    async def _record(self, kind: EventKind, stamp: Stamp, text: str) -> None:
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
+        await self._store.journal.record(Entry(events=(event,)))
+
+
+def _problem(tally: Tally | None) -> str:
+    return tally.problem if tally else ""
+
+
+def _name(noun: str, record_id: int, record: JsonObject) -> str:
+    name = record.get("name")
+    return (name.strip() if isinstance(name, str) else "")[:_LONGEST_NAME] or f"{noun} {record_id}"
+
+
+def _kind(record: JsonObject) -> str:
+    kind = record.get("type")
+    return str(kind)[:_LONGEST_NAME] if isinstance(kind, str | int) else ""

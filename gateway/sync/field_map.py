@@ -1,0 +1,196 @@
+"""How central's access-card records become cards. Pure.
+
+The interface leaves a card's fields open, so each of our fields has several names under which it may come, the likelier
+first. What is not understood never opens a gate: a status or a date that cannot be read suspends the card.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta, tzinfo
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from gateway.domain.credentials import MAX_TEXT, Card, CardStatus, h10301_alias, text_alias
+from gateway.sync.answers import JsonObject
+
+_VERSION = 1  # goes up when the same record is read otherwise than before
+_FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
+_DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_NO_DATE = re.compile(r"(0000-00-00.*)?")
+_MILLISECONDS_FROM = 100_000_000_000  # as seconds that would be the year 5138
+
+_NUMBERS_BELOW = 1_000_000_000_000_000
+FIRST_PROVISIONAL_ID = 2_000_000_000
+"""Ids from here on are made at the site; central's are below."""
+
+_STATUSES = {
+    CardStatus.ACTIVE: "active enabled valid ok open issued activated 1 true",
+    CardStatus.SUSPENDED: "suspended disabled inactive blocked locked paused deleted revoked archived pending 0 false",
+    CardStatus.LOST: "lost stolen missing damaged",
+    CardStatus.EXPIRED: "expired ended",
+}
+_STATUS_OF = {word: status for status, words in _STATUSES.items() for word in words.split()}
+
+
+class CardFieldMap(BaseModel):
+    """Names of fields in central's records, the likelier first. A dot goes into a nested object."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    printed: tuple[str, ...] = ("number", "printed_number", "card_no", "code", "card_number", "credential", "uid")
+    facility: tuple[str, ...] = ("facility_code", "facility", "site_code")
+    number: tuple[str, ...] = ("card_number", "card_code", "number", "code", "card_no")
+    status: tuple[str, ...] = ("status", "state", "card_status")
+    enabled: tuple[str, ...] = ("enabled", "is_enabled", "active", "is_active")
+    deleted: tuple[str, ...] = ("deleted", "is_deleted", "deleted_at")
+    valid_from: tuple[str, ...] = ("valid_from", "starts_at", "start_date", "activated_at")
+    valid_until: tuple[str, ...] = ("valid_until", "expires_at", "expiry_date", "end_date", "valid_to")
+    holder: tuple[str, ...] = ("holder_name", "holder", "full_name", "name", "customer.name", "guest.name", "user.name")
+
+    def fingerprint(self, zone: tzinfo) -> str:
+        """Changes whenever the same record might become another card."""
+        return hashlib.sha256(f"{_VERSION} {zone} {self.model_dump_json()}".encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class MappedCard:
+    """A card, and what could not be read of its record ("" when all could)."""
+
+    card: Card
+    unread: str = ""
+
+    @property
+    def has_credential(self) -> bool:
+        """Whether any reading can ever match it."""
+        return bool(self.card.aliases)
+
+
+def record_id(record: JsonObject) -> int | None:
+    """The record's id, when it has a usable one."""
+    value = record.get("id")
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 18:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 < value < FIRST_PROVISIONAL_ID else None
+
+
+def map_card(card_id: int, record: JsonObject, fields: CardFieldMap, zone: tzinfo) -> MappedCard:
+    """The card of a record. Dates without an offset are of the site's time zone."""
+    unread: list[str] = []
+    status, status_read = _status(record, fields)
+    if not status_read:
+        unread.append("status")
+    valid_from, from_read = _moment(_first(record, fields.valid_from), zone, ends=False)
+    valid_until, until_read = _moment(_first(record, fields.valid_until), zone, ends=True)
+    if not from_read:
+        unread.append("valid_from")
+    if not until_read:
+        unread.append("valid_until")
+    if unread and status is CardStatus.ACTIVE:
+        status = CardStatus.SUSPENDED
+    card = Card(
+        card_id=card_id,
+        number=_text(_first(record, fields.printed))[:MAX_TEXT],
+        status=status,
+        valid_from=valid_from,
+        valid_until=valid_until,
+        holder=_holder(record, fields)[:MAX_TEXT],
+        aliases=tuple(dict.fromkeys(_aliases(record, fields))),
+    )
+    return MappedCard(card, ", ".join(unread))
+
+
+def _aliases(record: JsonObject, fields: CardFieldMap) -> Iterator[str]:
+    facility, number = _whole(_first(record, fields.facility)), _whole(_first(record, fields.number))
+    if facility is not None and number is not None and facility <= 0xFF and number <= 0xFFFF:
+        yield h10301_alias(facility, number)
+    stated = [value for name in fields.printed if (value := _at(record, name)) not in (None, "")]
+    for place, value in enumerate(stated):
+        text = _text(value)
+        # The bare number of a card with a facility means little: other facilities' cards carry the same one.
+        bare = place > 0 and facility is not None and _whole(value) == number
+        if not text or len(text) > MAX_TEXT or bare:
+            continue
+        yield text_alias(text)
+        if pair := _FACILITY_AND_NUMBER.fullmatch(text):
+            parts = int(pair[1]), int(pair[2])
+            if parts[0] <= 0xFF and parts[1] <= 0xFFFF:
+                yield h10301_alias(*parts)
+
+
+def _status(record: JsonObject, fields: CardFieldMap) -> tuple[CardStatus, bool]:
+    """The status, and whether it could be read. A record without any status is active."""
+    stated = _first(record, fields.status)
+    word = _text(stated).casefold()
+    status = _STATUS_OF.get(word) if word else CardStatus.ACTIVE
+    enabled, deleted = _first(record, fields.enabled), _first(record, fields.deleted)
+    switched_off = enabled is not None and _text(enabled).casefold() in {"false", "0", "no"}
+    removed = deleted is not None and _text(deleted).casefold() not in {"", "false", "0", "no"}
+    if status is None:
+        return CardStatus.SUSPENDED, False
+    if status is CardStatus.ACTIVE and (switched_off or removed):
+        return CardStatus.SUSPENDED, True
+    return status, True
+
+
+def _moment(value: JsonValue, zone: tzinfo, *, ends: bool) -> tuple[int | None, bool]:
+    """Wall micros or None for no bound, and whether the value could be read. A last day lasts until its end."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if not 0 < value < _NUMBERS_BELOW:
+            return None, value == 0
+        return int(value * (1_000 if value >= _MILLISECONDS_FROM else 1_000_000)), True
+    text = _text(value)
+    if _NO_DATE.fullmatch(text):
+        return None, True
+    try:
+        moment = datetime.fromisoformat(text)
+        if _DATE_ONLY.fullmatch(text):
+            moment = datetime.combine(moment.date() + timedelta(days=1 if ends else 0), time(), zone)
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+    except OverflowError:
+        return None, True  # the year 9999: for ever
+    except ValueError:
+        return None, False
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), True
+
+
+def _holder(record: JsonObject, fields: CardFieldMap) -> str:
+    stated = _text(_first(record, fields.holder))
+    names = (_text(record.get("first_name")), _text(record.get("last_name")))
+    return stated or " ".join(name for name in names if name)
+
+
+def _first(record: JsonObject, names: tuple[str, ...]) -> JsonValue:
+    """The first of these fields that says anything."""
+    return next((value for name in names if (value := _at(record, name)) not in (None, "")), None)
+
+
+def _at(record: JsonObject, name: str) -> JsonValue:
+    if "." not in name:
+        return record.get(name)
+    value: JsonValue = record
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _text(value: JsonValue) -> str:
+    """A plain value as text; lists, objects and nothing are ""."""
+    if value is None or isinstance(value, dict | list):
+        return ""
+    return " ".join(str(value).split())
+
+
+def _whole(value: JsonValue) -> int | None:
+    """A number, or digits, of 0 and above."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value if value >= 0 else None
+    text = _text(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

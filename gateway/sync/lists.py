@@ -1,0 +1,56 @@
+"""Walking over central's lists, page by page or by cursor, without end only in theory."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from gateway.sync.answers import JsonObject
+from gateway.sync.central import CentralClient
+from gateway.sync.sweep import Page, Tally
+
+PAGE_LIMIT = 100
+"""Records asked for at once: small enough that one page never holds up the event loop."""
+
+_MOST_PAGES = 20_000
+
+Take = Callable[[Page], Awaitable[None]]
+
+
+async def read_pages(client: CentralClient, *, path: str, resource: str, take: Take) -> Tally:
+    """Hand every page to `take`, until one brings nothing new: only that proves the end, whatever `count` says."""
+    tally = Tally(resource)
+    for number in range(1, _MOST_PAGES + 1):
+        page = tally.take(await client.call("POST", path, {"page": number, "page_limit": PAGE_LIMIT}))
+        if not page:
+            return tally
+        await take(page)
+    tally.fault(f"no end after {_MOST_PAGES} pages")
+    return tally
+
+
+async def read_by_cursor(client: CentralClient, *, path: str, resource: str, take: Take) -> Tally:
+    """Hand every batch to `take`, from the newest record to the oldest."""
+    tally = Tally(resource)
+    cursor = 0
+    for _ in range(_MOST_PAGES):
+        answer = await client.call("POST", path, {"page": 1, "page_limit": PAGE_LIMIT, "cursor_id": cursor})
+        page = tally.take(answer)
+        if page:
+            await take(page)
+        following = answer.get("next_cursor")
+        if not page or following is None:
+            return tally
+        if not isinstance(following, int) or following <= 0 or (cursor and following >= cursor):
+            tally.fault("the cursor does not go to older records")
+            return tally
+        cursor = following
+    tally.fault(f"no end after {_MOST_PAGES} batches")
+    return tally
+
+
+async def read_whole(client: CentralClient, *, path: str, resource: str, take: Take) -> Tally:
+    """Hand a list that comes in one piece to `take`."""
+    tally = Tally(resource)
+    asked: JsonObject = {}
+    await take(tally.take(await client.call("POST", path, asked)))
+    return tally

@@ -1,0 +1,125 @@
+"""In step with central: pulling and sending, side by side, for as long as the gateway runs."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.clock import Clock
+from gateway.domain.errors import CentralUnavailable, StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.store import Books, Entry, Store
+from gateway.supervision import Supervisor
+from gateway.sync.central import CentralClient, CentralState
+from gateway.sync.down import DownSync, PullReport
+from gateway.sync.outbox import OutboxSender
+
+log = structlog.get_logger(__name__)
+
+_REST_PER_PULL = 9.0  # a pull takes at most a tenth of the time
+_JITTER = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSnapshot:
+    """How sync is, for the page: central, the last whole pull, and the outbox's books."""
+
+    central: CentralState
+    pull: PullReport | None
+    books: Books
+
+
+class Sync:
+    """Runs down-sync and the outbox. A failure of one does not reach the other."""
+
+    def __init__(
+        self,
+        *,
+        client: CentralClient,
+        down: DownSync,
+        sender: OutboxSender,
+        store: Store,
+        clock: Clock,
+        pull_seconds: float,
+    ) -> None:
+        self._client = client
+        self._down = down
+        self._sender = sender
+        self._store = store
+        self._clock = clock
+        self._pull_seconds = pull_seconds
+        self._wanted = asyncio.Event()
+        self._told_reachable: bool | None = None
+
+    async def run(self) -> None:
+        """Keep in step until cancelled, then sign out."""
+        try:
+            async with Supervisor(clock=self._clock) as supervisor:
+                supervisor.keep("pull", self._keep_pulling)
+                supervisor.keep("outbox", self._keep_sending)
+                await asyncio.Event().wait()
+        except asyncio.CancelledError:  # only then is it over for good: a closed client stays closed
+            await self._client.close()
+            raise
+
+    def pull_soon(self) -> None:
+        """Pull now instead of at the next turn."""
+        self._wanted.set()
+
+    async def snapshot(self) -> SyncSnapshot:
+        """How sync is at this moment. Raises StoreError when the books cannot be read."""
+        return SyncSnapshot(central=self._client.state, pull=self._down.report, books=await self._store.outbox.books())
+
+    async def _keep_pulling(self) -> None:
+        while True:
+            self._wanted.clear()
+            began, rest = self._clock.monotonic(), self._pull_seconds
+            try:
+                await self._down.pull()
+                rest = max(rest, (self._clock.monotonic() - began) * _REST_PER_PULL)
+            except CentralUnavailable as error:
+                log.debug("pull_put_off", error=str(error))  # the client tells of loss and recovery, once each
+            await self._tell()
+            self._store.changes.bump()
+            await _sleep_or(self._wanted, rest * (1 + random.uniform(-_JITTER, _JITTER)))  # noqa: S311 (spreads load)
+
+    async def _keep_sending(self) -> None:
+        await self._sender.start_afresh()
+        while True:
+            version = self._store.changes.version
+            turn = await self._sender.send_due()
+            await self._tell()
+            if not turn.new_rows_count:
+                await asyncio.sleep(turn.wait)
+            elif turn.wait > 0:
+                await self._store.changes.beyond(version, within=turn.wait)
+
+    async def _tell(self) -> None:
+        """Record once that central was reached or lost."""
+        state = self._client.state
+        if state.reachable is None or state.reachable == self._told_reachable:
+            return
+        told, self._told_reachable = self._told_reachable, state.reachable
+        stamp = self._clock.wall()
+        event = Event(
+            kind=EventKind.CENTRAL_REACHED if state.reachable else EventKind.CENTRAL_LOST,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description="central answers" if state.reachable else state.last_error,
+        )
+        try:
+            await self._store.journal.record(Entry(events=(event,)))
+        except StoreError:
+            self._told_reachable = told
+            raise
+
+
+async def _sleep_or(wake: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await wake.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,42 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivers.camera import h264
+from drivers.contract import ProtocolViolation
+
+
+@pytest.mark.parametrize(("width", "height"), [(320, 180), (640, 360), (1920, 1080), (352, 288)])
+def test_reads_the_picture_size_with_its_cropping(encoded, width, height):
+    described = h264.video_format(*h264.parameter_sets(encoded(0.1, width=width, height=height)[0].data))
+    assert (described.width, described.height) == (width, height)
+    assert described.codec.startswith("avc1.42c0")
+
+
+def test_reads_a_high_profile_camera():
+    sps = bytes.fromhex("674d001f95a814016e9b808080810000030001000003003284")
+    assert h264.video_format(sps, b"\x68").codec == "avc1.4d001f"
+    high = bytes.fromhex("67640028acd940780227e5c044000003000400000300c83c60c658")
+    described = h264.video_format(high, b"\x68")
+    assert (described.width, described.height, described.codec) == (1920, 1080, "avc1.640028")
+
+
+@given(st.binary(max_size=60))
+def test_a_damaged_sps_is_a_violation_and_nothing_worse(data):
+    try:
+        h264.video_format(b"\x67" + data, b"\x68")
+    except ProtocolViolation:
+        return
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_can_be_looked_at(data):
+    h264.has_slice(data)
+    h264.parameter_sets(data)
+    assert all(h264.START_CODE[1:] not in unit for unit in h264.nal_units(data))
+
+
+def test_one_picture_has_its_parameter_sets_once_and_first():
+    units = [b"\x09\xf0", b"\x67a", b"\x68b", b"\x06s", b"\x67a", b"\x68b", b"\x65one", b"\x67a", b"\x68b", b"\x65two"]
+    whole = h264.one_picture(b"".join(h264.START_CODE + unit for unit in units))
+    assert list(h264.nal_units(whole)) == [b"\x09\xf0", b"\x67a", b"\x68b", b"\x06s", b"\x65one", b"\x65two"]

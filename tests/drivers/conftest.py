@@ -1,0 +1,90 @@
+"""Far ends and listeners that the tests of drivers share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from drivers.contract import Report
+from drivers.modbus.profile import GateProfile, load_profile
+
+PROFILES = Path(__file__).parents[2] / "config" / "profiles"
+
+
+class Listener:
+    """Keeps reports, and waits for them."""
+
+    def __init__(self):
+        self.reports: list[Report] = []
+        self._changed = asyncio.Event()
+
+    def __call__(self, report: Report) -> None:
+        self.reports.append(report)
+        self._changed.set()
+
+    def of(self, kind: type) -> list:
+        return [report for report in self.reports if isinstance(report, kind)]
+
+    async def until(self, condition: Callable[[], object], within: float = 4.0) -> None:
+        try:
+            async with asyncio.timeout(within):
+                while not condition():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            pytest.fail(f"not within {within} s; reports: {self.reports[-12:]}")
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+@asynccontextmanager
+async def _running(*bodies: Awaitable[None]) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(body) for body in bodies]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+@pytest.fixture
+def running():
+    """A context in which the given coroutines run; they are cancelled at its end."""
+    return _running
+
+
+@pytest.fixture
+def eventually():
+    """Waits for a condition with a deadline."""
+
+    async def wait(condition: Callable[[], object], within: float = 4.0) -> None:
+        until = time.monotonic() + within
+        while not condition():
+            assert time.monotonic() < until, "the condition did not come true"
+            await asyncio.sleep(0.005)
+
+    return wait
+
+
+@pytest.fixture
+def relay_profile() -> GateProfile:
+    return load_profile(PROFILES / "relay-barrier.toml")
+
+
+@pytest.fixture
+def came_profile() -> GateProfile:
+    return load_profile(PROFILES / "came-gard-ptx.toml")
+
+
+@pytest.fixture
+def profiles() -> Path:
+    return PROFILES

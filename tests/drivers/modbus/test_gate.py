@@ -1,0 +1,359 @@
+"""A gate over real sockets and pseudo-terminals, against well-behaved and misbehaving far ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+from pyModbusTCP.server import DataBank, ModbusServer
+
+from drivers.bus import Bus
+from drivers.contract import (
+    DeadlinePassed,
+    DeviceConnected,
+    DeviceFault,
+    DeviceLost,
+    GateMoved,
+    GatePosition,
+    LinkError,
+    PointChanged,
+    PointState,
+)
+from drivers.link import LinkSpec
+from drivers.modbus.frames import Write
+from drivers.modbus.gate import ModbusGate
+from drivers.modbus.profile import PulseBy
+from gateway.demo.barrier import Barrier, Wish
+from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
+from gateway.demo.modbus_wiring import CameWiring, RelayWiring
+
+LINES = ["tcp", "rtu over tcp", "rtu over a serial port"]
+
+
+def soon() -> float:
+    return time.monotonic() + 2.0
+
+
+class Field:
+    """A barrier, its far end, the bus to it and the gate."""
+
+    def __init__(self, barrier, far_end, bus, gate, terminal=None):
+        self.barrier = barrier
+        self.far_end = far_end
+        self.bus = bus
+        self.gate = gate
+        self.terminal = terminal
+
+    def wishes(self):
+        return [command.wish for command in self.far_end.commands]
+
+
+@pytest.fixture
+def field(tmp_path, running, listener, relay_profile):
+    @asynccontextmanager
+    async def make(line="tcp", *, profile=relay_profile, wiring=RelayWiring, travel=0.3, unit=1, how=None):
+        barrier = Barrier(travel_seconds=travel, closes_itself=False)
+        framing = "tcp" if line == "tcp" else "rtu"
+        far_end = ModbusFarEnd(units={unit: wiring(barrier=barrier)}, framing=framing)
+        if how is not None:
+            far_end.misbehave(unit, how)
+        terminal = None
+        async with contextlib.AsyncExitStack() as stack:
+            if line == "rtu over a serial port":
+                terminal = await stack.enter_async_context(far_end.serial(path=tmp_path / "bus"))
+                spec = LinkSpec(f"serial:{terminal.path}", baud=115_200)
+            else:
+                port = await stack.enter_async_context(far_end.tcp())
+                spec = LinkSpec(f"tcp://127.0.0.1:{port}", baud=115_200)
+            bus = Bus(name="gates", spec=spec)
+            gate = ModbusGate(device_id=101, bus=bus, profile=profile, unit=unit, framing=framing)
+            await stack.enter_async_context(running(bus.run(), gate.run(listener)))
+            yield Field(barrier, far_end, bus, gate, terminal)
+
+    return make
+
+
+def positions(listener):
+    told = [report.position for report in listener.of(GateMoved)]
+    return [position for place, position in enumerate(told) if place == 0 or told[place - 1] != position]
+
+
+@pytest.mark.parametrize("line", LINES)
+async def test_opens_stops_and_closes_on_every_kind_of_line(field, listener, line):
+    async with field(line) as it:
+        await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
+        await it.gate.open(deadline=soon())
+        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+        await it.gate.close(deadline=soon(), forbidden=lambda: "")
+        await listener.until(lambda: positions(listener)[-1] is GatePosition.CLOSING)
+        await it.gate.stop(deadline=soon())
+        await listener.until(lambda: positions(listener)[-1] is GatePosition.STOPPED)
+        await it.gate.open(deadline=soon())
+        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+        assert it.wishes() == [Wish.OPEN, Wish.CLOSE, Wish.STOP, Wish.OPEN]
+    assert positions(listener) == [
+        GatePosition.CLOSED,
+        GatePosition.OPENING,
+        GatePosition.OPEN,
+        GatePosition.CLOSING,
+        GatePosition.STOPPED,
+        GatePosition.OPENING,
+        GatePosition.OPEN,
+    ]
+    assert len(listener.of(DeviceConnected)) == 1
+    assert not listener.of(DeviceLost)
+
+
+async def test_a_came_barrier_tells_its_own_position(field, listener, came_profile):
+    async with field("rtu over a serial port", profile=came_profile, wiring=CameWiring) as it:
+        await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
+        await it.gate.open(deadline=soon())
+        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+        await it.gate.close(deadline=soon(), forbidden=lambda: "")
+        await listener.until(lambda: positions(listener)[-1] is GatePosition.CLOSED)
+        assert it.wishes() == [Wish.OPEN, Wish.CLOSE]
+
+
+async def test_points_follow_the_inputs(field, listener):
+    async with field() as it:
+        await listener.until(lambda: len(listener.of(PointChanged)) >= 6)
+        it.barrier.set_arming_loop(occupied=True, now=time.monotonic())
+        it.barrier.set_photocell(interrupted=True, now=time.monotonic())
+
+        def latest():
+            return {report.point: report.state for report in listener.of(PointChanged)}
+
+        await listener.until(
+            lambda: latest()["arming_loop"] is PointState.ON and latest()["photocell"] is PointState.ON
+        )
+        assert latest()["closing_loop"] is PointState.OFF
+
+
+async def test_what_does_not_change_is_refreshed(field, listener):
+    async with field():
+        await listener.until(lambda: len(listener.of(GateMoved)) >= 3, within=5)
+    moments = [report.at for report in listener.of(GateMoved)]
+    assert all(later - earlier < 2.0 for earlier, later in itertools.pairwise(moments))
+
+
+@pytest.mark.parametrize("line", ["tcp", "rtu over a serial port"])
+async def test_answers_may_come_one_byte_at_a_time(field, listener, line):
+    async with field(line, how=Misbehaviour(piece_seconds=0.002)) as it:
+        await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
+        await it.gate.open(deadline=soon())
+        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+        assert not listener.of(DeviceLost)
+
+
+@pytest.mark.parametrize(
+    ("line", "how", "words"),
+    [
+        ("tcp", Misbehaviour(deaf=True), "did not answer"),
+        ("tcp", Misbehaviour(wrong_unit=True), "unit 2 answered"),
+        ("rtu over tcp", Misbehaviour(wrong_unit=True), "did not answer"),
+        ("rtu over a serial port", Misbehaviour(corrupt=True), "check sum"),
+        ("tcp", Misbehaviour(exception=2), "illegal data address"),
+        ("tcp", Misbehaviour(late=0.7), "did not answer"),
+    ],
+    ids=str,
+)
+async def test_a_misbehaving_device_is_lost_once_and_found_again_once(field, listener, relay_profile, line, how, words):
+    async with field(line, profile=relay_profile.model_copy(update={"reply_ms": 150})) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        failing_since = time.monotonic()
+        it.far_end.misbehave(1, how)
+        await listener.until(lambda: listener.of(DeviceLost))
+        assert listener.of(DeviceLost)[0].at - failing_since < 2.6
+        assert words in listener.of(DeviceLost)[0].reason or "does not answer" in listener.of(DeviceLost)[0].reason
+        it.far_end.misbehave(1)
+        count = len(listener.reports)
+        await listener.until(lambda: len(listener.of(DeviceConnected)) == 2, within=6)
+        await listener.until(lambda: len(listener.reports) >= count + 8)
+        assert len(listener.of(DeviceLost)) == 1
+        fresh = listener.reports[count:]
+        assert [type(report) for report in fresh[:2]] == [DeviceConnected, GateMoved]
+        assert {report.point for report in fresh if isinstance(report, PointChanged)} == {
+            "closed_limit",
+            "open_limit",
+            "arming_loop",
+            "closing_loop",
+            "photocell",
+            "fault",
+        }
+
+
+async def test_a_refused_command_says_why(field, listener):
+    async with field() as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        it.far_end.misbehave(1, Misbehaviour(exception=4))
+        with pytest.raises(DeviceFault, match="device failure"):
+            await it.gate.open(deadline=soon())
+        it.far_end.misbehave(1, Misbehaviour(exception=11))
+        with pytest.raises(LinkError, match="target did not respond"):
+            await it.gate.open(deadline=soon())
+        assert not it.barrier.state(now=time.monotonic()).moving
+
+
+@pytest.mark.parametrize("line", LINES)
+async def test_a_command_without_an_answer_is_sent_once(field, listener, line):
+    async with field(line) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        it.far_end.misbehave(1, Misbehaviour(silent=True))
+        with pytest.raises(LinkError, match="did not answer"):
+            await it.gate.open(deadline=soon())
+        it.far_end.misbehave(1)
+        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+        assert it.wishes() == [Wish.OPEN]
+
+
+async def test_a_garbled_acknowledgement_is_no_acknowledgement(field, listener):
+    async with field("rtu over tcp") as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        it.far_end.misbehave(1, Misbehaviour(corrupt=True))
+        with pytest.raises(LinkError, match="garbage"):
+            await it.gate.open(deadline=soon())
+
+
+async def test_a_late_deadline_is_refused_and_nothing_sent(field, listener):
+    async with field() as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        with pytest.raises(DeadlinePassed):
+            await it.gate.open(deadline=time.monotonic() - 0.001)
+        assert it.wishes() == []
+
+
+async def test_a_dropped_connection_comes_back_and_no_command_is_kept(field, listener):
+    async with field() as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        it.far_end.misbehave(1, Misbehaviour(hangs_up=True))
+        with pytest.raises(LinkError):
+            await it.gate.open(deadline=soon())
+        await listener.until(lambda: listener.of(DeviceLost))
+        it.far_end.misbehave(1, Misbehaviour())
+        await listener.until(lambda: len(listener.of(DeviceConnected)) == 2, within=8)
+        assert it.wishes().count(Wish.OPEN) <= 1
+
+
+async def test_a_serial_port_pulled_out_and_put_back(field, listener):
+    async with field("rtu over a serial port") as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        device = it.terminal.device
+        it.terminal.unplug()
+        await listener.until(lambda: listener.of(DeviceLost))
+        with pytest.raises(LinkError):
+            await it.gate.open(deadline=soon())
+        it.terminal.plug_in()
+        assert it.terminal.device == device, "the old descriptor is still open"
+        await listener.until(lambda: len(listener.of(DeviceConnected)) == 2)
+        await it.gate.open(deadline=soon())
+        assert it.wishes() == [Wish.OPEN]
+
+
+async def test_stop_takes_less_than_a_second_beside_a_dead_unit(tmp_path, running, listener, relay_profile):
+    barrier = Barrier(travel_seconds=5, closes_itself=False)
+    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)}, framing="rtu")
+    async with far_end.serial(path=tmp_path / "bus") as terminal:
+        bus = Bus(name="gates", spec=LinkSpec(f"serial:{terminal.path}", baud=38_400))
+        gates = [
+            ModbusGate(device_id=100 + unit, bus=bus, profile=relay_profile, unit=unit, framing="rtu")
+            for unit in (1, 2, 3, 4)
+        ]
+        async with running(bus.run(), *(gate.run(listener) for gate in gates)):
+            await listener.until(lambda: any(report.device_id == 101 for report in listener.of(DeviceConnected)))
+            await gates[0].open(deadline=soon())
+            for _ in range(5):
+                asked = time.monotonic()
+                await gates[0].stop(deadline=soon())
+                assert time.monotonic() - asked < 1.0
+            await listener.until(lambda: {report.device_id for report in listener.of(DeviceLost)} == {102, 103, 104})
+            assert 101 not in {report.device_id for report in listener.of(DeviceLost)}
+
+
+async def test_a_late_answer_never_tells_the_next_poll_what_was(field, listener):
+    """RTU answers carry no number: what was read before the loop was occupied must not count as read after it."""
+    async with field("rtu over tcp") as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        it.far_end.misbehave(1, Misbehaviour(late=0.6))
+        asked = len(it.far_end.received)
+        while len(it.far_end.received) == asked:
+            await asyncio.sleep(0.005)
+        occupied_at = time.monotonic()
+        it.barrier.set_closing_loop(occupied=True, now=occupied_at)
+        it.far_end.misbehave(1)
+
+        def loop_reports():
+            return [r for r in listener.of(PointChanged) if r.point == "closing_loop" and r.at > occupied_at + 0.02]
+
+        await listener.until(loop_reports)
+        assert {report.state for report in loop_reports()} == {PointState.ON}
+
+
+async def test_a_host_pulse_is_ended_even_when_the_first_release_fails(field, listener, eventually, relay_profile):
+    profile = relay_profile.model_copy(
+        update={
+            "commands": relay_profile.commands.model_copy(
+                update={
+                    "open": relay_profile.commands.open.model_copy(update={"pulse_by": PulseBy.HOST, "pulse_ms": 100})
+                }
+            )
+        }
+    )
+    async with field(profile=profile) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        await it.gate.open(deadline=soon())
+        it.far_end.misbehave(1, Misbehaviour(exception=6))
+
+        def writes():
+            return [r.request.value for r in it.far_end.received if isinstance(r.request, Write)]
+
+        await eventually(lambda: len(writes()) >= 3)
+        it.far_end.misbehave(1)
+        count = len(writes())
+        await eventually(lambda: len(writes()) > count)
+        after, polls = len(writes()), len(it.far_end.received)
+        await eventually(lambda: len(it.far_end.received) >= polls + 4)
+        assert writes()[0] == 0xFF00
+        assert set(writes()[1:]) == {0}
+        assert len(writes()) == after
+
+
+async def test_a_command_that_the_profile_lacks_is_refused(field, relay_profile):
+    commands = relay_profile.commands.model_copy(update={"stop": None})
+    async with field(profile=relay_profile.model_copy(update={"commands": commands})) as it:
+        with pytest.raises(DeviceFault, match="no command to stop"):
+            await it.gate.stop(deadline=soon())
+
+
+async def test_against_pymodbustcps_server(running, listener, relay_profile):
+    bank = DataBank(coils_size=8, d_inputs_size=8, h_regs_size=8, i_regs_size=8)
+    bank.set_discrete_inputs(0, [True, False, False, False, False, False])
+    server = ModbusServer(host="127.0.0.1", port=0, no_block=True, data_bank=bank)
+    server.start()
+    port = server._service.server_address[1]
+    try:
+        bus = Bus(name="gates", spec=LinkSpec(f"tcp://127.0.0.1:{port}"))
+        gate = ModbusGate(device_id=101, bus=bus, profile=relay_profile, unit=1, framing="tcp")
+        async with running(bus.run(), gate.run(listener)):
+            await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
+            await gate.open(deadline=soon())
+            assert bank.get_coils(0, 3) == [True, False, False]
+            bank.set_discrete_inputs(0, [False, False, True])
+            await listener.until(lambda: positions(listener)[-1] is GatePosition.OPENING)
+            bank.set_discrete_inputs(0, [False, True, True])
+            await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+    finally:
+        server.stop()
+
+
+async def test_stops_within_a_second_of_cancellation(running, listener, relay_profile):
+    bus = Bus(name="gates", spec=LinkSpec("tcp://127.0.0.1:1"))
+    gate = ModbusGate(device_id=101, bus=bus, profile=relay_profile, unit=1, framing="tcp")
+    async with running(bus.run(), gate.run(listener)):
+        await listener.until(lambda: listener.of(DeviceLost))
+        cancelled = time.monotonic()
+    assert time.monotonic() - cancelled < 1.0
+    assert len(listener.of(DeviceLost)) == 1

@@ -1,0 +1,68 @@
+"""Lines out of bytes in any pieces."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivers.serial_line.lines import LineSplitter
+
+TERMINATORS = st.sampled_from([b"\r\n", b"\r", b"\n", b"\x03"])
+LINES = st.lists(st.binary(max_size=20).map(lambda line: line.translate(None, b"\r\n\x03")), max_size=8)
+
+
+def pieces_of(data, cuts):
+    edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+    return [data[begin:end] for begin, end in itertools.pairwise(edges)]
+
+
+@given(TERMINATORS, LINES, st.lists(st.integers(0, 200), max_size=12))
+def test_pieces_do_not_matter(terminator, lines, cuts):
+    stream = b"".join(line + terminator for line in lines)
+    splitter = LineSplitter(terminator=terminator)
+    got = [line for piece in pieces_of(stream, cuts) for line in splitter.feed(piece)]
+    assert got == [line for line in lines if line]
+    assert not splitter.is_pending
+
+
+@given(TERMINATORS, st.binary(max_size=600), st.lists(st.integers(0, 600), max_size=20))
+def test_no_stream_makes_a_line_too_long_or_depends_on_its_pieces(terminator, stream, cuts):
+    whole, split = LineSplitter(terminator=terminator, longest=30), LineSplitter(terminator=terminator, longest=30)
+    expected = list(whole.feed(stream))
+    got = [line for piece in pieces_of(stream, cuts) for line in split.feed(piece)]
+    assert got == expected
+    assert split.dropped == whole.dropped
+    assert all(0 < len(line) <= 30 for line in got)
+
+
+def test_an_endless_line_takes_no_memory_and_is_dropped_whole():
+    splitter = LineSplitter(terminator=b"\r\n", longest=10)
+    for _ in range(1000):
+        assert splitter.feed(b"x" * 100) == ()
+        assert len(splitter._pending) <= 12
+    assert splitter.feed(b"tail\r\n12345\r\n") == (b"12345",)
+    assert splitter.dropped == 1
+
+
+def test_silence_ends_a_line():
+    splitter = LineSplitter(terminator=b"\r\n")
+    assert splitter.feed(b"12345") == ()
+    assert splitter.is_pending
+    assert splitter.end_of_silence() == b"12345"
+    assert splitter.end_of_silence() is None
+    assert not splitter.is_pending
+
+
+def test_a_torn_line_is_forgotten():
+    splitter = LineSplitter(terminator=b"\r\n")
+    splitter.feed(b"123")
+    splitter.forget()
+    assert splitter.feed(b"456\r\n") == (b"456",)
+
+
+def test_a_terminator_is_needed():
+    with pytest.raises(ValueError, match="terminator"):
+        LineSplitter(terminator=b"")

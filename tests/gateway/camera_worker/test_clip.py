@@ -1,0 +1,76 @@
+from itertools import pairwise
+
+import pytest
+
+from gateway.camera_worker.clip import cut_clip
+from gateway.camera_worker.media_paths import BadRequest, MediaMissing
+from gateway.camera_worker.segmenter import Segmenter
+from gateway.camera_worker.thumbnail import take_thumbnail
+from gateway.clock import Stamp
+from gateway.domain.footage import CutClip, GapReason, TakeThumbnail
+
+START = 1_800_000_000_000_000
+
+
+@pytest.fixture
+def record(tmp_path, encoded):
+    """`record(seconds, wall)`: segments of one connection."""
+    segments = []
+
+    def run(seconds, wall=START):
+        segmenter = Segmenter(camera_id=1, media=tmp_path, segment_seconds=1.0, finished=segments.append)
+        for frame in encoded(seconds):
+            segmenter.push(frame, Stamp(wall + frame.pts * 100 // 9, trusted=True))
+        segmenter.disconnect(GapReason.NONE)
+        return tuple(segment.path for segment in segments)
+
+    return run
+
+
+def test_is_faststart_and_as_long_as_its_segments(tmp_path, record, judge):
+    cut = cut_clip(tmp_path, CutClip(segments=record(3), output="c/x.mp4"))
+    file = tmp_path / cut.output
+    probed = judge.probe(file)
+    assert cut.duration == 3_000_000
+    assert float(probed["format"]["duration"]) == pytest.approx(3.0, abs=0.001)
+    assert probed["streams"][0]["codec_tag_string"] == "avc1"
+    assert len(probed["packets"]) == 30
+    assert judge.decode(file) == ""
+    data = file.read_bytes()
+    assert data.index(b"moov") < data.index(b"mdat")
+    assert cut.size == len(data)
+    assert [path.name for path in file.parent.iterdir()] == ["x.mp4"]
+
+
+def test_goes_on_over_a_gap_with_timestamps_that_only_grow(tmp_path, record, judge):
+    record(1.5)
+    cut = cut_clip(tmp_path, CutClip(segments=record(1.5, START + 60_000_000), output="x.mp4"))
+    probed = judge.probe(tmp_path / cut.output)
+    times = [float(packet["dts_time"]) for packet in probed["packets"]]
+    steps = [round(after - before, 3) for before, after in pairwise(times)]
+    assert set(steps) == {0.1}
+    assert float(probed["format"]["duration"]) == pytest.approx(cut.duration / 1e6, abs=0.001) == 3.0
+    assert judge.decode(tmp_path / cut.output) == ""
+
+
+def test_faults_are_told_and_leave_nothing(tmp_path, record):
+    paths = record(1)
+    with pytest.raises(BadRequest):
+        cut_clip(tmp_path, CutClip(segments=paths, output="/etc/x.mp4"))
+    with pytest.raises(MediaMissing):
+        cut_clip(tmp_path, CutClip(segments=("1/2026010100/5_5.ts",), output="x.mp4"))
+    (tmp_path / paths[0]).write_bytes(b"no transport stream")
+    with pytest.raises(MediaMissing):
+        cut_clip(tmp_path, CutClip(segments=paths, output="x.mp4"))
+    with pytest.raises(MediaMissing):
+        take_thumbnail(tmp_path, TakeThumbnail(segment=paths[0], output="x.jpg"))
+    assert not list(tmp_path.glob("*x.*"))
+
+
+def test_a_thumbnail_keeps_proportions_and_is_not_blown_up(tmp_path, record, judge):
+    paths = record(1)
+    for width, size in ((160, (160, 90)), (1920, (320, 180))):
+        taken = take_thumbnail(tmp_path, TakeThumbnail(segment=paths[0], output="x.jpg", width=width))
+        stream = judge.probe(tmp_path / "x.jpg")["streams"][0]
+        assert (stream["width"], stream["height"]) == size
+        assert taken.size == (tmp_path / "x.jpg").stat().st_size

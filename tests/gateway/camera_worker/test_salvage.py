@@ -1,0 +1,59 @@
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivers.camera import h264
+from gateway.camera_worker.salvage import salvage, whole_frames
+from gateway.camera_worker.segmenter import TransportMuxer
+from gateway.domain.footage import parse_segment_path
+
+START = 1_800_000_000_000_000
+
+
+@pytest.fixture
+def stream(encoded):
+    muxer = TransportMuxer()
+    return [muxer.mux(frame, frame.data) for frame in encoded(1)]
+
+
+@pytest.mark.parametrize("cut", [1, 100, 188, 1000])
+def test_keeps_every_frame_but_the_last(tmp_path, stream, judge, cut):
+    part = tmp_path / "4" / "2027011508" / f"{START}.part"
+    part.parent.mkdir(parents=True)
+    data = b"".join(stream)[:-cut]
+    part.write_bytes(data)
+    begins = accumulate(map(len, stream[:-1]), initial=0)
+    begun = [
+        at
+        for at, frame in zip(begins, stream, strict=True)
+        if at + frame.index(b"\x00\x00\x01\xe0") // 188 * 188 + 188 <= len(data)
+    ]
+    kept = len(begun) - 1
+    (tmp_path / "4" / "2027011508" / "1.part").write_bytes(b"")
+    saved = salvage(tmp_path, 4, clock_trusted=True)
+    assert [parse_segment_path(segment.path) for segment in saved] == [(4, START, kept * 100_000)]
+    assert (saved[0].frames, saved[0].width, saved[0].height) == (kept, 320, 180)
+    file = tmp_path / saved[0].path
+    assert file.stat().st_size == saved[0].size == begun[-1]
+    assert judge.decode(file) == ""
+    assert len(judge.probe(file)["packets"]) == kept
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_zeros_at_the_end_are_not_kept(stream):
+    whole = whole_frames(b"".join(stream[:5]) + bytes(4096))
+    assert whole is not None
+    assert whole.frames == 4
+    assert h264.parameter_sets(whole.first) != (b"", b"")
+
+
+@given(st.binary(max_size=2000))
+def test_rubbish_is_never_a_segment(data):
+    assert whole_frames(data) is None
+
+
+@given(st.lists(st.binary(min_size=187, max_size=187), max_size=12))
+def test_rubbish_in_packets_raises_nothing(packets):
+    whole_frames(b"".join(b"\x47" + packet for packet in packets))

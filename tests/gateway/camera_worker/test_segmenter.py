@@ -1,0 +1,110 @@
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from drivers.camera import h264
+from gateway.camera_worker.segment_file import DiskFailed
+from gateway.camera_worker.segmenter import Segmenter
+from gateway.clock import Stamp
+from gateway.domain.footage import GapReason, parse_segment_path
+
+START = 1_800_000_000_000_000
+
+
+class Recording:
+    def __init__(self, media, **more):
+        self.media = media
+        self.segments = []
+        self.segmenter = Segmenter(camera_id=3, media=media, segment_seconds=1.0, finished=self.segments.append, **more)
+
+    def push(self, frames, *, wall=START):
+        return [self.segmenter.push(f, Stamp(wall + (f.pts - frames[0].pts) * 100 // 9, trusted=True)) for f in frames]
+
+    def files(self):
+        return [self.media / segment.path for segment in self.segments]
+
+
+@pytest.fixture
+def recording(tmp_path):
+    return Recording(tmp_path)
+
+
+def test_begins_at_a_keyframe_and_names_its_files_by_what_they_hold(recording, encoded):
+    frames = encoded(4.5)
+    taken = recording.push(frames[3:])
+    assert taken.index(True) == 7
+    recording.segmenter.disconnect(GapReason.CAMERA)
+    assert [s.duration for s in recording.segments] == [1_000_000, 1_000_000, 1_000_000, 500_000]
+    assert [s.gap for s in recording.segments] == [GapReason.STARTED, *[GapReason.NONE] * 3]
+    assert all(a.started_at + a.duration == b.started_at for a, b in pairwise(recording.segments))
+    for segment in recording.segments:
+        assert parse_segment_path(segment.path) == (3, segment.started_at, segment.duration)
+        assert segment.clock_trusted
+
+
+def test_parameter_sets_are_put_before_a_keyframe_that_lacks_them(recording, encoded, judge):
+    frames = encoded(2)
+    sps, pps = h264.parameter_sets(frames[0].data)
+    bare = []
+    for frame in frames:
+        units = [u for u in h264.nal_units(frame.data) if h264.nal_type(u) not in (h264.SPS, h264.PPS)]
+        bare.append(replace(frame, data=b"".join(h264.START_CODE + unit for unit in units)))
+    recording.segmenter.connect(h264.video_format(sps, pps))
+    recording.push(bare)
+    recording.segmenter.disconnect(GapReason.CAMERA)
+    assert [judge.decode(file) for file in recording.files()] == ["", ""]
+
+
+def test_a_change_of_resolution_cuts_at_once(recording, encoded, judge):
+    small, large = encoded(0.5), encoded(1, width=640, height=360)
+    shift = small[-1].dts + 9_000
+    recording.push([*small, *(replace(f, pts=f.pts + shift, dts=f.dts + shift) for f in large)])
+    recording.segmenter.disconnect(GapReason.CAMERA)
+    assert [(s.width, s.height, s.gap) for s in recording.segments] == [
+        (320, 180, GapReason.STARTED),
+        (640, 360, GapReason.NONE),
+    ]
+    assert [judge.decode(file) for file in recording.files()] == ["", ""]
+
+
+def test_a_jump_of_the_timestamps_is_a_gap(recording, encoded):
+    frames = encoded(2)
+    recording.push(frames)
+    recording.push(frames, wall=START + 5_000_000)
+    recording.segmenter.disconnect(GapReason.NONE)
+    assert [s.gap for s in recording.segments] == [
+        GapReason.STARTED, GapReason.NONE, GapReason.CAMERA, GapReason.NONE,
+    ]  # fmt: skip
+    assert recording.segments[2].started_at == START + 5_000_000
+
+
+def test_a_stepped_clock_is_a_gap_and_nothing_is_dropped(recording, encoded):
+    frames = encoded(3)
+    recording.push(frames[:10])
+    recording.push(frames[10:], wall=START + 100_000_000)
+    recording.segmenter.disconnect(GapReason.NONE)
+    assert [s.gap for s in recording.segments] == [GapReason.STARTED, GapReason.CLOCK, GapReason.NONE]
+    assert recording.segments[1].started_at == START + 100_000_000
+    assert sum(s.frames for s in recording.segments) == 30
+
+
+def test_without_keyframes_a_segment_ends_some_time(recording, encoded):
+    frames = encoded(1)
+    endless = [replace(frames[1], pts=n * 90_000, dts=n * 90_000) for n in range(1, 70)]
+    taken = recording.push([frames[0], *endless])
+    assert len(recording.segments) == 1
+    assert taken.count(True) == 61
+    assert not recording.segmenter.writing
+
+
+def test_a_missing_media_folder_is_a_disk_fault_and_is_not_made(tmp_path, encoded):
+    recording = Recording(tmp_path / "unmounted")
+    frames = encoded(2)
+    with pytest.raises(DiskFailed):
+        recording.push(frames[:1])
+    assert not (tmp_path / "unmounted").exists()
+    (tmp_path / "unmounted").mkdir()
+    recording.push(frames[1:])
+    recording.segmenter.disconnect(GapReason.NONE)
+    assert len(recording.segments) == 1

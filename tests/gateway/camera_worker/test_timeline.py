@@ -1,0 +1,43 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.camera_worker.timeline import LONGEST_DRIFT_MICROS, Timeline
+
+START = 1_800_000_000_000_000
+
+
+def test_ticks_become_micros_without_adding_up_errors():
+    timeline = Timeline(pts=12_345, wall=START)
+    ends = [timeline.wall_of(12_345 + 3_003 * n) for n in range(100_000)]
+    assert ends[-1] - START == 3_003 * 99_999 * 100 // 9
+
+
+@given(st.lists(st.integers(0, 3_000_000), min_size=1, max_size=50))
+def test_late_frames_move_nothing(lateness):
+    timeline = Timeline(pts=0, wall=START)
+    for n, late in enumerate([0, *lateness]):
+        timeline.observe(pts=n * 3600, arrived=timeline.wall_of(n * 3600) + late)
+    assert timeline.settle(first=False) is False
+    assert timeline.wall_of(0) == START
+
+
+def test_a_burst_at_the_beginning_sets_the_first_segment_back():
+    timeline = Timeline(pts=0, wall=START)
+    for n in range(25):
+        timeline.observe(pts=n * 3600, arrived=START)
+    assert timeline.settle(first=True) is False
+    assert timeline.wall_of(24 * 3600) == START
+
+
+def test_a_clock_step_sets_the_anchor_anew_at_the_boundary():
+    timeline = Timeline(pts=0, wall=START)
+    step = -3_600_000_000
+    timeline.observe(pts=3600, arrived=timeline.wall_of(3600) + step)
+    assert timeline.settle(first=False) is True
+    assert timeline.wall_of(0) == START + step
+
+
+def test_small_drift_is_left_alone():
+    timeline = Timeline(pts=0, wall=START)
+    timeline.observe(pts=0, arrived=START + LONGEST_DRIFT_MICROS)
+    assert timeline.settle(first=False) is False

@@ -1,0 +1,23 @@
+"""The one line that says what a good site holds."""
+
+from gateway.cli.check import summary
+from gateway.site import Site
+
+
+def test_each_kind_is_counted():
+    point = {"device": 1, "point": "x"}
+    site = Site.model_validate(
+        {
+            "site": {"name": "North"},
+            "central": {"url": "https://central.example.com/", "username": "gw", "password": "central"},
+            "links": [{"id": "a", "url": "tcp://a:1"}, {"id": "b", "url": "serial:/dev/b"}],
+            "devices": [
+                {"id": 1, "name": "g", "driver": "modbus-gate", "link": "a", "profile": "p"},
+                {"id": 2, "name": "r", "driver": "serial-reader", "link": "b"},
+            ],
+            "lanes": [{"id": "l", "name": "l", "gate": 1, "arming": point, "closing": point}],
+        }
+    )
+    assert summary(site) == (
+        "North with 1 lane, 1 gate, 1 reader, 0 cameras, 2 links; central at https://central.example.com"
+    )

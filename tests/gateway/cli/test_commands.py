@@ -1,0 +1,161 @@
+"""The program as people call it: what it says, where, and its exit status."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(sys.executable).with_name("edge-gateway")
+
+SITE = """
+[site]
+name = "Small"
+[api]
+port = 0
+"""
+
+
+def call(*arguments, cwd, **environ):
+    return subprocess.run(
+        [PROGRAM, *arguments],
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], "COLUMNS": "120", **environ},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@pytest.fixture
+def site(tmp_path):
+    path = tmp_path / "site.toml"
+    path.write_text(SITE)
+    return path
+
+
+def test_version(tmp_path):
+    result = call("--version", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("edge-gateway ")
+
+
+@pytest.mark.parametrize("command", [(), ("check",), ("run",), ("demo",)])
+def test_every_command_has_help_with_an_example(command, tmp_path):
+    result = call(*command, "--help", cwd=tmp_path)
+    assert result.returncode == 0
+    assert "Example: edge-gateway " in result.stdout
+
+
+def test_a_good_site_is_one_line(site, tmp_path):
+    result = call("check", "site.toml", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == (
+        "site.toml is good: Small with 0 lanes, 0 gates, 0 readers, 0 cameras, 0 links; no central service\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_a_bad_site_gives_every_fault_and_status_2(command, site, tmp_path):
+    site.write_text(SITE + 'colour = 1\n[[cameras]]\nid = 1\nname = "x"\nurl = "http://x"\n')
+    result = call(command, "site.toml", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert sorted(result.stderr.splitlines()) == [
+        "api.colour: unknown key",
+        "cameras[0].url: must be rtsp://… or rtsps://…",
+        "edge-gateway: site.toml has 2 faults",
+    ]
+    assert not (tmp_path / "data").exists()
+
+
+def test_wrong_usage_is_status_2(tmp_path):
+    result = call("check", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "Missing argument" in result.stderr
+
+
+UNEXPECTED = """
+import gateway.main
+from gateway.cli import main
+def broken(**_):
+    raise ExceptionGroup("of one", [ZeroDivisionError("by rtsp://viewer:hunter2@camera/")])
+gateway.main.run = broken
+main()
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--debug",)])
+def test_an_unexpected_error_is_one_sentence_unless_debugging(options, tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-c", UNEXPECTED, *options, "run", "site.toml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    lines = result.stderr.splitlines()
+    assert result.returncode == 1
+    assert lines[-1].startswith("edge-gateway: unexpected ZeroDivisionError: by rtsp://***@camera/")
+    assert ("Traceback" in result.stderr) is (options == ("--debug",))
+    assert len(lines) == 1 or options
+    assert "hunter2" not in result.stderr
+
+
+class Running:
+    """A gateway under something that listens as systemd does."""
+
+    def __init__(self, folder, *options, **environ):
+        self.inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.inbox.bind(str(folder / "notify"))
+        self.inbox.settimeout(20)
+        self.process = subprocess.Popen(
+            [PROGRAM, "run", "site.toml", *options],
+            cwd=folder,
+            env={"PATH": os.environ["PATH"], "NOTIFY_SOCKET": str(folder / "notify"), **environ},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        self.process.kill()
+        self.process.communicate(timeout=10)
+        self.inbox.close()
+
+    def hear(self, line):
+        while line not in self.inbox.recv(4096).decode().split("\n"):
+            pass
+
+
+def test_run_is_ready_feeds_the_watchdog_and_stops_when_told(site, tmp_path):
+    with Running(tmp_path, "--data", "kept", WATCHDOG_USEC="400000") as running:
+        running.hear("READY=1")
+        running.hear("WATCHDOG=1")
+        running.hear("WATCHDOG=1")
+        running.process.send_signal(signal.SIGTERM)
+        running.hear("STOPPING=1")
+        assert running.process.wait(15) == 0
+    assert (tmp_path / "kept" / "lock").exists()
+
+
+def test_a_second_gateway_on_the_same_data_is_refused_in_one_sentence(site, tmp_path):
+    with Running(tmp_path, STATE_DIRECTORY=str(tmp_path / "state")) as running:
+        running.hear("READY=1")
+        second = call("run", "site.toml", "--data", "state", cwd=tmp_path)
+        holder = f"in use by another edge-gateway, process {running.process.pid}"
+        assert second.returncode == 2
+        assert second.stderr == f"edge-gateway: data folder {tmp_path}/state is {holder}\n"
+        assert running.process.poll() is None
+
+
+def test_run_keeps_its_data_beside_the_site_file_otherwise(site, tmp_path):
+    with Running(tmp_path) as running:
+        running.hear("READY=1")
+        assert (tmp_path / "data" / "lock").exists()

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import pytest
+
+from drivers.contract import GatePosition, PointState
+from gateway.clock import Stamp
+from gateway.domain.access import decide
+from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.credentials import Card, Credential, text_alias
+from gateway.domain.events import EventKind
+from gateway.domain.passages import Passage
+from gateway.lanes import machine
+from gateway.lanes import messages as m
+from gateway.lanes.state import LaneRules, LaneState
+
+CARD = Card(7, "0007", holder="A. Driver", aliases=(text_alias("0007"),))
+WALL = 1_700_000_000_000_000
+
+
+class Script:
+    """Plays events into the machine on a virtual clock and keeps what comes out."""
+
+    def __init__(self, rules: LaneRules) -> None:
+        self.rules = rules
+        self.state = LaneState()
+        self.at = 1000.0
+        self.out: list[m.LaneCommand] = []
+        self.sent: list[Command] = []
+        self.events: list[EventKind] = []
+        self.texts: list[str] = []
+        self.passages: list[Passage] = []
+        self.filmed = 0
+        self.reached: dict[str, CommandState] = {}
+        self.wishes = 0
+
+    def do(self, event: m.LaneEvent) -> list[m.LaneCommand]:
+        now = m.Now(self.at, Stamp(WALL + int(self.at * 1e6), trusted=True))
+        step = machine.handle(self.rules, self.state, event, now)
+        assert step == machine.handle(self.rules, self.state, event, now), "the machine is a function"
+        self.state = step.state
+        for command in step.commands:
+            self.out.append(command)
+            if isinstance(command, m.SendCommand):
+                self.sent.append(command.command)
+            elif isinstance(command, m.Record):
+                self.events += [item.kind for item in command.entry.events]
+                self.texts += [item.description for item in command.entry.events]
+                self.filmed += len(command.entry.moments)
+                if command.entry.passage:
+                    self.passages.append(command.entry.passage)
+                for item in command.entry.commands:
+                    self.reached[item.command_id] = item.state
+        return list(step.commands)
+
+    def wait(self, seconds: float, *, refresh: bool = True) -> None:
+        """Let time pass: ticks when the machine asks for them, and inputs refreshed every second as drivers do."""
+        end = self.at + seconds
+        while self.at < end:
+            wake = machine.wake_at(self.rules, self.state)
+            step = min(end, self.at + 1.0, wake if wake is not None and wake > self.at else end)
+            self.at = step
+            if refresh:
+                self.refresh()
+            self.do(m.Ticked())
+
+    def refresh(self) -> None:
+        self.do(m.InputReported(m.Role.ARMING, self.state.arming.state, self.at))
+        self.do(m.InputReported(m.Role.CLOSING, self.state.closing.state, self.at))
+        for index, point in enumerate(self.state.safety):
+            self.do(m.InputReported(m.Role.SAFETY, point.state, self.at, index))
+        self.do(m.GateReported(self.state.gate.position, self.at))
+
+    def arming(self, state: PointState) -> None:
+        self.do(m.InputReported(m.Role.ARMING, state, self.at))
+
+    def closing(self, state: PointState) -> None:
+        self.do(m.InputReported(m.Role.CLOSING, state, self.at))
+
+    def safety(self, state: PointState, index: int = 0) -> None:
+        self.do(m.InputReported(m.Role.SAFETY, state, self.at, index))
+
+    def gate(self, position: GatePosition) -> None:
+        self.at += 0.01
+        self.do(m.GateReported(position, self.at))
+
+    def ready(self) -> None:
+        """A lane after its first polls: everything free, gate closed."""
+        self.do(m.GateRegained())
+        self.arming(PointState.OFF)
+        self.closing(PointState.OFF)
+        for index in range(self.rules.safety_points):
+            self.safety(PointState.OFF, index)
+        self.gate(GatePosition.CLOSED)
+
+    def card(self, text: str = "0007") -> None:
+        """Present a card and let the decision come at once."""
+        for command in self.do(m.CardRead(102, Credential(text=text), self.at)):
+            if isinstance(command, m.Decide):
+                cards = (CARD,) if text == CARD.number else ()
+                decision = decide(command.credential, cards, now=WALL)
+                self.do(m.Decided(command.number, decision))
+
+    def acknowledge(self) -> None:
+        self.at += 0.01
+        self.do(m.CommandAcknowledged(self.sent[-1].command_id, self.at))
+
+    def open_gate(self) -> None:
+        self.acknowledge()
+        self.gate(GatePosition.OPENING)
+        self.wait(1)
+        self.gate(GatePosition.OPEN)
+
+    def drive_through(self) -> None:
+        self.closing(PointState.ON)
+        self.wait(0.5)
+        self.arming(PointState.OFF)
+        self.wait(0.5)
+        self.closing(PointState.OFF)
+
+    def wish(self, action: GateAction, life: float = 5.0) -> Command:
+        self.wishes += 1
+        command = Command(f"wish-{self.wishes}", 101, "in", action, "user:demo", WALL, WALL + 5_000_000)
+        self.do(m.CommandRequested(command, self.at + life))
+        return command
+
+    def actions(self) -> list[GateAction]:
+        return [command.action for command in self.sent]
+
+
+@pytest.fixture(scope="session")
+def make_script() -> type[Script]:
+    return Script
+
+
+@pytest.fixture
+def rules() -> LaneRules:
+    return LaneRules(
+        lane_id="in",
+        direction="entry",
+        gate_id=101,
+        boot="b",
+        safety_points=1,
+        cameras=(201, 202),
+        closes_itself=False,
+    )
+
+
+@pytest.fixture
+def lane(rules: LaneRules) -> Script:
+    script = Script(rules)
+    script.ready()
+    return script
+
+
+@pytest.fixture
+def fresh_lane(rules: LaneRules) -> Script:
+    """A lane right after the program's start: nothing is known."""
+    return Script(rules)

@@ -1,0 +1,336 @@
+"""Scripts of events in and commands out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from drivers.contract import GatePosition, PointState
+from gateway.domain.access import decide
+from gateway.domain.commands import CommandState, GateAction
+from gateway.domain.credentials import Card, Credential
+from gateway.domain.events import EventKind as E
+from gateway.domain.passages import PassageOutcome
+from gateway.lanes import messages as m
+from gateway.lanes.board import Phase
+
+ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
+OPEN, CLOSE = GateAction.OPEN, GateAction.CLOSE
+
+
+def test_vehicle_with_card_passes_and_gate_closes_behind_it(lane):
+    lane.arming(ON)
+    assert lane.state.phase is Phase.ARMED
+    lane.card()
+    assert lane.state.phase is Phase.OPENING
+    assert lane.actions() == [OPEN]
+    lane.open_gate()
+    assert lane.state.phase is Phase.OPEN
+    lane.drive_through()
+    assert [p.outcome for p in lane.passages] == [PassageOutcome.PASSED]
+    assert lane.passages[0].card_id == 7
+    assert lane.actions() == [OPEN, CLOSE]
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+    lane.gate(GatePosition.CLOSED)
+    assert lane.state.shown_phase is Phase.IDLE
+    assert lane.events == [E.VEHICLE_ARRIVED, E.ACCESS_GRANTED, E.GATE_OPENED, E.VEHICLE_PASSED, E.GATE_CLOSED]
+    assert lane.filmed == 2
+    assert set(lane.reached.values()) == {CommandState.DONE}
+
+
+def test_gate_is_commanded_before_anything_is_written(lane):
+    lane.arming(ON)
+    lane.card()
+    kinds = [type(command) for command in lane.out]
+    granted = next(
+        i
+        for i, c in enumerate(lane.out)
+        if isinstance(c, m.Record) and any(e.kind is E.ACCESS_GRANTED for e in c.entry.events)
+    )
+    assert kinds.index(m.SendCommand) < granted
+
+
+def test_unknown_card_is_denied_with_its_reason_and_footage(lane):
+    lane.arming(ON)
+    lane.card("9999")
+    assert lane.state.phase is Phase.ARMED
+    assert lane.actions() == []
+    assert lane.events[-1] is E.ACCESS_DENIED
+    assert "no card has this number" in lane.texts[-1]
+    assert lane.filmed == 2
+    lane.card()
+    assert lane.actions() == [OPEN]
+
+
+def test_card_without_vehicle_is_ignored_and_told(lane):
+    lane.card()
+    assert lane.actions() == []
+    assert lane.events == [E.CARD_IGNORED]
+
+
+@pytest.mark.parametrize("state", [UNKNOWN])
+def test_card_on_unknown_arming_loop_is_ignored(lane, state):
+    lane.arming(ON)
+    lane.arming(state)
+    lane.card()
+    assert lane.actions() == []
+
+
+def test_vehicle_that_leaves_before_its_decision_is_not_let_in(lane):
+    lane.arming(ON)
+    (decide,) = (c for c in lane.do(m.CardRead(102, credential("0007"), lane.at)) if isinstance(c, m.Decide))
+    lane.arming(OFF)
+    lane.do(m.Decided(decide.number, granted()))
+    assert lane.actions() == []
+    assert lane.passages[-1].outcome is PassageOutcome.BACKED_OUT
+
+
+def test_late_decision_of_the_vehicle_before_does_not_open_for_the_next(lane):
+    lane.arming(ON)
+    (first,) = (c for c in lane.do(m.CardRead(102, credential("0007"), lane.at)) if isinstance(c, m.Decide))
+    lane.arming(OFF)
+    lane.arming(ON)
+    lane.do(m.CardRead(102, credential("9999"), lane.at))
+    lane.do(m.Decided(first.number, granted()))
+    assert lane.actions() == []
+
+
+def test_gate_that_does_not_move_times_out(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.acknowledge()
+    lane.wait(lane.rules.opening + 0.1)
+    assert E.OPENING_TIMED_OUT in lane.events
+    assert E.COMMAND_UNKNOWN in lane.events
+    assert any("did not move" in text for text in lane.texts)
+    assert lane.state.phase is Phase.ARMED, "the vehicle still stands there and may try again"
+    assert lane.actions() == [OPEN], "nothing is sent again by itself"
+
+
+def test_gate_whose_controller_does_not_answer(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "no answer", sent=True))
+    assert E.OPENING_TIMED_OUT in lane.events
+    assert lane.reached[lane.sent[-1].command_id] is CommandState.UNKNOWN
+
+
+def test_back_out_after_grant_closes_without_a_passage(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.arming(OFF)
+    lane.wait(lane.rules.back_out - 0.5)
+    assert lane.actions() == [OPEN]
+    lane.wait(1)
+    assert lane.actions() == [OPEN, CLOSE]
+    assert [p.outcome for p in lane.passages] == [PassageOutcome.BACKED_OUT]
+
+
+def test_vehicle_between_the_loops_is_not_a_back_out(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.arming(OFF)
+    lane.wait(1)
+    lane.closing(ON)
+    lane.wait(60)
+    assert lane.actions() == [OPEN], "a vehicle under the gate holds it open without limit"
+    lane.closing(OFF)
+    assert lane.passages[-1].outcome is PassageOutcome.PASSED
+    assert lane.actions() == [OPEN, CLOSE]
+
+
+def test_vehicle_that_touches_the_closing_loop_and_returns_has_not_passed(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.closing(ON)
+    lane.closing(OFF)
+    assert lane.state.phase is Phase.OPEN
+    assert lane.passages == []
+    lane.arming(OFF)
+    lane.wait(lane.rules.back_out + 0.1)
+    assert [p.outcome for p in lane.passages] == [PassageOutcome.BACKED_OUT]
+
+
+@pytest.mark.parametrize(("state", "word"), [(ON, "active"), (UNKNOWN, "unknown")])
+def test_close_waits_for_safety_and_says_so(lane, state, word):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.safety(state)
+    lane.drive_through()
+    assert CLOSE not in lane.actions()
+    lane.wait(3)
+    assert lane.events[-1] is E.CLOSING_HELD
+    assert word in lane.texts[-1]
+    lane.wait(30)
+    assert lane.events.count(E.CLOSING_HELD) == 1
+    lane.safety(OFF)
+    assert lane.actions()[-1] is CLOSE
+
+
+def test_close_waits_for_stale_inputs(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.closing(ON)
+    lane.arming(OFF)
+    lane.wait(lane.rules.stale + 1, refresh=False)
+    lane.closing(OFF)
+    lane.do(m.GateReported(GatePosition.OPEN, lane.at))
+    assert CLOSE not in lane.actions(), "the safety point has not been refreshed"
+    lane.safety(OFF)
+    assert lane.actions()[-1] is CLOSE
+
+
+def test_next_vehicle_may_arrive_while_the_gate_closes_and_is_let_in(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.drive_through()
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+    lane.arming(ON)
+    lane.card()
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+    lane.open_gate()
+    lane.drive_through()
+    assert [p.outcome for p in lane.passages] == [PassageOutcome.PASSED] * 2
+
+
+def test_second_vehicle_without_a_decision_is_told(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.drive_through()
+    lane.closing(ON)
+    lane.wait(1)
+    lane.closing(OFF)
+    assert lane.events[-1] is E.UNAUTHORISED_PASSAGE
+    assert lane.passages[-1].outcome is PassageOutcome.UNAUTHORISED
+
+
+def test_gate_reopened_by_its_own_safety_is_closed_again_then_a_person_is_called(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.drive_through()
+    for _ in range(lane.rules.close_tries):
+        lane.acknowledge()
+        lane.gate(GatePosition.CLOSING)
+        lane.gate(GatePosition.OPENING)
+        lane.gate(GatePosition.OPEN)
+        lane.wait(lane.rules.close_pause + 0.1)
+    assert lane.actions().count(CLOSE) == lane.rules.close_tries
+    assert lane.events.count(E.CLOSING_TIMED_OUT) == 1
+    lane.wait(120)
+    assert lane.actions().count(CLOSE) == lane.rules.close_tries
+
+
+def test_device_that_closes_itself_is_never_sent_close(lane):
+    lane.rules = replace(lane.rules, closes_itself=True)
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.drive_through()
+    assert lane.state.shown_phase is Phase.CLOSING
+    lane.gate(GatePosition.CLOSED)
+    assert lane.state.shown_phase is Phase.IDLE
+    assert lane.actions() == [OPEN]
+
+
+def test_operator_opens_without_a_vehicle_and_the_gate_closes_after_waiting(lane):
+    command = lane.wish(OPEN)
+    assert lane.sent == [command]
+    lane.open_gate()
+    assert lane.reached[command.command_id] is CommandState.DONE
+    assert [k for k in lane.events if k in {E.COMMAND_SENT, E.COMMAND_ACKNOWLEDGED, E.COMMAND_DONE}] == [
+        E.COMMAND_SENT,
+        E.COMMAND_ACKNOWLEDGED,
+        E.COMMAND_DONE,
+    ]
+    lane.wait(lane.rules.waiting - 1)
+    assert lane.actions() == [OPEN]
+    lane.wait(2)
+    assert lane.actions() == [OPEN, CLOSE]
+    assert lane.passages == []
+
+
+def test_operator_close_is_refused_while_a_vehicle_is_under_the_gate(lane):
+    lane.wish(OPEN)
+    lane.open_gate()
+    lane.closing(ON)
+    command = lane.wish(CLOSE)
+    assert lane.actions() == [OPEN]
+    assert lane.reached[command.command_id] is CommandState.REFUSED
+    assert "closing loop is active" in lane.texts[-1]
+
+
+def test_command_after_its_deadline_does_nothing(lane):
+    command = lane.wish(OPEN, life=-0.001)
+    assert lane.sent == []
+    assert lane.reached[command.command_id] is CommandState.REFUSED
+
+
+def test_command_for_a_lost_controller_is_refused_not_kept(lane):
+    lane.do(m.GateLost("unplugged"))
+    command = lane.wish(OPEN)
+    lane.do(m.GateRegained())
+    lane.gate(GatePosition.CLOSED)
+    lane.wait(10)
+    assert lane.sent == []
+    assert lane.reached[command.command_id] is CommandState.REFUSED
+
+
+def test_controller_lost_under_way_leaves_an_unknown_outcome(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.do(m.GateLost("unplugged"))
+    assert lane.reached[lane.sent[-1].command_id] is CommandState.UNKNOWN
+    assert lane.state.shown_phase is Phase.FAULT
+
+
+def test_after_a_start_nothing_moves_by_itself(fresh_lane):
+    lane = fresh_lane
+    lane.do(m.GateRegained())
+    lane.arming(OFF)
+    lane.closing(ON)
+    lane.safety(OFF)
+    lane.gate(GatePosition.OPEN)
+    lane.wait(5)
+    lane.closing(OFF)
+    lane.wait(300)
+    assert lane.sent == []
+    assert lane.passages == [], "what stood there at the start is not judged"
+
+
+def test_vehicle_that_stands_on_the_loop_at_the_start_may_use_its_card(fresh_lane):
+    lane = fresh_lane
+    lane.do(m.GateRegained())
+    lane.arming(ON)
+    lane.closing(OFF)
+    lane.safety(OFF)
+    lane.gate(GatePosition.CLOSED)
+    lane.card()
+    assert lane.actions() == [OPEN]
+
+
+def test_gate_closed_by_hand_under_a_waiting_vehicle(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.gate(GatePosition.CLOSED)
+    assert lane.passages[-1].outcome is PassageOutcome.BACKED_OUT
+    assert lane.state.phase is Phase.ARMED
+
+
+def credential(text):
+    return Credential(text=text)
+
+
+def granted():
+    return decide(credential("0007"), (Card(7, "0007"),), now=0)

@@ -1,0 +1,44 @@
+"""Who records what, and with which account."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from gateway.domain.errors import ConfigError
+from gateway.recording.assignment import groups, socket_folder, worker_camera
+from gateway.site import Camera, Secrets
+
+CAMERA = Camera(id=7, name="Gate", url="rtsp://10.0.0.8:554/stream?channel=1")
+
+
+def test_one_worker_for_every_few_cameras():
+    assert groups((1, 2, 3, 4, 5), most=4) == ((1, 2, 3, 4), (5,))
+    assert groups((), most=4) == ()
+
+
+@pytest.mark.parametrize("password", ["plain", "p@ss:w/rd?#%&ü "])
+def test_credentials_are_put_into_the_url_whatever_they_hold(tmp_path, password):
+    secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_GATE": password})
+    camera = CAMERA.model_copy(update={"username": "us@er", "password": "gate"})
+    assigned = worker_camera(camera, secrets, segment_seconds=2)
+    assert "@" not in repr(assigned)
+    parts = urlsplit(assigned.url)
+    assert (parts.hostname, parts.port, parts.path, parts.query) == ("10.0.0.8", 554, "/stream", "channel=1")
+    assert (unquote(parts.username), unquote(parts.password)) == ("us@er", password)
+
+
+def test_a_missing_secret_is_said_so(tmp_path):
+    camera = CAMERA.model_copy(update={"username": "user", "password": "gate"})
+    with pytest.raises(ConfigError, match="gate"):
+        worker_camera(camera, Secrets(folder=tmp_path, environ={}), segment_seconds=2)
+
+
+def test_sockets_go_where_their_path_is_short_enough(tmp_path):
+    with socket_folder(tmp_path / "run") as folder:
+        assert folder == tmp_path / "run"
+        assert folder.is_dir()
+    with socket_folder(tmp_path / ("x" * 100)) as folder:
+        assert len(str(folder / "camera-worker-999.sock")) <= 107
+    assert not folder.exists()

@@ -1,0 +1,81 @@
+"""Which events follow from what workers report."""
+
+from __future__ import annotations
+
+from gateway.clock import Stamp
+from gateway.domain.events import EventKind
+from gateway.domain.footage import CameraCondition, CameraReported, GapReason, SegmentFinished
+from gateway.recording.cameras import CameraState
+
+NOW = Stamp(micros=1_000_000_000, trusted=True)
+FRESH = CameraState(camera_id=7, name="Gate camera", since=0)
+
+
+def after(state, *reports):
+    kinds = []
+    for condition in reports:
+        report = CameraReported(camera_id=7, condition=condition, detail="nobody answers", reconnects=2)
+        state, events = state.reported(report, NOW)
+        kinds += [event.kind for event in events]
+    return state, kinds
+
+
+def segment(start: float, gap: GapReason = GapReason.NONE) -> SegmentFinished:
+    micros = int(start * 1_000_000)
+    return SegmentFinished(
+        camera_id=7, path=f"7/1970010100/{micros}_2000000.ts", started_at=micros, clock_trusted=True,
+        duration=2_000_000, size=1, gap=gap,
+    )  # fmt: skip
+
+
+def test_a_loss_and_a_recovery_are_told_once_each():
+    c = CameraCondition
+    _, kinds = after(
+        FRESH, c.STARTING, c.RECORDING, c.RECORDING, c.UNREACHABLE, c.REFUSED, c.STARTING, c.STALLED, c.RECORDING
+    )
+    assert kinds == [EventKind.CAMERA_RECORDING, EventKind.CAMERA_LOST, EventKind.CAMERA_RECORDING]
+
+
+def test_since_is_when_the_condition_changed_and_figures_are_not_a_change():
+    state, _ = after(FRESH, CameraCondition.RECORDING)
+    later, _ = state.reported(
+        CameraReported(camera_id=7, condition=CameraCondition.RECORDING, detail="nobody answers", bits_per_second=9),
+        Stamp(micros=NOW.micros + 5, trusted=True),
+    )
+    assert later.snapshot().since == NOW.micros
+    assert later.snapshot().bits_per_second == 9
+    assert later.looks_like(state)
+    assert not state.looks_like(FRESH)
+
+
+def test_a_lost_worker_is_no_loss_of_the_camera_but_its_recovery_is_told():
+    state, _ = after(FRESH, CameraCondition.RECORDING)
+    state, kinds = after(state.worker_lost(NOW), CameraCondition.STARTING, CameraCondition.RECORDING)
+    assert kinds == [EventKind.CAMERA_RECORDING]
+    assert state.reconnects == 4
+    lost, _ = after(FRESH, CameraCondition.REFUSED)
+    assert after(lost.worker_lost(NOW), CameraCondition.REFUSED)[1] == []
+
+
+def test_a_gap_is_told_with_its_length_and_why():
+    state, _, events = FRESH.recorded(segment(10, GapReason.STARTED), NOW)
+    assert events == ()  # the camera's first footage ever
+    state, _, events = state.recorded(segment(12), NOW)
+    assert events == ()
+    state, _, (gap,) = state.recorded(segment(17.5, GapReason.NETWORK), NOW)
+    assert gap.kind is EventKind.FOOTAGE_GAP
+    assert gap.data == {"seconds": 3.5, "reason": "network", "from": 14_000_000, "until": 17_500_000}
+    assert "3.5 s" in gap.description
+    _, _, (gap,) = state.recorded(segment(15, GapReason.CLOCK), NOW)
+    assert "overlaps by 4.5 s" in gap.description
+
+
+def test_the_first_new_footage_after_a_lost_worker_says_so():
+    state, _, _ = FRESH.recorded(segment(10), NOW)
+    state, salvaged, events = state.worker_lost(NOW).recorded(segment(12), NOW)
+    assert (salvaged.gap, events) == (GapReason.NONE, ())
+    state, first, (gap,) = state.recorded(segment(16, GapReason.STARTED), NOW)
+    assert first.gap is GapReason.WORKER
+    assert gap.data["reason"] == "worker"
+    _, later, _ = state.recorded(segment(20, GapReason.STARTED), NOW)
+    assert later.gap is GapReason.STARTED

@@ -1,0 +1,132 @@
+"""Rows and files: brought together at start, whatever was cut short."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.domain.errors import StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.domain.footage import GapReason, SegmentFinished, segment_path
+from gateway.recording.index import FootageIndex, utc_hour
+
+START = 1_767_268_800_000_000  # 2026-01-01 12:00 UTC
+
+
+@pytest.fixture
+def media(tmp_path):
+    (tmp_path / "media").mkdir()
+    return tmp_path / "media"
+
+
+@pytest.fixture
+def index(store, media, clock):
+    return FootageIndex(store=store, media=media, clock=clock)
+
+
+@pytest.fixture
+def put(media):
+    """Write a segment's file; returns its report."""
+
+    def write(start: int, *, camera_id: int = 7, duration: int = 2_000_000, size: int = 188) -> SegmentFinished:
+        path = segment_path(camera_id, start, duration, utc_hour(start))
+        (media / path).parent.mkdir(parents=True, exist_ok=True)
+        (media / path).write_bytes(b"G" * size)
+        return SegmentFinished(
+            camera_id=camera_id, path=path, started_at=start, clock_trusted=True, duration=duration, size=size,
+            codec="avc1.64001f",
+        )  # fmt: skip
+
+    return write
+
+
+async def test_start_up_finishes_deletions_drops_lost_rows_and_adopts_files(store, index, media, put):
+    kept, lost, garbage = put(START), put(START + 2_000_000), put(START + 4_000_000)
+    await store.segments.add([garbage])
+    assert len(await store.segments.discard(at_least=1, pinned_after=0)) == 1
+    await store.segments.add([kept, lost])
+    (media / lost.path).unlink()
+    adopted = [put(START + 3_600_000_000 + n * 2_000_000, camera_id=8, size=100 + n) for n in range(3)]
+    late = put(START + 3_700_000_000, camera_id=8)
+    (media / "8" / "2026010113" / "123.part").write_bytes(b"x")
+    (media / "clips").mkdir()
+    (media / "clips" / "5.mp4").write_bytes(b"x")
+    (media / ".marker").write_text("x")
+
+    await index.recover((7, 8))
+
+    assert await store.segments.paths() == {kept.path, late.path, *(item.path for item in adopted)}
+    assert not (media / garbage.path).exists()
+    assert (media / "clips" / "5.mp4").exists()
+    rows = await store.segments.between(8, 0, 2**60)
+    assert [(row.size, row.gap) for row in rows] == [
+        (100, GapReason.NONE), (101, GapReason.NONE), (102, GapReason.NONE), (188, GapReason.WORKER),
+    ]  # fmt: skip
+    assert index.covered_until(7) == START + 2_000_000
+    assert index.covered_until(8) == late.started_at + late.duration
+    assert index.covered_until(9) is None
+
+    await index.recover((7, 8))  # a second time finds nothing to do
+    assert len(await store.segments.paths()) == 5
+
+
+async def test_many_rows_are_walked_in_steps(store, index, media, put):
+    reports = [put(START + n * 2_000_000) for n in range(2100)]
+    await store.segments.add(reports)
+    for report in reports[::500]:
+        (media / report.path).unlink()
+    await index.recover((7,))
+    assert len(await store.segments.paths()) == 2095
+
+
+async def test_reports_become_rows_and_events_in_their_order(store, index, put, events_of):
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(index.run())
+        for n in range(300):
+            index.offer(put(START + n * 2_000_000))
+        index.offer(put(START))  # told twice
+        for n in range(3):
+            index.tell(Event(kind=EventKind.CAMERA_LOST, date_at=n, clock_trusted=True, description=str(n)))
+        await index.flush()
+        running.cancel()
+    assert len(await store.segments.paths()) == 300
+    assert [event.description for event in await events_of(EventKind.CAMERA_LOST)] == ["0", "1", "2"]
+    assert index.covered_until(7) == START + 300 * 2_000_000
+
+
+async def test_files_whose_report_died_with_the_worker_are_adopted(store, index, put):
+    told, untold = put(START), put(START + 2_000_000)
+    put(START, camera_id=8)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(index.run())
+        index.offer(told)
+        assert [found.path for found in await index.adopt(frozenset({7}))] == [untold.path]
+        running.cancel()
+    (first, second) = await store.segments.between(7, 0, 2**60)
+    assert first.codec == "avc1.64001f"
+    assert (second.size, second.duration, second.gap) == (188, 2_000_000, GapReason.NONE)
+    assert await store.segments.between(8, 0, 2**60) == ()
+
+
+async def test_a_sweep_adopts_what_nobody_told_of_for_a_while(store, index, put, clock):
+    now = clock.wall().micros
+    settled, fresh = put(now - 80_000_000), put(now - 5_000_000)
+    await index.sweep(frozenset({7}))
+    assert await store.segments.paths() == {settled.path}
+    await store.segments.add([fresh])  # its report comes as it should
+
+
+async def test_a_row_goes_only_after_its_file(store, index, media, put):
+    report = put(START)
+    await store.segments.add([report])
+    rows = await store.segments.discard(at_least=1, pinned_after=0)
+    (media / report.path).unlink()
+    (media / report.path).mkdir()  # what cannot be unlinked
+    with pytest.raises(StoreError, match="cannot be deleted"):
+        await index.delete(rows)
+    assert await store.segments.garbage() == rows
+    (media / report.path).rmdir()
+    await index.delete(rows)
+    assert await store.segments.garbage() == ()
+    assert not (media / report.path).parent.exists()

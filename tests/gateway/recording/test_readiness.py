@@ -1,0 +1,45 @@
+"""When the footage of an event is all there."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.domain.passages import CameraEvent
+from gateway.recording.readiness import Coverage, is_complete, seconds_left
+
+EVENT = CameraEvent(
+    id=2_000_000_000, central_id=None, camera_id=7, event_id=1, lane_id="", name="", description="",
+    date_at=100_000_000, pinned_from=95_000_000, pinned_until=105_000_000, clock_trusted=True, ready=False,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("until", "recording", "now", "complete"),
+    [
+        (105.0, True, 105, True),
+        (104.9, True, 105, False),
+        (104.9, True, 160, False),  # a long segment is still open
+        (104.9, True, 231, True),
+        (105.0, True, 104.9, False),
+        (104.9, False, 109, False),  # the last segment before the loss is on its way
+        (104.9, False, 110, True),
+        (None, False, 110, True),
+    ],
+)
+def test_complete_when_covered_or_when_nothing_more_can_come(until, recording, now, complete):
+    coverage = Coverage(until=None if until is None else int(until * 1e6), more_may_come=recording, since=0)
+    assert is_complete(EVENT, coverage, now=int(now * 1e6)) is complete
+
+
+def test_what_a_killed_worker_left_is_waited_for_after_a_start():
+    starting = Coverage(until=None, more_may_come=True, since=1_000_000_000)
+    assert not is_complete(EVENT, starting, now=1_010_000_000)
+    assert is_complete(EVENT, starting, now=1_125_000_000)
+    unreachable = Coverage(until=None, more_may_come=False, since=1_000_000_000)
+    assert not is_complete(EVENT, unreachable, now=1_004_000_000)
+    assert is_complete(EVENT, unreachable, now=1_005_000_000)
+
+
+def test_seconds_left_are_whole_and_at_least_one():
+    assert seconds_left(EVENT, now=100_000_001) == 10
+    assert seconds_left(EVENT, now=200_000_000) == 1

@@ -1,0 +1,81 @@
+"""Addresses: what a URL occupies, and no part of a bad one is repeated."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.site.addresses import Endpoint, endpoint_of, line_of
+
+
+@pytest.mark.parametrize(
+    ("url", "line"),
+    [
+        ("tcp://192.0.2.10:502", Endpoint("192.0.2.10", 502)),
+        ("tcp://Gate.Local:4001", Endpoint("gate.local", 4001)),
+        ("tcp://[2001:db8::1]:502", Endpoint("2001:db8::1", 502)),
+        ("serial:/dev/ttyUSB0", "/dev/ttyUSB0"),
+        ("serial:///dev/ttyUSB0", "/dev/ttyUSB0"),
+        ("serial:/dev/serial/../ttyUSB0", "/dev/ttyUSB0"),
+        ("serial:/dev/serial/by-id/usb-A#1?x", "/dev/serial/by-id/usb-A#1?x"),
+    ],
+)
+def test_what_a_link_occupies(url, line):
+    assert line_of(url) == line
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "tcp://host", "tcp://host:0", "tcp://host:70000", "tcp://:502", "tcp://host:502/x", "tcp://host:502?x", "tcp://[::1",
+     "serial:", "serial:dev/ttyS0", "serial://host/dev/ttyS0", "serial:/dev/", "udp://host:502", "/dev/ttyS0"],
+)  # fmt: skip
+def test_what_no_link_is(url):
+    with pytest.raises(ValueError, match="must "):
+        line_of(url)
+
+
+def test_ports_a_scheme_has_by_itself():
+    assert endpoint_of("https://Central.example.com/x", schemes=("http", "https")) == Endpoint(
+        "central.example.com", 443
+    )
+    assert endpoint_of("rtsp://192.0.2.20/stream1", schemes=("rtsp",)).port == 554
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "rtsp://u:hunter2@x/",
+        "rtsp://hunter2@x/",
+        "rtsp://u:hun/ter2@x:99999999/",
+        "ftp://hunter2/",
+        "rtsp://x:hunter2/",
+    ],
+)
+def test_a_refusal_repeats_nothing_of_the_url(url):
+    with pytest.raises(ValueError, match="must ") as caught:
+        endpoint_of(url, schemes=("rtsp",))
+    assert "hun" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("0.0.0.0", True),
+        ("192.0.2.1", False),
+    ],
+)
+def test_this_machine(host, own):
+    assert Endpoint(host, 1).is_this_machine() is own
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_taken_or_refused(text):
+    for prefix in ("", "tcp://", "serial:", "serial:/"):
+        try:
+            line = line_of(prefix + text)
+        except ValueError:
+            continue
+        assert isinstance(line, Endpoint) or line.startswith("/")

@@ -1,0 +1,25 @@
+"""The site file that is shipped as an example is a good one, and names every section."""
+
+import shutil
+import tomllib
+from pathlib import Path
+
+from gateway.site import Site, load
+
+CONFIG = Path(__file__).resolve().parents[3] / "config"
+
+
+def test_the_example_is_good_once_its_secrets_exist(tmp_path):
+    path = Path(shutil.copy(CONFIG / "site.example.toml", tmp_path / "site.toml"))
+    (tmp_path / "secrets").mkdir()
+    for name in ("technician-password", "central-password", "camera-password"):
+        (tmp_path / "secrets" / name).write_text("x\n")
+        (tmp_path / "secrets" / name).chmod(0o600)
+    site = load(path)
+    assert site.lanes[0].gate == 101
+    assert site.central is not None
+
+
+def test_the_example_shows_every_section():
+    raw = tomllib.loads((CONFIG / "site.example.toml").read_text())
+    assert set(raw) == set(Site.model_fields) - {"demo"}

@@ -1,0 +1,339 @@
+"""Every fault of a site file at once, each with its place."""
+
+import copy
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gateway.site import Secrets, Site, SiteFaults, check, find_profile, load, profile_folders
+from gateway.site.draft import read_draft
+from gateway.site.faults import check_draft, faults_of
+
+GOOD = """
+[site]
+name = "North"
+[api]
+port = 8480
+[[api.accounts]]
+username = "tech"
+password = "tech-password"
+[central]
+url = "http://127.0.0.1:8490"
+username = "gw"
+password = "central-password"
+[[links]]
+id = "gates"
+url = "tcp://127.0.0.1:5020"
+[[links]]
+id = "reader"
+url = "serial:/dev/ttyUSB0"
+[[devices]]
+id = 101
+name = "Gate"
+driver = "modbus-gate"
+link = "gates"
+profile = "barrier"
+[[devices]]
+id = 102
+name = "Second gate"
+driver = "modbus-gate"
+link = "gates"
+profile = "barrier"
+unit = 2
+[[devices]]
+id = 201
+name = "Reader"
+driver = "serial-reader"
+link = "reader"
+[[lanes]]
+id = "entry"
+name = "Entry"
+gate = 101
+readers = [201]
+cameras = [301]
+arming = { device = 101, point = "arming_loop" }
+closing = { device = 101, point = "closing_loop" }
+[[lanes]]
+id = "exit"
+name = "Exit"
+gate = 102
+arming = { device = 102, point = "arming_loop" }
+closing = { device = 102, point = "closing_loop" }
+[[cameras]]
+id = 301
+name = "Camera"
+url = "rtsp://127.0.0.1/one"
+username = "viewer"
+password = "camera-password"
+"""
+SECRETS = {f"EDGE_GATEWAY_SECRET_{name}_PASSWORD": "x" for name in ("TECH", "CENTRAL", "CAMERA")}
+
+PROFILES = Path(__file__).resolve().parents[3] / "config" / "profiles"
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "profiles").mkdir()
+    shutil.copy(PROFILES / "relay-barrier.toml", tmp_path / "profiles" / "barrier.toml")
+    return tmp_path
+
+
+def faults(place, text, environ=SECRETS):
+    path = place / "site.toml"
+    path.write_text(text)
+    try:
+        load(path, secrets=Secrets(folder=place / "secrets", environ=environ))
+    except SiteFaults as error:
+        return [str(fault) for fault in error.faults]
+    return []
+
+
+def missing_secret(place, name):
+    variable = f"EDGE_GATEWAY_SECRET_{name.upper().replace('-', '_')}"
+    return f"no secret {name!r}: not among systemd's credentials, not in {variable}, no file {place}/secrets/{name}"
+
+
+def changed(*changes):
+    text = GOOD
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+def test_a_good_site_has_no_fault(place):
+    assert faults(place, GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ('name = "North"', 'name = "North"\nnmae = 1', "site.nmae: unknown key"),
+        ("unit = 2", "unit = 2\nunti = 2", "devices[1].unti: unknown key"),
+        ("[[cameras]]", "[[camera]]", "camera: unknown key"),
+        ('name = "Gate"', "", "devices[0].name: is required"),
+        ('driver = "serial-reader"', "", "devices[2].driver: is required"),
+        (
+            'driver = "serial-reader"',
+            'driver = "wiegand"',
+            "devices[2].driver: must be one of modbus-gate, serial-reader",
+        ),
+        ("id = 102", "id = 101", "devices[1].id: 101 is already used by devices[0]"),
+        ('id = "reader"', 'id = "gates"', "links[1].id: 'gates' is already used by links[0]"),
+        ('id = "exit"', 'id = "entry"', "lanes[1].id: 'entry' is already used by lanes[0]"),
+        ("gate = 102", "gate = 103", "lanes[1].gate: no device 103"),
+        ("gate = 102", "gate = 201", "lanes[1].gate: device 201 is not a gate"),
+        ("gate = 102", "gate = 101", "lanes[1].gate: 101 is already used by lanes[0]"),
+        ("readers = [201]", "readers = [102]", "lanes[0].readers[0]: device 102 is not a reader"),
+        ("readers = [201]", "readers = [201, 201]", "lanes[0].readers[1]: 201 is named twice"),
+        ("gate = 102", "gate = 102\nreaders = [201]", "lanes[1].readers[0]: 201 already serves lanes[0]"),
+        ("cameras = [301]", "cameras = [302]", "lanes[0].cameras[0]: no camera 302"),
+        ("cameras = [301]", "cameras = [301, 301]", "lanes[0].cameras[1]: 301 is named twice"),
+        (
+            'device = 101, point = "arming_loop"',
+            'device = 201, point = "arming_loop"',
+            "lanes[0].arming.device: device 201 is not one with points",
+        ),
+        (
+            'device = 101, point = "arming_loop"',
+            'device = 101, point = "closing_loop"',
+            "lanes[0].closing: is the same point as arming; a passage needs both loops",
+        ),
+        (
+            "gate = 102",
+            'gate = 102\nsafety = [{ device = 109, point = "photocell" }]',
+            "lanes[1].safety[0].device: no device 109",
+        ),
+        ('link = "reader"', 'link = "raeder"', "devices[2].link: no link 'raeder'"),
+        ('link = "reader"', 'link = "gates"', "devices[2].link: 'gates' is already used by devices[0]"),
+        ("unit = 2", "", "devices[1].unit: 1 on 'gates' is already used by devices[0]"),
+        (
+            "unit = 2",
+            'unit = 2\nframing = "rtu"',
+            "devices[1].framing: differs from devices[0] on the same link 'gates'",
+        ),
+        (
+            "unit = 2",
+            'unit = 0\nframing = "rtu"',
+            "devices[1].unit: 0 is for all devices of the line, and none answers to it",
+        ),
+        (
+            "tcp://127.0.0.1:5020",
+            "serial:/dev/ttyS0",
+            "devices[0].framing: 'tcp' cannot go over the serial port of 'gates'; write 'rtu'",
+        ),
+        (
+            "serial:/dev/ttyUSB0",
+            "tcp://127.0.0.1:5020",
+            "links[1].url: 127.0.0.1:5020 is already used by links[0]",
+        ),
+        (
+            "tcp://127.0.0.1:5020",
+            "tcp://localhost:8480",
+            "links[0].url: localhost:8480 is where this gateway itself listens ([api] port)",
+        ),
+        (
+            "http://127.0.0.1:8490",
+            "http://127.0.0.1:8480",
+            "central.url: 127.0.0.1:8480 is where this gateway itself listens ([api] port)",
+        ),
+        (
+            "http://127.0.0.1:8490",
+            "http://u:p@h",
+            "central.url: must not hold credentials; name a secret in 'password'",
+        ),
+        ("tcp://127.0.0.1:5020", "tcp://127.0.0.1", "links[0].url: must be tcp://host:port"),
+        ('username = "viewer"', "", "cameras[0]: 'username' and 'password' go together"),
+        ('profile = "barrier"', 'profile = "barier"', "devices[0].profile: no profile 'barier'"),
+        (
+            'name = "North"',
+            'name = "North"\ntimezone = "Mars"',
+            "site.timezone: no time zone 'Mars'; write one like 'America/Toronto'",
+        ),
+        (
+            'id = "gates"',
+            'id = "Gates!"',
+            "links[0].id: must be 1 to 40 small letters, digits, '-' or '_', a letter or digit first",
+        ),
+        (
+            "[central]",
+            "[storage]\nmedia_gigabytes = inf\n[central]",
+            "storage.media_gigabytes: Input should be a finite number",
+        ),
+    ],
+)
+def test_a_fault_is_named_with_its_place(old, new, fault, place):
+    assert fault in faults(place, changed((old, new)))
+
+
+def test_a_value_where_a_table_belongs_is_a_fault(place):
+    text = "api = 3\n" + GOOD.replace("[api]\nport = 8480\n[[api.accounts]]", "[extra]")
+    assert sorted(faults(place, text)) == ["api: must be a table", "extra: unknown key"]
+    text = "cameras = 3\n" + GOOD.replace("[[cameras]]", "[extra]")
+    assert sorted(faults(place, text)) == ["cameras: Input should be a valid tuple", "extra: unknown key"]
+
+
+def test_one_fault_is_one_line(place):
+    assert faults(place, changed(("gate = 102", "gate = 103"))) == ["lanes[1].gate: no device 103"]
+
+
+def test_every_fault_at_once_of_every_kind(place):
+    text = changed(
+        ('name = "North"', 'name = "North"\nnmae = "x"'),
+        ("port = 8480", "port = 848000"),
+        ("gate = 102", "gate = 103"),
+        ("unit = 2", "unit = 999"),
+        ('url = "tcp://127.0.0.1:5020"', 'url = "tcp://127.0.0.1:5020"\nbaudd = 9600'),
+        ('profile = "barrier"', 'profile = "other"'),
+    )
+    assert sorted(faults(place, text, environ={"EDGE_GATEWAY_SECRET_TECH_PASSWORD": "x"})) == sorted(
+        [
+            "site.nmae: unknown key",
+            "api.port: Input should be less than or equal to 65535",
+            "lanes[1].gate: no device 103",
+            "devices[1].unit: Input should be less than or equal to 247",
+            "links[0].baudd: unknown key",
+            "devices[0].profile: no profile 'other'",
+            f"central.password: {missing_secret(place, 'central-password')}",
+            f"cameras[0].password: {missing_secret(place, 'camera-password')}",
+        ]
+    )
+
+
+def test_what_a_part_says_as_a_whole_is_not_hidden_by_an_unknown_key(place):
+    text = changed(('username = "viewer"', "usrname = 'viewer'"))
+    assert faults(place, text) == [
+        "cameras[0].usrname: unknown key",
+        "cameras[0]: 'username' and 'password' go together",
+    ]
+
+
+def test_a_broken_record_is_not_called_missing_too(place):
+    assert faults(place, changed(("unit = 2", "unit = 999"))) == [
+        "devices[1].unit: Input should be less than or equal to 247"
+    ]
+    assert faults(place, changed(("id = 102\n", ""))) == ["devices[1].id: is required"]
+    assert faults(place, changed(("tcp://127.0.0.1:5020", "tcp:"))) == [
+        "links[0].url: must begin with tcp:// or serial:/"
+    ]
+    assert faults(place, changed(("rtsp://127.0.0.1/one", "x"))) == ["cameras[0].url: must be rtsp://… or rtsps://…"]
+
+
+def test_no_value_of_a_bad_file_is_repeated_where_it_may_be_a_secret(place):
+    text = changed(
+        ('password = "central-password"', 'password = "hunter2 !"'), ("rtsp://127.0.0.1", "rtsp://me:hunter2@127.0.0.1")
+    )
+    found = faults(place, text)
+    assert found == [
+        "central.password: must be the name of a secret: 1 to 64 letters, digits, '.', '-' or '_'",
+        "cameras[0].url: must not hold credentials; name a secret in 'password'",
+    ]
+
+
+@pytest.mark.parametrize(("data", "fault"), [(b"[site", "is not TOML: "), (b"\xff", "is not TOML: ")])
+def test_what_is_no_toml_is_one_fault(data, fault, tmp_path):
+    path = tmp_path / "site.toml"
+    path.write_bytes(data)
+    with pytest.raises(SiteFaults) as caught:
+        load(path)
+    (found,) = caught.value.faults
+    assert str(found).startswith(fault)
+
+
+def test_a_file_that_is_not_there_is_one_fault(tmp_path):
+    with pytest.raises(SiteFaults) as caught:
+        load(tmp_path / "none.toml")
+    assert [str(fault) for fault in caught.value.faults] == ["cannot be read: No such file or directory"]
+
+
+def test_the_sites_own_profiles_come_first(place):
+    (place / "mine").mkdir()
+    (place / "mine" / "barrier.toml").touch()
+    site = Site.model_validate(tomllib.loads(changed(('name = "North"', 'name = "North"\nprofiles = "mine"'))))
+    folders = profile_folders(site, place / "site.toml")
+    assert find_profile("barrier", folders) == place / "mine" / "barrier.toml"
+    assert check(site) == ()
+
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.just([]), st.just({}), st.just([{}])
+)
+
+
+def spots(tree, here=()):
+    """Every place in a tree of TOML."""
+    steps = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for step, inner in steps:
+        yield (*here, step)
+        yield from spots(inner, (*here, step))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_whatever_is_written_it_is_judged(data):
+    raw = tomllib.loads(GOOD)
+    for _ in range(data.draw(st.integers(1, 4))):
+        *way, last = data.draw(st.sampled_from(list(spots(raw))))
+        node = raw
+        for step in way:
+            node = node[step]
+        action = data.draw(st.sampled_from(["replace", "delete", "add"]))
+        if action == "replace":
+            node[last] = data.draw(VALUES)
+        elif action == "delete":
+            del node[last]
+        elif isinstance(node, dict):
+            node[data.draw(st.sampled_from(["extra", "modbus-gate", "id", "driver"]))] = data.draw(VALUES)
+        if not raw:
+            break
+    before = copy.deepcopy(raw)
+    site, draft, refused = read_draft(raw)
+    check_draft(draft)
+    assert (site is None) == bool(refused)
+    for error in refused:
+        assert all(fault.message for fault in faults_of(error))
+    assert repr(raw) == repr(before)

@@ -1,0 +1,59 @@
+"""What a site file says of profiles and their points is judged with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.site import SiteFaults, load
+
+_SITE = """
+[site]
+name = "A"
+[[links]]
+id = "bus"
+url = "tcp://127.0.0.1:1502"
+[[devices]]
+id = 101
+name = "Barrier"
+driver = "modbus-gate"
+link = "bus"
+profile = "{profile}"
+[[lanes]]
+id = "in"
+name = "In"
+gate = 101
+arming = {{ device = 101, point = "{point}" }}
+closing = {{ device = 101, point = "closing_loop" }}
+"""
+
+
+def faults(tmp_path, *, profile="relay-barrier", point="arming_loop"):
+    path = tmp_path / "site.toml"
+    path.write_text(_SITE.format(profile=profile, point=point))
+    try:
+        load(path)
+    except SiteFaults as error:
+        return [str(fault) for fault in error.faults]
+    return []
+
+
+def test_good_site(tmp_path):
+    assert faults(tmp_path) == []
+
+
+def test_point_that_the_profile_does_not_have(tmp_path):
+    (fault,) = faults(tmp_path, point="arming_lop")
+    assert fault.startswith("lanes[0].arming.point: device 101 has no point 'arming_lop' (it has arming_loop, closed")
+
+
+def test_profile_that_is_missing(tmp_path):
+    assert faults(tmp_path, profile="nothing") == ["devices[0].profile: no profile 'nothing'"]
+
+
+@pytest.mark.parametrize("text", ["name = ", 'name = "x"'])
+def test_profile_that_cannot_be_used(tmp_path, text):
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "mine.toml").write_text(text)
+    found = faults(tmp_path, profile="mine")
+    assert found
+    assert all(fault.startswith("devices[0].profile: ") for fault in found)

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from gateway.domain.events import Event, EventKind
+from gateway.domain.passages import Moment
+from gateway.store import Entry, Store
+from gateway.store.outbox import insert_outbox
+
+
+async def put(store, *record_ids, kind="entry"):
+    def job(connection):
+        return [insert_outbox(connection, kind=kind, record_id=item, body="{}", now=1) for item in record_ids]
+
+    return await store._site.write(job)
+
+
+async def due(store, now=1_000):
+    return [row.id for row in await store.outbox.due(now=now)]
+
+
+async def test_rows_are_due_oldest_first_and_one_per_record(store):
+    ids = await put(store, 1, 1, 2, 1, 3, 2)
+    assert await due(store) == [ids[0], ids[2], ids[4]]
+    (first, *_) = await store.outbox.due(now=0)
+    await store.outbox.delivered(first, central_id=None)
+    assert await due(store) == [ids[1], ids[2], ids[4]]
+    assert [row.id for row in await store.outbox.due(now=0, limit=2)] == [ids[1], ids[2]]
+
+
+async def test_the_same_record_id_of_another_kind_is_another_record(store):
+    ids = await put(store, 1) + await put(store, 1, kind="camera_event")
+    assert await due(store) == ids
+
+
+async def test_a_row_that_failed_or_is_parked_holds_those_behind_it(store):
+    ids = await put(store, 1, 1, 2, 2)
+    first, second = await store.outbox.due(now=0)
+    await store.outbox.failed(first, error="away", next_at=500)
+    await store.outbox.park(second, error="refused")
+    assert await due(store, now=499) == []
+    assert await due(store, now=500) == [ids[0]]
+    (row,) = await store.outbox.due(now=500)
+    assert (row.tries, row.error, row.key) == (1, "away", first.key)
+    books = await store.outbox.books()
+    assert (books.accepted, books.waiting, books.parked, books.delivered) == (4, 3, 1, 0)
+
+
+async def test_next_due_is_a_moment_at_which_something_is_due(store):
+    assert await store.outbox.next_due() is None
+    await put(store, 1, 1, 2, 2)
+    first, second = await store.outbox.due(now=0)
+    assert await store.outbox.next_due() == 0
+    await store.outbox.failed(first, error="away", next_at=500)
+    await store.outbox.park(second, error="refused")
+    assert await store.outbox.next_due() == 500
+    await store.outbox.park(first, error="refused")
+    assert await store.outbox.next_due() is None
+
+
+async def test_retry_now_makes_waiting_rows_due(store):
+    ids = await put(store, 1, 2)
+    first, second = await store.outbox.due(now=0)
+    await store.outbox.failed(first, error="away", next_at=10**15)
+    await store.outbox.park(second, error="refused")
+    await store.outbox.retry_now()
+    assert await due(store) == [ids[0]]
+
+
+async def test_a_row_delivered_twice_is_counted_once(store):
+    await put(store, 1)
+    (row,) = await store.outbox.due(now=0)
+    await asyncio.gather(*(store.outbox.delivered(row, central_id=None) for _ in range(3)))
+    books = await store.outbox.books()
+    assert (books.accepted, books.delivered, books.waiting) == (1, 1, 0)
+    assert books.balance()
+
+
+async def test_a_delivered_camera_event_learns_its_central_id(store, entry, moment):
+    (number,) = (await store.journal.record(entry(moment()))).camera_event_ids
+    (row,) = await store.outbox.due(now=0)
+    assert (row.kind, row.record_id) == ("camera_event", number)
+    await store.outbox.delivered(row, central_id=42)
+    found = await store.camera_events.get(42)
+    assert (found.id, found.central_id) == (number, 42)
+    assert await store.camera_events.get(number) == found
+
+
+async def test_a_large_outbox_is_read_in_order_of_an_index(store, plans):
+    async def look():
+        await store.outbox.due(now=0)
+        await store.outbox.next_due()
+
+    found = (await plans(store._site, look)).values()
+    assert len(found) == 2
+    assert any("SCAN outbox USING INDEX outbox_waiting" in plan for plan in found)
+    assert any("SEARCH outbox USING COVERING INDEX outbox_due (parked=?)" in plan for plan in found)
+    assert all("earlier USING COVERING INDEX outbox_by_record" in plan for plan in found)
+    assert not any("TEMP B-TREE" in plan for plan in found)
+
+
+class Balanced(RuleBasedStateMachine):
+    """Accept, deliver, fail, park and crash in any order: the books balance and are those of a plain model."""
+
+    def __init__(self):
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.folder = Path(tempfile.mkdtemp())
+        self.store = self.opened()
+        self.accepted = self.delivered = 0
+        self.last_id = 0
+
+    def opened(self):
+        store = Store(folder=self.folder, site_name="North", sends=True)
+        self.loop.run_until_complete(store.open())
+        return store
+
+    def do(self, coroutine):
+        return self.loop.run_until_complete(coroutine)
+
+    def pick(self, number):
+        rows = self.do(self.store.outbox.due(now=10**17))
+        return rows[number % len(rows)] if rows else None
+
+    @rule(moments=st.integers(0, 3))
+    def accept(self, moments):
+        event = Event(EventKind.VEHICLE_PASSED, 1, clock_trusted=True, description="")
+        footage = tuple(Moment(n, "", "", 0, 1, clock_trusted=True) for n in range(moments))
+        recorded = self.do(self.store.journal.record(Entry(events=(event,), moments=footage)))
+        assert recorded.event_ids[0] > self.last_id
+        self.last_id = recorded.event_ids[0]
+        self.accepted += moments
+
+    @rule(record_id=st.integers(1, 3))
+    def accept_for_one_record(self, record_id):
+        self.do(put(self.store, record_id))
+        self.accepted += 1
+
+    @rule(number=st.integers(0, 100), central_id=st.one_of(st.none(), st.integers(1, 5)))
+    def deliver(self, number, central_id):
+        if row := self.pick(number):
+            self.do(self.store.outbox.delivered(row, central_id=central_id))
+            self.do(self.store.outbox.delivered(row, central_id=central_id))
+            self.delivered += 1
+
+    @rule(number=st.integers(0, 100), next_at=st.integers(0, 10**18))
+    def fail(self, number, next_at):
+        if row := self.pick(number):
+            self.do(self.store.outbox.failed(row, error="away", next_at=next_at))
+
+    @rule(number=st.integers(0, 100))
+    def park(self, number):
+        if row := self.pick(number):
+            self.do(self.store.outbox.park(row, error="refused"))
+
+    @rule()
+    def crash(self):
+        """What is on disk at this moment is all that the next start has."""
+        cut = Path(tempfile.mkdtemp())
+        shutil.copytree(self.folder, cut, dirs_exist_ok=True)
+        self.do(self.store.close())
+        shutil.rmtree(self.folder)
+        self.folder = cut
+        self.store = self.opened()
+        assert self.store.was_unclean
+        assert self.store.salvaged == ()
+
+    @invariant()
+    def books_balance(self):
+        books = self.do(self.store.outbox.books())
+        assert books.balance()
+        assert (books.accepted, books.delivered, books.dropped) == (self.accepted, self.delivered, 0)
+
+    @invariant()
+    def something_is_due_when_next_due_says_so(self):
+        soonest = self.do(self.store.outbox.next_due())
+        assert bool(self.do(self.store.outbox.due(now=2 * 10**18))) == (soonest is not None)
+        if soonest is not None:
+            assert self.do(self.store.outbox.due(now=soonest))
+            assert not self.do(self.store.outbox.due(now=soonest - 1))
+
+    def teardown(self):
+        self.do(self.store.close())
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+        shutil.rmtree(self.folder)
+
+
+TestBalanced = Balanced.TestCase
+TestBalanced.settings = settings(
+    max_examples=8, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+)

@@ -1,0 +1,301 @@
+"""Damaged, missing, older, newer and locked files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gateway.domain.credentials import Card
+from gateway.domain.errors import StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.domain.passages import Moment
+from gateway.store import CardRecord, Entry, EventFilter, Store
+from gateway.store import recovery as recovery_module
+from gateway.store.ids import SALVAGE_GAP, UNCLEAN_GAP
+
+EVENTS = 2000
+PAGE = 4096
+
+
+async def fill(folder):
+    """Events, camera events, outbox rows and cards."""
+    store = Store(folder=folder, site_name="North", sends=True)
+    await store.open()
+    moment = Moment(7, "Entry", "", 0, 1, clock_trusted=True)
+    await asyncio.gather(
+        *(
+            store.journal.record(
+                Entry(
+                    events=(Event(EventKind.VEHICLE_PASSED, n, clock_trusted=True, description=f"event {n}"),),
+                    moments=(moment,) if n % 100 == 0 else (),
+                )
+            )
+            for n in range(EVENTS)
+        )
+    )
+    cards = [CardRecord(Card(n, str(n), aliases=(f"text:{n}", f"raw:26:{n:X}")), "{}") for n in range(1, 1001)]
+    await store.cards.apply(put=cards, now=1)
+    await store.close()
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("filled")
+    asyncio.run(fill(folder))
+    return folder
+
+
+@pytest.fixture
+def used(filled, tmp_path):
+    """A folder as a clean end left it."""
+    return Path(shutil.copytree(filled, tmp_path / "used"))
+
+
+def damage(path, start, length, content=b"\xa5"):
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(content * length)
+
+
+def unclean(folder):
+    for mark in folder.glob("*.closed"):
+        mark.unlink()
+
+
+async def everything(store):
+    page = await store.events.page(EventFilter(), limit=10 * EVENTS)
+    assert page.count == len(page.events)
+    return page.events
+
+
+async def test_a_clean_end_is_known_as_one(opened, used):
+    async with opened(used) as store:
+        assert not store.was_unclean
+        assert store.salvaged == ()
+        assert len(await everything(store)) == EVENTS
+
+
+async def test_ids_jump_after_an_unclean_end(opened, used, entry):
+    unclean(used)
+    async with opened(used) as store:
+        assert store.was_unclean
+        assert store.salvaged == ()
+        assert (await store.journal.record(entry())).event_ids == (EVENTS + UNCLEAN_GAP + 1,)
+
+
+@pytest.mark.parametrize("holes", [1, 3])
+async def test_rows_around_damaged_pages_are_saved(opened, used, entry, moment, holes):
+    size = (used / "site.db").stat().st_size
+    for hole in range(holes):
+        damage(used / "site.db", (size * (2 * hole + 1) // (2 * holes)) // PAGE * PAGE, PAGE)
+    unclean(used)
+    async with opened(used) as store:
+        assert len(store.salvaged) == 1
+        assert "site.db was damaged" in store.salvaged[0]
+        events = await everything(store)
+        assert len(events) > EVENTS * 0.75
+        assert all(event.description.startswith("event ") for event in events)
+        recorded = await store.journal.record(entry(moment()))
+        assert recorded.event_ids[0] > EVENTS + SALVAGE_GAP
+        assert recorded.camera_event_ids[0] > 2_000_000_000 + SALVAGE_GAP
+        books = await store.outbox.books()
+        assert books.balance()
+        assert books.accepted == EVENTS // 100 + 1
+        assert await store.cards.count() == 1000
+    assert (used / "site.db.damaged-1").stat().st_size == size
+    async with opened(used) as store:
+        assert store.salvaged == ()
+        assert not store.was_unclean
+
+
+async def test_a_damaged_card_file_leaves_the_events_alone_and_asks_for_all_cards_anew(opened, used):
+    size = (used / "cards.db").stat().st_size
+    damage(used / "cards.db", size // 2 // PAGE * PAGE, 3 * PAGE)
+    unclean(used)
+    async with opened(used) as store:
+        assert "cards.db was damaged" in store.salvaged[0]
+        assert len(store.salvaged) == 1
+        assert len(await everything(store)) == EVENTS
+        records = await store.cards.records()
+        assert 500 < len(records) <= 1000
+        assert set(records.values()) == {"{} "}
+        found = [number for number in records if await store.cards.matching([f"text:{number}"])]
+        assert len(found) > len(records) * 0.8
+
+
+@pytest.mark.parametrize("left", [0, 100, PAGE, 20 * PAGE])
+async def test_a_cut_off_file_starts_afresh_without_reusing_ids(opened, used, entry, left):
+    os.truncate(used / "site.db", left)
+    unclean(used)
+    async with opened(used) as store:
+        assert len(store.salvaged) == 1
+        assert (await store.journal.record(entry())).event_ids[0] > EVENTS + SALVAGE_GAP
+        assert (await store.outbox.books()).balance()
+
+
+@pytest.mark.parametrize("mark", [True, False])
+async def test_a_garbage_file_is_kept_and_ids_go_on_from_the_note(opened, used, entry, mark):
+    if not mark:
+        unclean(used)
+    garbage = os.urandom((used / "site.db").stat().st_size)
+    (used / "site.db").write_bytes(garbage)
+    async with opened(used) as store:
+        assert "0 rows were saved" in store.salvaged[0]
+        assert (await store.journal.record(entry())).event_ids[0] > EVENTS + SALVAGE_GAP
+    assert (used / "site.db.damaged-1").read_bytes() == garbage
+
+
+async def test_a_missing_file_does_not_start_ids_anew(opened, used, entry):
+    (used / "site.db").unlink()
+    async with opened(used) as store:
+        assert "the file is missing" in store.salvaged[0]
+        assert (await store.journal.record(entry())).event_ids[0] > EVENTS + SALVAGE_GAP
+
+
+async def test_an_older_file_put_back_does_not_give_its_later_ids_again(opened, used, entry, tmp_path):
+    shutil.copy(used / "site.db", tmp_path / "backup")
+    async with opened(used) as store:
+        last = (await store.journal.record(entry())).event_ids[0]
+    shutil.copy(tmp_path / "backup", used / "site.db")
+    async with opened(used) as store:
+        assert "older than ids already given" in store.salvaged[0]
+        assert (await store.journal.record(entry())).event_ids[0] > last
+
+
+@pytest.fixture
+async def cut(opened, entry, tmp_path):
+    """A folder as a power cut leaves it: what was written last is in the -wal alone."""
+    folder, copy = tmp_path / "live", tmp_path / "cut"
+    folder.mkdir()
+    async with opened(folder) as store:
+        for n in range(150):
+            await store.journal.record(entry(description=f"event {n}"))
+        shutil.copytree(folder, copy)
+    return copy
+
+
+async def test_a_log_in_good_order_is_taken_up(opened, cut):
+    async with opened(cut) as store:
+        assert store.was_unclean
+        assert store.salvaged == ()
+        assert len(await everything(store)) == 150
+
+
+async def test_a_torn_end_of_the_log_is_no_damage(opened, cut):
+    wal = cut / "site.db-wal"
+    os.truncate(wal, wal.stat().st_size - 1000)
+    async with opened(cut) as store:
+        assert store.salvaged == ()
+        assert len(await everything(store)) == 149
+
+
+@pytest.mark.parametrize("place", [0, 0.5])
+async def test_a_log_damaged_in_its_middle_is_kept_and_its_ids_are_not_given_again(opened, cut, entry, place):
+    wal = cut / "site.db-wal"
+    damage(wal, int(wal.stat().st_size * place) + 8, 4)
+    before = {part: (cut / part).read_bytes() for part in ("site.db", "site.db-wal")}
+    async with opened(cut) as store:
+        assert "commits of its log cannot be read" in store.salvaged[0]
+        assert len(await everything(store)) < 150
+        assert (await store.journal.record(entry())).event_ids[0] > SALVAGE_GAP
+    assert (cut / "site.db.damaged-1").read_bytes() == before["site.db"]
+    assert (cut / "site.db.damaged-1-wal").read_bytes() == before["site.db-wal"]
+
+
+async def test_a_newer_schema_is_refused_with_its_sentence_and_left_alone(opened, used):
+    with closing(sqlite3.connect(used / "site.db")) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(StoreError, match="schema 99, this program knows up to 1: install the newer program again"):
+        async with opened(used):
+            pass
+    assert (used / "site.db.closed").exists()
+    assert not list(used.glob("*damaged*"))
+    with closing(sqlite3.connect(used / "site.db")) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    async with opened(used) as store:
+        assert not store.was_unclean
+
+
+async def test_a_locked_file_is_not_taken_for_a_damaged_one(opened, used, monkeypatch):
+    monkeypatch.setattr("gateway.store.salvage._OTHER_PROGRAM_SECONDS", 0.1)
+    with closing(sqlite3.connect(used / "site.db", isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("UPDATE book SET count = count")
+        with pytest.raises(StoreError, match="another program holds the file"):
+            async with opened(used):
+                pass
+        other.execute("ROLLBACK")
+    assert not list(used.glob("*damaged*"))
+    async with opened(used) as store:
+        assert len(await everything(store)) == EVENTS
+
+
+async def test_a_second_gateway_on_the_folder_is_refused(opened, used):
+    async with opened(used) as store:
+        with pytest.raises(StoreError, match="another gateway runs on the data folder"):
+            async with opened(used):
+                pass
+        assert len(await everything(store)) == EVENTS
+    async with opened(used):
+        pass
+
+
+class _Crash(Exception):
+    pass
+
+
+@pytest.mark.parametrize("step", range(1, 8))
+async def test_a_crash_while_a_damaged_file_is_replaced_loses_nothing(opened, used, entry, monkeypatch, step):
+    """The process dies at each of the steps in turn; the next start goes on from there."""
+    size = (used / "site.db").stat().st_size
+    damage(used / "site.db", size // 2 // PAGE * PAGE, PAGE)
+    unclean(used)
+    real_sync, steps = recovery_module._sync_folder, 0
+    real_rename = recovery_module.Path.rename
+
+    def dying(real):
+        def act(*arguments):
+            nonlocal steps
+            steps += 1
+            if steps == step:
+                raise _Crash
+            return real(*arguments)
+
+        return act
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery_module, "_sync_folder", dying(real_sync))
+        patch.setattr(recovery_module.Path, "rename", dying(real_rename))
+        try:
+            async with opened(used):
+                pass
+        except _Crash:
+            pass
+    async with opened(used) as store:
+        assert len(await everything(store)) > EVENTS * 0.75
+        assert (await store.journal.record(entry())).event_ids[0] > EVENTS + SALVAGE_GAP
+        assert await store.cards.count() == 1000
+    kept = [path for path in used.glob("site.db.damaged-*") if path.stat().st_size == size]
+    assert len(kept) == 1
+    assert not list(used.glob("*.fresh*"))
+    assert not list(used.glob("*.replacing"))
+
+
+async def test_damage_met_while_running_is_told_and_mended_at_the_next_start(opened, used, entry):
+    async with opened(used) as store:
+        await store.events.page(EventFilter(), limit=1)
+        size = (used / "site.db").stat().st_size
+        damage(used / "site.db", 2 * PAGE, size - 2 * PAGE)
+        with pytest.raises(StoreError, match="the file is damaged"):
+            await store.events.page(EventFilter(search="nothing"), limit=5000)
+        assert "mended at the next start" in store.failing
+    async with opened(used) as store:
+        assert store.salvaged
+        assert (await store.journal.record(entry())).event_ids[0] > EVENTS + SALVAGE_GAP

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.demo.central import Central, CentralAccount, seed_site
+from gateway.store import Store
+from gateway.sync.central import CentralClient
+
+
+@pytest.fixture
+async def central() -> AsyncIterator[Central]:
+    clock = SystemClock()
+    accounts = (
+        CentralAccount("gateway", "right horse"),
+        CentralAccount("guard", "guard", mfa_secret="JBSWY3DPEHPK3PXP"),
+    )
+    service = Central(clock=clock, accounts=accounts)
+    seed_site(
+        service.tables,
+        now=clock.wall(),
+        devices={number: f"Device {number}" for number in range(101, 104)},
+        cameras={201: "Entry camera"},
+        cards=40,
+    )
+    await service.start()
+    yield service
+    await service.stop()
+
+
+@pytest.fixture
+async def connect(central: Central) -> AsyncIterator[Callable[..., CentralClient]]:
+    """Makes clients of the simulated central; they are closed at the end."""
+    made: list[CentralClient] = []
+
+    def make(**changed) -> CentralClient:
+        wanted = {
+            "url": central.url,
+            "username": "gateway",
+            "password": "right horse",
+            "clock": SystemClock(),
+            "timeout_seconds": 2.0,
+        }
+        made.append(CentralClient(**(wanted | changed)))
+        return made[-1]
+
+    yield make
+    for client in made:
+        await client.close()
+
+
+@pytest.fixture
+def client(connect: Callable[..., CentralClient]) -> CentralClient:
+    return connect()
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
+    """Waits for a condition, at most 10 s."""
+
+    async def wait(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "the condition never came true"
+            await asyncio.sleep(0.005)
+
+    return wait
+
+
+@pytest.fixture
+async def store(tmp_path) -> AsyncIterator[Store]:
+    """An open store whose writers run."""
+    opened = Store(folder=tmp_path, site_name="Test site", sends=True)
+    await opened.open()
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(opened.run())
+        yield opened
+        running.cancel()
+    await opened.close()
+
+
+@pytest.fixture
+def running() -> Callable[..., contextlib.AbstractAsyncContextManager[None]]:
+    """Runs something that never ends, for as long as the context lasts."""
+
+    @contextlib.asynccontextmanager
+    async def run(endless) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(endless)
+            yield
+            task.cancel()
+
+    return run

@@ -1,0 +1,61 @@
+"""What answers of central mean."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.sync.answers import CentralDenied, CentralFailed, NeedsSignIn, judge
+
+
+def verdict(status, body):
+    return judge("POST /v1/x", status, body if isinstance(body, bytes) else json.dumps(body).encode())
+
+
+def test_a_success_is_its_object():
+    assert verdict(200, {"success": True, "devices": []}) == {"success": True, "devices": []}
+
+
+def test_a_bare_record_is_a_success():
+    assert verdict(200, {"id": 4}) == {"id": 4}
+
+
+@pytest.mark.parametrize("status", [200, 401, 403, 500])
+def test_the_authentication_message_asks_for_a_sign_in_whatever_the_status(status):
+    body = {"success": False, "devices": None, "error": "Authentication required"}
+    assert isinstance(verdict(status, body), NeedsSignIn)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "meant"),
+    [
+        (200, {"success": False, "error": "no such camera"}, CentralRefused),
+        (200, {"success": True, "error": "half done"}, CentralRefused),
+        (400, {"success": False, "error": "date_at: bad"}, CentralRefused),
+        (404, {"success": False, "error": "device 5 not found"}, CentralRefused),
+        (403, {"success": False, "error": "no"}, CentralDenied),
+        (500, {"success": False, "error": "permission denied: can_view_devices"}, CentralDenied),
+        (500, {"success": False, "error": "database is unavailable"}, CentralFailed),
+        (429, {"success": False, "error": "slow down"}, CentralFailed),
+        (503, {"success": False, "error": "starting"}, CentralUnavailable),
+        (302, {}, CentralUnavailable),
+        (500, b"Internal Server Error", CentralUnavailable),
+        (200, b"<html>", CentralUnavailable),
+        (200, b"[1]", CentralUnavailable),
+        (200, b"", CentralUnavailable),
+        (404, b"not here", CentralUnavailable),
+        (200, b"\xff\xfe", CentralUnavailable),
+        (200, b"[" * 100_000, CentralUnavailable),
+    ],
+)
+def test_failures_by_reaction(status, body, meant):
+    assert type(verdict(status, body)) is meant
+
+
+def test_an_error_is_one_line_of_bounded_length_and_names_the_operation():
+    text = str(verdict(400, {"success": False, "error": "a\nb" * 1000}))
+    assert text.startswith("POST /v1/x: a ba b")
+    assert "\n" not in text
+    assert len(text) < 400

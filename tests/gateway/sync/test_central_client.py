@@ -1,0 +1,230 @@
+"""The client against the simulated central, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import ssl
+import subprocess
+
+import pytest
+from structlog.testing import capture_logs
+
+from gateway.demo.central import Faults
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.sync.answers import CentralDenied, CentralFailed
+from gateway.sync.central import BODY_LIMIT
+
+
+def make_certificate(folder):
+    """A certificate for 127.0.0.1 and its key in the folder."""
+    if shutil.which("openssl") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("Debian's openssl is missing")
+        pytest.skip("needs Debian's openssl")
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -keyout key.pem"
+    command += " -out cert.pem -subj /CN=central -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
+
+
+def sign_ins(central):
+    return [request.status for request in central.requests if request.path == "/v1/auth/login"]
+
+
+async def devices(client):
+    return await client.call("POST", "/v1/device/list", {})
+
+
+async def test_many_callers_share_one_sign_in_and_its_session(central, client):
+    answers = await asyncio.gather(*(devices(client) for _ in range(12)))
+    assert {answer["count"] for answer in answers} == {3}
+    assert sign_ins(central) == [200]
+    assert client.state.reachable is True
+    assert client.state.signed_in_at is not None
+
+
+async def test_an_expired_session_is_renewed_once_for_all(central, client):
+    await devices(client)
+    central.expire_sessions()
+    await asyncio.gather(*(devices(client) for _ in range(8)))
+    assert sign_ins(central) == [200, 200]
+
+
+async def test_no_more_than_four_requests_are_under_way(central, client):
+    await devices(client)
+    central.requests.clear()
+    central.faults = Faults(paths="/v1/device", latency_seconds=0.2)
+    async with asyncio.TaskGroup() as group:
+        calls = [group.create_task(devices(client)) for _ in range(6)]
+        await asyncio.sleep(0.3)
+        assert sum(call.done() for call in calls) <= 4
+
+
+async def test_authentication_required_even_after_a_sign_in_is_denied(central, client):
+    await devices(client)
+    real = central._session_of
+    central._session_of = lambda request: None
+    try:
+        with pytest.raises(CentralDenied, match="POST /v1/device/list"):
+            await devices(client)
+    finally:
+        central._session_of = real
+    assert sign_ins(central) == [200, 200]
+
+
+async def test_a_missing_permission_is_denied_without_a_new_sign_in(central, client):
+    central.faults = Faults(deny="can_view_devices")
+    with pytest.raises(CentralDenied, match="can_view_devices"):
+        await devices(client)
+    assert sign_ins(central) == [200]
+    assert client.state.reachable is True
+
+
+async def test_wrong_credentials_are_denied_once_and_central_is_then_left_alone(central, connect):
+    client = connect(password="wrong pony")
+    results = await asyncio.gather(*(devices(client) for _ in range(5)), return_exceptions=True)
+    assert {type(result) for result in results} == {CentralDenied}
+    with pytest.raises(CentralDenied):
+        await devices(client)
+    assert sign_ins(central) == [404]
+    assert "wrong pony" not in client.state.last_error + "".join(map(str, results))
+
+
+async def test_a_second_factor_is_refused_clearly(connect):
+    with pytest.raises(CentralDenied, match="second factor"):
+        await devices(connect(username="guard", password="guard"))
+
+
+async def test_a_refusal_names_operation_and_reason(client):
+    with pytest.raises(CentralRefused, match=r"POST /v1/device: device 5 not found"):
+        await client.call("POST", "/v1/device", {"id": 5})
+    assert client.state.reachable is True
+
+
+async def test_a_failure_of_centrals_own_is_not_a_loss(central, client):
+    central.faults = Faults(error="json", paths="/v1/device")
+    with pytest.raises(CentralFailed, match="database is unavailable"):
+        await devices(client)
+    assert client.state.reachable is True
+
+
+@pytest.mark.parametrize("fault", [{"error": "text"}, {"error": "portal"}, {"down": True}])
+async def test_unusable_answers_are_unavailable(central, client, fault):
+    await devices(client)
+    central.faults = Faults(**fault)
+    with pytest.raises(CentralUnavailable):
+        await devices(client)
+    assert client.state.reachable is False
+    central.faults = Faults()
+    await devices(client)
+    assert client.state.reachable is True
+    assert client.state.last_error == ""
+
+
+@pytest.mark.parametrize("fault", [{"latency_seconds": 5}, {"slow_body_seconds": 5}])
+async def test_slow_answers_end_at_the_time_out(central, connect, fault):
+    client = connect(timeout_seconds=0.3)
+    await devices(client)
+    central.faults = Faults(**fault)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    with pytest.raises(CentralUnavailable, match=r"within 0.3 s"):
+        await devices(client)
+    assert loop.time() - began < 1.5
+    central.faults = Faults()
+
+
+async def test_loss_and_recovery_are_logged_once_each(central, client):
+    with capture_logs() as logs:
+        await devices(client)
+        await central.stop()
+        for _ in range(3):
+            with pytest.raises(CentralUnavailable):
+                await devices(client)
+        await central.start()
+        for _ in range(3):
+            await devices(client)
+    assert [line["event"] for line in logs] == ["central_lost", "central_recovered"]
+
+
+async def test_a_failed_sign_in_is_shared_but_the_next_call_tries_again(central, client):
+    central.faults = Faults(paths="/v1/auth/login", error="text", latency_seconds=0.1)
+    results = await asyncio.gather(*(devices(client) for _ in range(4)), return_exceptions=True)
+    assert all(type(result) is CentralUnavailable for result in results)
+    assert sign_ins(central) == [500]
+    central.faults = Faults()
+    await devices(client)
+
+
+async def test_a_cancelled_sign_in_leaves_the_way_free(central, client):
+    central.faults = Faults(paths="/v1/auth/login", latency_seconds=1)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(devices(client), 0.1)
+    central.faults = Faults()
+    await devices(client)
+
+
+async def test_an_answer_that_is_too_large_is_cut_off(central, client):
+    central.tables.devices.put({"id": 999, "name": "x" * (BODY_LIMIT + 1)})
+    with pytest.raises(CentralUnavailable, match="larger than"):
+        await devices(client)
+
+
+async def test_redirects_are_not_followed(connect):
+    reached = []
+
+    async def answer(reader, writer):
+        reached.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        client = connect(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        with pytest.raises(CentralUnavailable, match="302"):
+            await devices(client)
+    assert len(reached) == 1
+
+
+async def test_the_key_is_sent(central, client):
+    with contextlib.suppress(CentralRefused):
+        await client.call("PUT", "/v1/camera/event", {}, key="abc-1")
+    assert central.requests[-1].key == "abc-1"
+
+
+async def test_close_signs_out_and_ends_calls(central, connect):
+    client = connect()
+    await devices(client)
+    assert central.open_sessions == 1
+    await client.close()
+    assert central.open_sessions == 0
+    with pytest.raises(CentralUnavailable, match="closed"):
+        await devices(client)
+
+
+async def test_close_does_not_wait_for_an_absent_central(central, connect):
+    client = connect()
+    await devices(client)
+    central.faults = Faults(latency_seconds=30)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await client.close()
+    assert loop.time() - began < 4
+    central.faults = Faults()
+
+
+async def test_only_centrals_own_ca_is_trusted(tmp_path, central, connect):
+    make_certificate(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    await central.stop()
+    await central.start(tls=tls)
+    trusting = connect(url=central.url, ca_file=str(tmp_path / "cert.pem"))
+    assert (await devices(trusting))["success"] is True
+    with pytest.raises(CentralUnavailable):
+        await devices(connect(url=central.url))
+    with pytest.raises(CentralUnavailable, match="CA file"):
+        await devices(connect(url=central.url, ca_file=str(tmp_path / "none.pem")))
+    await trusting.close()

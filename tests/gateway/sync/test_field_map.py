@@ -1,0 +1,133 @@
+"""Cards out of records of several shapes."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from gateway.domain.credentials import CardStatus, Credential, h10301_bits
+from gateway.sync.field_map import FIRST_PROVISIONAL_ID, CardFieldMap, map_card, record_id
+
+MONTREAL = ZoneInfo("America/Toronto")
+
+
+def mapped(zone=UTC, **record):
+    return map_card(7, {"id": 7, **record}, CardFieldMap(), zone)
+
+
+@pytest.mark.parametrize(
+    ("record", "aliases"),
+    [
+        ({"number": "0011572"}, {"text:0011572"}),
+        ({"number": 11572}, {"text:11572"}),
+        ({"code": " ab 1 "}, {"text:AB 1"}),
+        ({"number": "00111572", "facility_code": 1, "card_number": 11572}, {"text:00111572", "h10301:1:11572"}),
+        ({"facility": "12", "number": "345"}, {"text:345", "h10301:12:345"}),
+        ({"facility_code": 999, "card_number": 11572}, {"text:11572"}),
+        ({"number": "012,00345"}, {"text:012,00345", "h10301:12:345"}),
+        ({"holder": "nobody"}, set()),
+        ({"number": ["1"], "card_number": None}, set()),
+        ({"number": "x" * 129}, set()),
+    ],
+)
+def test_aliases(record, aliases):
+    found = mapped(**record)
+    assert set(found.card.aliases) == aliases
+    assert found.has_credential == bool(aliases)
+
+
+def test_a_26_bit_reading_meets_its_card():
+    card = mapped(number="00111572", facility_code=1, card_number=11572).card
+    reading = Credential(bit_length=26, bits=h10301_bits(1, 11572))
+    assert set(reading.aliases()) & set(card.aliases)
+
+
+@pytest.mark.parametrize(
+    ("record", "status"),
+    [
+        ({}, CardStatus.ACTIVE),
+        ({"status": "Active"}, CardStatus.ACTIVE),
+        ({"status": 1}, CardStatus.ACTIVE),
+        ({"status": 0}, CardStatus.SUSPENDED),
+        ({"status": "blocked"}, CardStatus.SUSPENDED),
+        ({"state": "stolen"}, CardStatus.LOST),
+        ({"status": "expired"}, CardStatus.EXPIRED),
+        ({"enabled": False}, CardStatus.SUSPENDED),
+        ({"enabled": True, "status": "lost"}, CardStatus.LOST),
+        ({"status": "active", "is_active": 0}, CardStatus.SUSPENDED),
+        ({"status": "active", "deleted_at": "2026-01-01"}, CardStatus.SUSPENDED),
+        ({"status": "active", "deleted": False}, CardStatus.ACTIVE),
+    ],
+)
+def test_status(record, status):
+    assert mapped(number="1", **record).card.status is status
+    assert mapped(number="1", **record).unread == ""
+
+
+@pytest.mark.parametrize(
+    "record", [{"status": "sparkling"}, {"valid_until": "next spring"}, {"valid_from": "31/01/2026"}, {"end_date": -1}]
+)
+def test_what_cannot_be_read_suspends_the_card_and_is_said(record):
+    found = mapped(number="1", **record)
+    assert found.card.status is CardStatus.SUSPENDED
+    assert found.unread
+
+
+NOON = 1_769_860_800_000_000  # 2026-01-31T12:00:00Z
+
+
+@pytest.mark.parametrize(
+    ("value", "micros"),
+    [
+        ("2026-01-31T12:00:00Z", NOON),
+        ("2026-01-31T12:00:00.000Z", NOON),
+        ("2026-01-31 07:00:00", NOON),
+        ("2026-01-31T13:00:00+01:00", NOON),
+        (1_769_860_800, NOON),
+        (1_769_860_800_000, NOON),
+        (None, None),
+        ("", None),
+        (0, None),
+        ("0000-00-00 00:00:00", None),
+        ("9999-12-31", None),
+    ],
+)
+def test_moments_without_an_offset_are_of_the_sites_zone(value, micros):
+    found = mapped(MONTREAL, number="1", valid_until=value)
+    assert (found.card.valid_until, found.unread) == (micros, "")
+
+
+def test_a_day_is_valid_from_its_start_to_its_end_at_the_site():
+    card = mapped(MONTREAL, number="1", valid_from="2026-01-31", expires_at="2026-01-31").card
+    assert card.valid_from == NOON - 7 * 3_600_000_000
+    assert card.valid_until - card.valid_from == 24 * 3_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("record", "holder"),
+    [
+        ({"holder_name": "Ada Roy"}, "Ada Roy"),
+        ({"first_name": "Ada", "last_name": "Roy"}, "Ada Roy"),
+        ({"customer": {"name": "Roy Ltd"}}, "Roy Ltd"),
+        ({"customer": "Roy"}, ""),
+    ],
+)
+def test_holder(record, holder):
+    assert mapped(**record).card.holder == holder
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [(4, 4), ("4", 4), (True, None), (0, None), (-1, None), (None, None), ("x", None), (FIRST_PROVISIONAL_ID, None)],
+)
+def test_ids(value, found):
+    assert record_id({"id": value}) == found
+
+
+def test_the_fingerprint_follows_map_and_zone():
+    plain = CardFieldMap()
+    marks = {plain.fingerprint(UTC), plain.fingerprint(MONTREAL), CardFieldMap(printed=("badge",)).fingerprint(UTC)}
+    assert len(marks) == 3
+    assert map_card(7, {"badge": "5"}, CardFieldMap(printed=("badge",)), UTC).card.aliases == ("text:5",)

@@ -1,0 +1,231 @@
+"""The outbox against the simulated central and a real store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from gateway.clock import Stamp, SystemClock
+from gateway.demo.central import ErrorKind, Faults
+from gateway.domain.events import Event, EventKind
+from gateway.domain.passages import Moment
+from gateway.store import Entry, EventFilter
+from gateway.store.outbox import insert_outbox
+from gateway.supervision import Backoff
+from gateway.sync.outbox import OutboxSender, given_id, shipment_of
+
+NOW = 1_769_860_800_000_000
+SOON = Backoff(first=0.01, longest=0.05)
+
+
+@dataclass
+class SteppingClock:
+    """The machine's clock, with a wall that can be stepped."""
+
+    step: int = 0
+
+    def monotonic(self):
+        return SystemClock().monotonic()
+
+    def wall(self):
+        return Stamp(SystemClock().wall().micros + self.step, trusted=True)
+
+
+@pytest.fixture
+def sender(client, store):
+    return OutboxSender(client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON)
+
+
+@pytest.fixture
+def see(store):
+    """Records a camera event, which puts a row into the outbox; answers its id."""
+
+    async def record(camera_id=201, name="Vehicle passed"):
+        moment = Moment(
+            camera_id=camera_id,
+            name=name,
+            description="",
+            pinned_from=NOW,
+            pinned_until=NOW + 10_000_000,
+            clock_trusted=True,
+        )
+        event = Event(kind=EventKind.VEHICLE_PASSED, date_at=NOW, clock_trusted=True, description="", lane_id="north")
+        recorded = await store.journal.record(Entry(events=(event,), moments=(moment,)))
+        return recorded.camera_event_ids[0]
+
+    return record
+
+
+async def send_all(sender):
+    """Sends until nothing is left to do at once."""
+    while (await sender.send_due()).wait == 0:
+        pass
+
+
+async def balanced(store):
+    books = await store.outbox.books()
+    assert books.balance(), books
+    return books
+
+
+async def test_camera_events_go_up_in_order_and_learn_centrals_id(central, store, sender, see):
+    ids = [await see() for _ in range(3)]
+    await send_all(sender)
+    assert [event["source_id"] for event in central.camera_events] == ids
+    assert central.camera_events[0]["date_at"] == "2026-01-31T12:00:00.000Z"
+    for mine, theirs in zip(ids, central.camera_events, strict=True):
+        assert (await store.camera_events.get(mine)).central_id == theirs["id"]
+        assert (await store.camera_events.get(theirs["id"])).id == mine
+    books = await balanced(store)
+    assert (books.accepted, books.delivered, books.waiting) == (3, 3, 0)
+
+
+async def test_a_lost_answer_is_sent_again_with_the_same_key(central, store, sender, see, until):
+    await see()
+    central.faults = Faults(paths="/v1/camera/event", lost_answers=2)
+    turn = await sender.send_due()
+    assert turn.new_rows_count is False
+    while (await balanced(store)).waiting:
+        await asyncio.sleep(0.01)
+        await sender.send_due()
+    assert len(central.camera_events) >= 2
+    assert len({event["idempotency_key"] for event in central.camera_events}) == 1
+    assert (await balanced(store)).delivered == 1
+
+
+async def test_central_away_keeps_everything_and_then_all_goes_in_order(central, store, sender, see):
+    await central.stop()
+    ids = [await see() for _ in range(6)]
+    assert (await sender.send_due()).new_rows_count is False
+    for _ in range(8):
+        await sender.send_due()
+        assert (await balanced(store)).waiting == 6
+    await central.start()
+    while (await balanced(store)).waiting:
+        await asyncio.sleep(0.01)
+        await sender.send_due()
+    assert sorted(event["source_id"] for event in central.camera_events) == ids
+    assert (await balanced(store)).delivered == 6
+
+
+async def test_after_a_long_absence_waiting_rows_go_at_once(central, store, client, see):
+    sender = OutboxSender(
+        client=client, store=store, clock=SystemClock(), row_backoff=Backoff(first=200, longest=300), away_backoff=SOON
+    )
+    await central.stop()
+    for _ in range(4):
+        await see()
+    for _ in range(3):
+        await sender.send_due()
+    await central.start()
+    await send_all(sender)
+    assert len(central.camera_events) == 4
+
+
+async def test_what_central_refuses_is_parked_and_the_rest_goes_on(central, store, sender, see):
+    bad = await see(camera_id=999)
+    good = await see()
+    await send_all(sender)
+    assert [event["source_id"] for event in central.camera_events] == [good]
+    books = await balanced(store)
+    assert (books.parked, books.delivered) == (1, 1)
+    (event,) = (await store.events.page(EventFilter(types=(int(EventKind.RECORD_PARKED),)))).events
+    assert "camera 999 not found" in event.description
+    assert json.loads(event.data)["record_id"] == bad
+
+
+async def test_a_parked_row_holds_those_of_its_record_back_but_no_other(central, store, sender, see):
+    bad = await see(camera_id=999)
+    await store._site.write(lambda c: insert_outbox(c, kind="camera_event", record_id=bad, body="{}", now=NOW))
+    await send_all(sender)
+    books = await balanced(store)
+    assert (books.parked, books.waiting) == (1, 1)
+    assert (await sender.send_due()).wait > 1
+    good = await see()
+    await send_all(sender)
+    assert [event["source_id"] for event in central.camera_events] == [good]
+
+
+async def test_a_denied_account_parks_nothing(central, store, sender, see):
+    central.faults = Faults(deny="can_add_camera_events")
+    await see()
+    await sender.send_due()
+    assert (await balanced(store)).waiting == 1
+    central.faults = Faults()
+    while not (await balanced(store)).delivered:
+        await asyncio.sleep(0.01)
+        await sender.send_due()
+    assert (await balanced(store)).parked == 0
+
+
+async def test_a_row_on_which_central_fails_does_not_hold_up_others(central, store, client, see):
+    sender = OutboxSender(
+        client=client, store=store, clock=SystemClock(), row_backoff=Backoff(first=200, longest=300), away_backoff=SOON
+    )
+    central.faults = Faults(paths="/v1/camera/event", error=ErrorKind.JSON, error_times=1)
+    first, second = await see(), await see()
+    await send_all(sender)
+    assert [event["source_id"] for event in central.camera_events] == [second]
+    (row,) = await store.outbox.due(now=NOW * 2)
+    assert (row.record_id, row.tries) == (first, 1)
+    assert "database is unavailable" in row.error
+
+
+async def test_a_kind_that_nothing_takes_is_parked(central, store, sender):
+    await store._site.write(lambda c: insert_outbox(c, kind="dance", record_id=1, body="{}", now=NOW))
+    await store._site.write(lambda c: insert_outbox(c, kind="entry", record_id=1, body="[", now=NOW))
+    await send_all(sender)
+    assert (await balanced(store)).parked == 2
+
+
+async def test_an_entry_goes_up(central, store, sender):
+    body = json.dumps({"device_id": 101, "type": "entry", "date_at": "2026-01-31T12:00:00Z"})
+    await store._site.write(lambda c: insert_outbox(c, kind="entry", record_id=1, body=body, now=NOW))
+    await send_all(sender)
+    assert central.entries[0]["device_id"] == 101
+
+
+async def test_a_wall_clock_that_steps_back_does_not_keep_rows_waiting(central, store, client, see):
+    clock = SteppingClock(step=365 * 86_400_000_000)
+    sender = OutboxSender(client=client, store=store, clock=clock, row_backoff=SOON, away_backoff=SOON)
+    await see()
+    await central.stop()
+    await sender.send_due()
+    await central.start()
+    clock.step = 0
+    await send_all(sender)
+    assert len(central.camera_events) == 1
+
+
+async def test_cancelled_in_the_middle_of_a_call_it_is_sent_again_with_its_key(
+    central, store, client, sender, see, until
+):
+    await see()
+    central.faults = Faults(paths="/v1/camera/event", slow_body_seconds=5)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(sender.send_due())
+        await until(lambda: len(central.camera_events) == 1)
+        task.cancel()
+    assert (await balanced(store)).waiting == 1
+    central.faults = Faults()
+    await send_all(sender)
+    assert len({event["idempotency_key"] for event in central.camera_events}) == 1
+    assert len(central.camera_events) == 2
+    assert (await balanced(store)).delivered == 1
+
+
+def test_the_id_that_central_gave_is_found_in_the_shapes_it_may_come_in():
+    assert given_id({"event": {"id": 5}}, ("event",)) == 5
+    assert given_id({"success": True, "id": 6}, ("event",)) == 6
+    assert given_id({"success": True}, ("event",)) is None
+
+
+async def test_a_shipment_carries_the_body_as_recorded(store, see):
+    await see()
+    (row,) = await store.outbox.due(now=NOW)
+    shipment = shipment_of(row)
+    assert (shipment.method, shipment.path) == ("PUT", "/v1/camera/event")
+    assert shipment.body == json.loads(row.body)

@@ -1,0 +1,74 @@
+"""Which walks over a list are believed, and what may be removed."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.sync.answers import CentralFailed
+from gateway.sync.sweep import Tally, judge_removal
+
+
+def walk(*pages):
+    tally = Tally("access_cards")
+    for count, ids in pages:
+        tally.take({"success": True, "access_cards": [{"id": card_id} for card_id in ids], "count": count})
+    return tally
+
+
+def test_a_whole_walk_is_believed():
+    tally = walk((3, [3, 2]), (3, [1]), (3, []))
+    assert tally.problem == ""
+    assert tally.ids == {1, 2, 3}
+
+
+def test_an_empty_list_that_says_so_is_whole():
+    assert walk((0, [])).problem == ""
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        [(3, [3, 2]), (3, [])],
+        [(1, [3, 2]), (1, [])],
+        [(2, [3, 2]), (3, [1])],
+        [(None, [1])],
+        [(True, [1])],
+        [(3, [3, 2]), (3, [2])],
+        [(1, [None])],
+        [],
+    ],
+    ids=["short", "long", "moving", "no count", "count no number", "twice", "no id", "nothing"],
+)
+def test_a_doubtful_walk_has_a_problem(pages):
+    assert walk(*pages).problem
+
+
+def test_a_record_is_given_out_once():
+    tally = Tally("access_cards")
+    first = tally.take({"access_cards": [{"id": 1}, {"id": 2}], "count": 3})
+    second = tally.take({"access_cards": [{"id": 2}, {"id": 3}, 4], "count": 3})
+    assert [card_id for card_id, _ in first + second] == [1, 2, 3]
+
+
+def test_an_answer_without_the_list_is_a_failure():
+    with pytest.raises(CentralFailed, match="access_cards"):
+        Tally("access_cards").take({"success": True, "access_cards": None})
+
+
+def test_a_small_removal_goes_at_once():
+    missing = frozenset(range(20))
+    assert judge_removal(known=100, missing=missing, pending="").remove == missing
+
+
+def test_a_large_removal_waits_for_the_same_one():
+    missing = frozenset(range(21))
+    first = judge_removal(known=100, missing=missing, pending="")
+    assert (first.remove, first.held_back) == (frozenset(), 21)
+    other = judge_removal(known=100, missing=frozenset(range(22)), pending=first.pending)
+    assert other.remove == frozenset()
+    assert other.pending != first.pending
+    assert judge_removal(known=100, missing=missing, pending=first.pending).remove == missing
+
+
+def test_nothing_missing_ends_the_waiting():
+    assert judge_removal(known=100, missing=frozenset(), pending="abc").pending == ""

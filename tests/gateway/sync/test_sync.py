@@ -1,0 +1,173 @@
+"""Sync as a whole: pulling and sending side by side, through central's absences and the gateway's own end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.demo.central import Faults
+from gateway.domain.events import Event, EventKind
+from gateway.domain.passages import Moment
+from gateway.store import Entry, EventFilter
+from gateway.supervision import Backoff
+from gateway.sync.down import DownSync
+from gateway.sync.outbox import OutboxSender
+from gateway.sync.runner import Sync
+
+NOW = 1_769_860_800_000_000
+
+GATEWAY = """
+import asyncio, sys
+from pathlib import Path
+from gateway.clock import SystemClock
+from gateway.domain.events import Event, EventKind
+from gateway.domain.passages import Moment
+from gateway.store import Entry, Store
+from gateway.sync.central import CentralClient
+from gateway.sync.down import DownSync
+from gateway.sync.outbox import OutboxSender
+from gateway.sync.runner import Sync
+
+async def main(folder, url, records):
+    clock = SystemClock()
+    store = Store(folder=Path(folder), site_name="Killed site", sends=True)
+    await store.open()
+    client = CentralClient(url=url, username="gateway", password="right horse", clock=clock)
+    sync = Sync(client=client, down=DownSync(client=client, store=store, clock=clock),
+                sender=OutboxSender(client=client, store=store, clock=clock), store=store, clock=clock, pull_seconds=60)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(store.run())
+        for number in range(records):
+            event = Event(kind=EventKind.VEHICLE_PASSED, date_at=1, clock_trusted=True, description="")
+            moment = Moment(camera_id=201, name="Passed", description="", pinned_from=1, pinned_until=2,
+                            clock_trusted=True)
+            await store.journal.record(Entry(events=(event,), moments=(moment,)))
+        group.create_task(sync.run())
+        while not (books := await store.outbox.books()).delivered or books.waiting:
+            await asyncio.sleep(0.01)
+        print(books.accepted, books.delivered, books.waiting, books.parked, flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+"""
+
+
+@pytest.fixture
+def sync(client, store):
+    clock = SystemClock()
+    soon = Backoff(first=0.02, longest=0.1)
+    return Sync(
+        client=client,
+        down=DownSync(client=client, store=store, clock=clock),
+        sender=OutboxSender(client=client, store=store, clock=clock, row_backoff=soon, away_backoff=soon),
+        store=store,
+        clock=clock,
+        pull_seconds=0.5,
+    )
+
+
+@pytest.fixture
+def see(store):
+    async def record():
+        moment = Moment(
+            camera_id=201, name="Passed", description="", pinned_from=NOW, pinned_until=NOW + 1, clock_trusted=True
+        )
+        event = Event(kind=EventKind.VEHICLE_PASSED, date_at=NOW, clock_trusted=True, description="")
+        return (await store.journal.record(Entry(events=(event,), moments=(moment,)))).camera_event_ids[0]
+
+    return record
+
+
+async def names(store, *kinds):
+    page = await store.events.page(EventFilter(types=tuple(int(kind) for kind in kinds)))
+    return [event.name for event in reversed(page.events)]
+
+
+async def test_a_new_row_goes_out_at_once(central, sync, see, running, until):
+    async with running(sync.run()):
+        await until(lambda: sync._down.report is not None)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await see()
+        await until(lambda: len(central.camera_events) == 1)
+        assert loop.time() - began < 1
+
+
+async def test_it_follows_central_away_and_back(central, store, sync, see, running, until):
+    async with running(sync.run()):
+        await until(lambda: sync._down.report is not None)
+        await central.stop()
+        ids = [await see() for _ in range(5)]
+        await until(lambda: sync._client.state.reachable is False)
+        central.tables.cards.change(4001, {"status": "lost"})
+        await central.start()
+        await until(lambda: len(central.camera_events) >= 5)
+        assert {event["source_id"] for event in central.camera_events} == set(ids)
+
+        async def lost():
+            return (await store.cards.get(4001)).card.status.value == "lost"
+
+        async with asyncio.timeout(10):
+            while not await lost():
+                await asyncio.sleep(0.02)
+        snapshot = await sync.snapshot()
+        assert snapshot.books.balance()
+        assert snapshot.central.reachable is True
+        assert snapshot.pull.cards.cards == 40
+    kinds = (EventKind.CENTRAL_REACHED, EventKind.CENTRAL_LOST)
+    assert await names(store, *kinds) == ["Central reached", "Central lost", "Central reached"]
+
+
+async def test_a_pull_can_be_asked_for(central, client, store, running, until):
+    clock = SystemClock()
+    down = DownSync(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, store=store, clock=clock)
+    sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
+    async with running(sync.run()):
+        await until(lambda: down.report is not None)
+        first = down.report
+        sync.pull_soon()
+        await until(lambda: down.report is not first)
+
+
+async def test_its_end_signs_out(central, sync, running, until):
+    async with running(sync.run()):
+        await until(lambda: sync._down.report is not None)
+        assert central.open_sessions == 1
+    assert central.open_sessions == 0
+
+
+async def test_killed_between_sending_and_recording_it_sends_again_with_the_same_key(central, tmp_path, until):
+    folder = tmp_path / "killed"
+    folder.mkdir()
+
+    async def start(records):
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", GATEWAY, str(folder), central.url, str(records)),
+            stdout=asyncio.subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+
+    central.faults = Faults(paths="/v1/camera/event", slow_body_seconds=30)
+    process = await start(3)
+    try:
+        await until(lambda: len(central.camera_events) == 1, 20)
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        central.faults = Faults()
+        process = await start(0)
+        line = await asyncio.wait_for(process.stdout.readline(), 20)
+        assert line.decode().split() == ["3", "3", "0", "0"]
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    keys = [event["idempotency_key"] for event in central.camera_events]
+    assert len(keys) == 4
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3

@@ -1,0 +1,55 @@
+"""Both clocks: exact conversions, and trust asked of the machine at most every 10 s."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway import clock
+from gateway.clock import Stamp, SystemClock, iso_utc
+
+YEAR_2200 = 7_258_118_400_000_000
+MICROS = st.integers(min_value=0, max_value=YEAR_2200)
+
+
+@given(MICROS)
+def test_a_stamp_becomes_the_exact_datetime(micros):
+    moment = Stamp(micros=micros, trusted=True).as_datetime()
+    assert (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) == micros
+
+
+@given(MICROS)
+def test_iso_text_is_the_moment_cut_to_milliseconds(micros):
+    text = iso_utc(micros)
+    assert len(text) == len("2026-01-31T12:00:00.000Z")
+    read = datetime.fromisoformat(text)
+    assert (read - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1) == micros // 1_000
+
+
+def test_iso_text_as_the_interface_writes_it():
+    assert iso_utc(1_769_860_800_000_000) == "2026-01-31T12:00:00.000Z"
+    assert iso_utc(1_769_860_800_999_999) == "2026-01-31T12:00:00.999Z"
+
+
+def test_the_system_clock_is_the_machines():
+    system = SystemClock()
+    before, stamp, after = time.time_ns() // 1_000, system.wall(), time.time_ns() // 1_000
+    assert before <= stamp.micros <= after
+    earlier, now, later = time.monotonic(), system.monotonic(), time.monotonic()
+    assert earlier <= now <= later
+
+
+def test_trust_comes_from_the_kernel_or_the_mark_and_is_kept_a_while(monkeypatch, tmp_path):
+    class Unsynchronised:
+        def adjtimex(self, _buffer):
+            return 5
+
+    monkeypatch.setattr(clock.ctypes, "CDLL", lambda *_args, **_options: Unsynchronised())
+    mark = tmp_path / "synchronized"
+    monkeypatch.setattr(clock, "_TIMESYNC_MARK", mark)
+    system = SystemClock()
+    assert not system.wall().trusted
+    mark.touch()
+    assert not system.wall().trusted, "asked again within 10 s"
+    assert SystemClock().wall().trusted

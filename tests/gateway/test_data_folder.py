@@ -1,0 +1,165 @@
+"""The data folder: one owner, writable or said why not, and the marker that knows the media disk."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from gateway.data_folder import DataFolder, MediaCondition
+from gateway.domain.errors import ConfigError, StoreError
+
+OPEN_IT = """
+import sys
+from pathlib import Path
+from gateway.data_folder import DataFolder
+from gateway.domain.errors import GatewayError
+try:
+    with DataFolder.open(Path(sys.argv[1])) as folder:
+        print("open", folder.media_condition, flush=True)
+        if sys.argv[2] == "hold":
+            sys.stdin.read()
+except GatewayError as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_the_folder_is_made_with_its_parts(tmp_path):
+    with DataFolder.open(tmp_path / "new" / "data") as folder:
+        assert folder.media.is_dir()
+        assert folder.run.is_dir()
+        assert folder.site_db == tmp_path / "new/data/site.db"
+        assert folder.cards_db == tmp_path / "new/data/cards.db"
+        assert folder.path.stat().st_mode & 0o007 == 0
+        assert folder.media_condition is MediaCondition.READY
+        assert not (folder.path / ".probe").exists()
+
+
+def test_a_second_instance_is_told_who_has_it(tmp_path):
+    with DataFolder.open(tmp_path), pytest.raises(ConfigError, match=rf"in use by .* process {os.getpid()}$"):
+        DataFolder.open(tmp_path)
+
+
+def test_a_killed_owner_leaves_no_lock(tmp_path):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", OPEN_IT, tmp_path, "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with holder:
+        assert holder.stdout.readline() == "open ready\n"
+        with pytest.raises(ConfigError, match=rf"process {holder.pid}$"):
+            DataFolder.open(tmp_path)
+        holder.kill()
+        holder.wait(10)
+        DataFolder.open(tmp_path).close()
+
+
+def test_a_failed_open_gives_the_lock_back(tmp_path):
+    (tmp_path / "run").write_text("not a folder")
+    with pytest.raises(ConfigError):
+        DataFolder.open(tmp_path)
+    (tmp_path / "run").unlink()
+    folder = DataFolder.open(tmp_path)
+    folder.close()
+    folder.close()
+
+
+def test_a_file_in_its_place_is_named(tmp_path):
+    (tmp_path / "data").write_text("")
+    with pytest.raises(ConfigError, match=r"^data folder \S*/data is not a folder$"):
+        DataFolder.open(tmp_path / "data")
+
+
+def no_own_disk(why):
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"no disk of its own can be mounted here (Debian: util-linux): {why}")
+    pytest.skip(f"no disk of its own can be mounted here (Debian: util-linux): {why}")
+
+
+def on_own_disk(folder, options, then):
+    """Open the folder in a process that sees a small disk of its own there. Its answer, a line."""
+    if shutil.which("unshare") is None:
+        no_own_disk("no unshare")
+    folder.mkdir()
+    script = f'mount -t tmpfs -o {options} tmpfs "$1" && {then} && exec "$2" -c "$3" "$1" -'
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh", folder, sys.executable, OPEN_IT]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    if not result.stdout:
+        no_own_disk(result.stderr)
+    return result.stdout.strip()
+
+
+def test_a_full_disk_is_named(tmp_path):
+    answer = on_own_disk(tmp_path / "data", "size=16k", "true")
+    assert re.fullmatch(r"StoreError data folder \S*/data is full; free some space on its disk", answer)
+
+
+def test_a_read_only_disk_is_named(tmp_path):
+    answer = on_own_disk(tmp_path / "data", "size=1m", 'mount -o remount,ro "$1"')
+    assert re.fullmatch(r"StoreError data folder \S*/data is on a read-only disk", answer)
+
+
+def test_missing_permission_is_named(tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        if os.access(tmp_path, os.W_OK):
+            pytest.skip("this user may write everywhere")
+        with pytest.raises(ConfigError, match="may not be written by user"):
+            DataFolder.open(tmp_path / "data")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def condition(path):
+    with DataFolder.open(path) as folder:
+        return folder.media_condition
+
+
+def test_the_marker_tells_an_unmounted_disk_from_ours(tmp_path):
+    assert condition(tmp_path) is MediaCondition.READY
+    assert condition(tmp_path) is MediaCondition.READY
+    (tmp_path / "media").rename(tmp_path / "disk")
+    assert condition(tmp_path) is MediaCondition.MARKER_MISSING
+    shutil.rmtree(tmp_path / "media")
+    (tmp_path / "disk").rename(tmp_path / "media")
+    assert condition(tmp_path) is MediaCondition.READY
+
+
+def test_another_gateways_disk_is_not_written_until_adopted(tmp_path):
+    condition(tmp_path / "one")
+    condition(tmp_path / "other")
+    shutil.rmtree(tmp_path / "one/media")
+    shutil.copytree(tmp_path / "other/media", tmp_path / "one/media")
+    with DataFolder.open(tmp_path / "one") as folder:
+        assert folder.media_condition is MediaCondition.OTHER_DISK
+        folder.adopt_media()
+        assert folder.media_condition is MediaCondition.READY
+    assert condition(tmp_path / "one") is MediaCondition.READY
+
+
+def test_footage_outlives_a_lost_data_folder(tmp_path):
+    condition(tmp_path)
+    marker = (tmp_path / "media/.edge-gateway-media").read_text()
+    (tmp_path / "media.uuid").unlink()
+    assert condition(tmp_path) is MediaCondition.READY
+    assert (tmp_path / "media.uuid").read_text() == marker
+
+
+def test_a_new_disk_is_adopted_with_a_new_marker(tmp_path):
+    condition(tmp_path)
+    (tmp_path / "media/.edge-gateway-media").unlink()
+    with DataFolder.open(tmp_path) as folder:
+        folder.adopt_media()
+    assert condition(tmp_path) is MediaCondition.READY
+
+
+def test_a_broken_media_folder_does_not_stop_the_lanes(tmp_path):
+    (tmp_path / "media").symlink_to(tmp_path / "nowhere")
+    assert condition(tmp_path) is MediaCondition.NOT_WRITABLE
+
+
+def test_adopting_what_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "media").symlink_to(tmp_path / "nowhere")
+    with DataFolder.open(tmp_path) as folder, pytest.raises(StoreError, match="media cannot be used"):
+        folder.adopt_media()

@@ -1,0 +1,159 @@
+"""Log lines as they leave the process: whole, in JSON, without secrets, and never holding the caller."""
+
+import io
+import json
+import logging
+import os
+import pty
+import subprocess
+import sys
+import threading
+import warnings
+
+import pytest
+import structlog
+
+from gateway.logs import Logs
+from gateway.redaction import Redaction
+
+SECRET = "hunter2-Geheim"
+
+
+@pytest.fixture(autouse=True)
+def _loggers_as_before():
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name in ("gateway", "drivers"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+def fail_with(error):
+    raise error
+
+
+def lines_of(say, *, redaction=None, debug=False):
+    stream = io.StringIO()
+    with Logs(redaction=redaction or Redaction(), stream=stream, debug=debug):
+        say()
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_line_is_one_json_object():
+    def say():
+        structlog.get_logger("gateway.lanes").info("gate_opened", lane="north", device=103)
+
+    (line,) = lines_of(say)
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {"event": "gate_opened", "lane": "north", "device": 103, "level": "info", "logger": "gateway.lanes"}
+
+
+def test_secrets_are_hidden_in_values_events_and_tracebacks():
+    redaction = Redaction()
+    redaction.hide(SECRET)
+
+    def say():
+        log = structlog.get_logger("gateway.sync")
+        log.info("signed_in", session="abc", url="https://u:p@central/", answer={"token": "t", "note": SECRET})
+        log.warning("refused for %s", SECRET)
+        try:
+            fail_with(OSError(f"cannot open rtsp://viewer:other@camera/ with {SECRET}"))
+        except OSError:
+            log.exception("task_failed", task="camera")
+
+    signed_in, refused, failed = lines_of(say, redaction=redaction)
+    assert signed_in["session"] == "***"
+    assert signed_in["url"] == "https://***@central/"
+    assert signed_in["answer"] == {"token": "***", "note": "***"}
+    assert refused["event"] == "refused for ***"
+    assert "Traceback" in failed["exception"]
+    assert "cannot open rtsp://***@camera/ with ***" in failed["exception"]
+    assert SECRET not in json.dumps([signed_in, refused, failed])
+
+
+def test_the_standard_librarys_loggers_and_warnings_come_the_same_way():
+    def say():
+        logging.getLogger("aiohttp.server").error("bad request from %s", "http://a:b@c/")
+        logging.getLogger("aiohttp.access").info("too quiet to be kept")
+        warnings.warn("old thing", DeprecationWarning, stacklevel=1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        request, warning = lines_of(say)
+    assert request["event"] == "bad request from http://***@c/"
+    assert request["logger"] == "aiohttp.server"
+    assert "old thing" in warning["event"]
+
+
+@pytest.mark.parametrize(("debug", "events"), [(False, ["kept"]), (True, ["quiet", "kept"])])
+def test_debug_lines_only_when_asked_for(debug, events):
+    def say():
+        log = structlog.get_logger("drivers.bus")
+        log.debug("quiet")
+        log.info("kept")
+
+    assert [line["event"] for line in lines_of(say, debug=debug)] == events
+
+
+def test_a_value_that_cannot_be_shown_ends_nothing():
+    class Broken:
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    (line,) = lines_of(lambda: structlog.get_logger("gateway").info("seen", thing=Broken()))
+    assert line["event"] == "log_line_failed"
+
+
+def test_a_stuck_reader_holds_nobody_and_drops_are_counted():
+    class Stuck(io.StringIO):
+        free = threading.Event()
+
+        def write(self, text):
+            assert self.free.wait(20)
+            return super().write(text)
+
+    stream = Stuck()
+    with Logs(redaction=Redaction(), stream=stream):
+        log = structlog.get_logger("gateway")
+        for number in range(12_000):
+            log.info("line", number=number)
+        stream.free.set()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    dropped = sum(line["count"] for line in lines if line["event"] == "log_lines_dropped")
+    written = sum(line["event"] == "line" for line in lines)
+    assert dropped > 0
+    assert dropped + written == 12_000
+
+
+def test_people_get_colours_on_a_terminal_and_a_closed_one_is_no_fault():
+    program = (
+        "import structlog\n"
+        "from gateway.logs import Logs\n"
+        "from gateway.redaction import Redaction\n"
+        "with Logs(redaction=Redaction()):\n"
+        "    log = structlog.get_logger('gateway')\n"
+        "    try:\n"
+        "        raise OSError('rtsp://a:hunter2@b/')\n"
+        "    except OSError:\n"
+        "        log.exception('task_failed', password='hunter2')\n"
+    )
+    master, slave = pty.openpty()
+    with subprocess.Popen([sys.executable, "-W", "error", "-c", program], stderr=slave) as child:
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(master, 4096)
+            except OSError:
+                break
+            if not piece:
+                break
+            shown += piece
+        assert child.wait(20) == 0
+    os.close(master)
+    assert b"\x1b[" in shown
+    assert b"task_failed" in shown
+    assert b"rtsp://***@b/" in shown
+    assert b"hunter2" not in shown

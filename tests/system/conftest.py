@@ -1,0 +1,234 @@
+"""The whole product against its simulated field: real processes, real sockets, a real serial line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from gateway.demo.scene import FieldReady, write_site
+
+T = TypeVar("T")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until(what: Callable[[], T], *, within: float, why: str) -> T:
+    """Ask again until the answer is true."""
+    end = time.monotonic() + within
+    while True:
+        answer = what()
+        if answer:
+            return answer
+        if time.monotonic() > end:
+            raise AssertionError(f"{why}: not within {within} s (last answer: {answer!r})")
+        time.sleep(0.05)
+
+
+class Api:
+    """The gateway's interface as any client sees it."""
+
+    def __init__(self, port: int) -> None:
+        self.base = f"http://127.0.0.1:{port}"
+        self.session = ""
+
+    def raw(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, bytes, dict[str, str]]:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.base + path, data=data, method=method)
+        request.add_header("Content-Type", "application/json")
+        if self.session:
+            request.add_header("SessionID", self.session)
+        for name, value in headers.items():
+            request.add_header(name.replace("_", "-"), value)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, answer.read(), dict(answer.headers)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read(), dict(error.headers)
+
+    def call(self, path: str, **body: object) -> dict[str, Any]:
+        status, answer, _ = self.raw("POST", path, body)
+        parsed = json.loads(answer)
+        assert status == 200, (path, status, parsed)
+        return parsed
+
+    def sign_in(self) -> None:
+        self.session = ""
+        self.session = self.call("/v1/auth/login", username="demo", password="demo")["session"]
+
+    def events(self, **wanted: object) -> list[dict[str, Any]]:
+        return self.call("/v1/event/list", page_limit=200, **wanted)["events"]
+
+    def camera_events(self) -> list[dict[str, Any]]:
+        return self.call("/v1/camera/event/list", page_limit=200)["events"]
+
+    def is_ready(self) -> bool:
+        with contextlib.suppress(OSError):
+            return self.raw("GET", "/health/ready")[0] == 200
+        return False
+
+
+class RunningSite:
+    """A simulated field and a gateway of its own, in a folder of its own."""
+
+    def __init__(self, folder: Path, *, traffic: bool, cards: int = 500) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.api = Api(self.port)
+        words = ["--folder", str(folder / "field"), "--cards", str(cards), *([] if traffic else ["--no-traffic"])]
+        self.field = subprocess.Popen(
+            [sys.executable, "-m", "gateway.demo.field", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self.field.stdout is not None
+        self.ready = FieldReady.model_validate_json(self.field.stdout.readline())
+        self.site = write_site(folder / "site", self.ready, port=self.port)
+        self.data = folder / "data"
+        self.log = folder / "gateway.log"
+        self.gateway: subprocess.Popen[bytes] | None = None
+
+    def start_gateway(self, **environment: str) -> None:
+        with self.log.open("ab") as log:
+            self.gateway = subprocess.Popen(
+                [sys.executable, "-m", "gateway", "run", str(self.site), "--data", str(self.data)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **environment},
+            )
+        until(self.up, within=30, why=f"the gateway gets ready\n{self.tail()}")
+        if not self.api.session:
+            self.api.sign_in()
+
+    def up(self) -> bool:
+        assert self.gateway is not None
+        assert self.gateway.poll() is None, f"the gateway ended:\n{self.tail()}"
+        return self.api.is_ready()
+
+    def kill_gateway(self) -> None:
+        assert self.gateway is not None
+        self.gateway.kill()
+        self.gateway.wait()
+
+    def stop_gateway(self) -> int:
+        assert self.gateway is not None
+        self.gateway.send_signal(signal.SIGTERM)
+        return self.gateway.wait(timeout=20)
+
+    def present(self, lane_id: str, card: str) -> None:
+        body = json.dumps({"lane_id": lane_id, "card": card}).encode()
+        request = urllib.request.Request(self.ready.control_url + "/present", data=body, method="POST")
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            assert answer.status == 200
+
+    def workers(self) -> list[int]:
+        """Process ids of the gateway's camera workers."""
+        assert self.gateway is not None
+        found = []
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit():
+                with contextlib.suppress(OSError, IndexError):
+                    words = (folder / "cmdline").read_bytes().split(b"\0")
+                    parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                    if b"gateway.camera_worker" in words and parent == self.gateway.pid:
+                        found.append(int(folder.name))
+        return found
+
+    def central(self, path: str, **body: object) -> dict[str, Any]:
+        """Ask the simulated central, as its own administrator would."""
+        central = Api(0)
+        central.base = self.ready.central_url
+        central.session = central.call("/v1/auth/login", username="gateway", password="demo")["session"]
+        return central.call(path, **body)
+
+    def tail(self) -> str:
+        return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
+
+    def close(self) -> None:
+        try:
+            if self.gateway is not None and self.gateway.poll() is None:
+                self.gateway.terminate()
+                try:
+                    self.gateway.wait(timeout=20)
+                except subprocess.TimeoutExpired:
+                    self.gateway.kill()
+                    self.gateway.wait()
+        finally:
+            assert self.field.stdin is not None
+            assert self.field.stdout is not None
+            self.field.stdin.close()
+            self.field.terminate()
+            self.field.wait(timeout=20)
+            self.field.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def wait_until() -> Callable[..., Any]:
+    return until
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="session")
+def api_of() -> type[Api]:
+    return Api
+
+
+@pytest.fixture(scope="module")
+def make_site() -> Iterator[Callable[..., RunningSite]]:
+    """Builds running sites; all of them are ended with the module."""
+    sites: list[RunningSite] = []
+    folders: list[Path] = []
+
+    def make(*, traffic: bool = False, cards: int = 500, start: bool = True) -> RunningSite:
+        folders.append(Path(tempfile.mkdtemp(prefix="eg-")))  # short: Unix sockets have short names
+        site = RunningSite(folders[-1], traffic=traffic, cards=cards)
+        sites.append(site)
+        if start:
+            site.start_gateway()
+        return site
+
+    yield make
+    for site in sites:
+        site.close()
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def ffprobe() -> Callable[[Path], dict[str, Any]]:
+    """What ffprobe says of a file; a missing ffprobe fails under CI and skips elsewhere."""
+    program = shutil.which("ffprobe")
+    if program is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("ffprobe is missing; install Debian's ffmpeg")
+        pytest.skip("ffprobe is missing; install Debian's ffmpeg")
+
+    def probe(path: Path) -> dict[str, Any]:
+        words = [program, "-v", "error", "-show_format", "-show_streams", "-count_packets", "-of", "json", str(path)]
+        answer = subprocess.run(words, capture_output=True, timeout=30, check=True)
+        assert answer.stderr == b"", answer.stderr
+        return json.loads(answer.stdout)
+
+    return probe

@@ -1,0 +1,49 @@
+"""What systemd sees of a whole gateway: READY when lanes are under control, WATCHDOG while it moves on, STOPPING."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def notices(tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "notify"))
+        listening.settimeout(10)
+        yield listening
+
+
+def test_ready_watchdog_and_stopping(make_site, notices):
+    site = make_site(start=False)
+    address = notices.getsockname()
+    site.start_gateway(NOTIFY_SOCKET=address, WATCHDOG_USEC="2000000")
+    heard = []
+    while heard.count("WATCHDOG=1") < 3:
+        heard += notices.recv(4096).decode().splitlines()
+    assert heard.index("READY=1") < heard.index("WATCHDOG=1") or "READY=1" in heard
+    assert any(line.startswith("STATUS=Demo car park: 2 lanes") for line in heard)
+    site.stop_gateway()
+    notices.settimeout(0.2)
+    while True:
+        try:
+            heard += notices.recv(4096).decode().splitlines()
+        except TimeoutError:
+            break
+    assert "STOPPING=1" in heard
+
+
+def test_a_second_gateway_on_the_same_data_is_refused_in_one_sentence(make_site):
+    import subprocess
+    import sys
+
+    site = make_site()
+    words = [sys.executable, "-m", "gateway", "run", str(site.site), "--data", str(site.data)]
+    second = subprocess.run(words, capture_output=True, timeout=20, text=True, check=False)
+    assert second.returncode == 2
+    assert str(site.gateway.pid) in second.stderr
+    assert "Traceback" not in second.stderr
+    assert site.api.is_ready()
