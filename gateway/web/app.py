@@ -32,6 +32,7 @@ from gateway.web.v1.devices import Devices
 from gateway.web.v1.events import EventsFamily
 
 _SHUTDOWN_SECONDS = 5.0
+_MOST_CONNECTIONS = 256
 _SECURITY = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self';"
@@ -122,6 +123,8 @@ def _assembled(routes: Sequence[Route], admission: Admission, live: Live) -> web
 async def serve(app: web.Application, *, host: str, port: int, started: Callable[[int], None]) -> None:
     """Serve until cancelled, then let requests end for at most 5 s.
 
+    At most 256 connections are held, so that clients cannot use up the files that lanes and the store need.
+
     Args:
         app: from `build_app`.
         host: address to listen on.
@@ -135,15 +138,35 @@ async def serve(app: web.Application, *, host: str, port: int, started: Callable
     )
     await runner.setup()
     try:
-        listening = web.TCPSite(runner, host, port)
+        listening = await _listen(runner, host, port)
         try:
-            await listening.start()
-        except OSError as error:
-            raise ConfigError(f"cannot serve on {host} port {port}: {error.strerror}") from error
-        started(listening.port)
-        await asyncio.get_running_loop().create_future()
+            started(listening.sockets[0].getsockname()[1])
+            await asyncio.get_running_loop().create_future()
+        finally:
+            listening.close()
     finally:
         await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
+    answering = runner.server
+    if answering is None:
+        raise AssertionError("the runner was set up")
+
+    def connection() -> asyncio.Protocol:
+        return answering() if len(answering.connections) < _MOST_CONNECTIONS else _Full()
+
+    try:
+        return await asyncio.get_running_loop().create_server(connection, host, port)
+    except OSError as error:
+        raise ConfigError(f"cannot serve on {host} port {port}: {error.strerror}") from error
+
+
+class _Full(asyncio.Protocol):
+    """A connection too many: closed at once."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()
 
 
 async def _to_page(_: web.Request) -> web.StreamResponse:

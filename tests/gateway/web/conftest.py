@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -381,68 +380,3 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
 async def house(open_house: OpenHouse) -> AsyncIterator[House]:
     async with open_house() as opened:
         yield opened
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Path:
-    path = Path("/usr/bin/chromium")
-    if not path.is_file():
-        if os.environ.get("CI") == "true":
-            pytest.fail("Chromium is missing: install Debian's chromium")
-        pytest.skip("needs Debian's chromium")
-    return path
-
-
-class Line:
-    """A line to the house that can be cut and mended, on a port of its own."""
-
-    def __init__(self, *, house: House) -> None:
-        self._host, self._port = house.url.removeprefix("http://").split(":")
-        self._server: asyncio.Server | None = None
-        self._ends: set[asyncio.StreamWriter] = set()
-        self.port = 0
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    async def mend(self) -> None:
-        self._server = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def cut(self) -> None:
-        assert self._server
-        self._server.close()
-        for end in tuple(self._ends):
-            end.transport.abort()
-        await self._server.wait_closed()
-
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far_reader, far_writer = await asyncio.open_connection(self._host, int(self._port))
-        ends = {writer, far_writer}
-        self._ends |= ends
-
-        async def one_way(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-            try:
-                while data := await source.read(65536):
-                    sink.write(data)
-                    await sink.drain()
-            except ConnectionError:
-                pass
-            finally:
-                sink.close()
-
-        await asyncio.gather(one_way(reader, far_writer), one_way(far_reader, writer))
-        self._ends -= ends
-
-
-@pytest.fixture
-def line():
-    @asynccontextmanager
-    async def laid(house: House) -> AsyncIterator[Line]:
-        front = Line(house=house)
-        await front.mend()
-        yield front
-        await front.cut()
-
-    return laid

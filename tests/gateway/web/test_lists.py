@@ -143,7 +143,6 @@ async def test_a_store_that_cannot_be_read_is_told(house, tmp_path):
         connection.execute("ALTER TABLE event RENAME TO lost")
     status, answer = await house.call("/v1/event/list", {})
     assert (status, answer["success"], answer["events"]) == (503, False, None)
-    assert answer["error"].startswith("site.db: ")
     assert "cannot be read" in answer["error"]
 
 

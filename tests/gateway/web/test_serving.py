@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientError, web
 
 from gateway.domain.errors import ConfigError
 from gateway.web.admission import Route
@@ -52,3 +52,20 @@ async def test_headers_that_are_no_text_are_no_session(house, head):
     writer.close()
     assert b"authentication required" in answer or answer.startswith(b"HTTP/1.1 400"), answer
     assert b"Traceback" not in answer
+
+
+async def test_connections_are_bounded_and_room_comes_back(house):
+    host, port = house.url.removeprefix("http://").split(":")
+    held = [await asyncio.open_connection(host, int(port)) for _ in range(257)]
+    async with asyncio.timeout(10):
+        assert await held[-1][0].read() == b""
+        for _, writer in held:
+            writer.close()
+        while True:
+            try:
+                status, _ = await house.call("/health/live", method="GET", user="")
+            except ClientError:
+                await asyncio.sleep(0.05)
+            else:
+                break
+    assert status == 200
