@@ -8,6 +8,7 @@ its bus, while a camera records.
 from __future__ import annotations
 
 import asyncio
+import random
 import statistics
 import subprocess
 import sys
@@ -109,7 +110,8 @@ async def one_passage(far_end: ModbusFarEnd, barrier: Barrier, reader: CardReade
     seen = len(opens(far_end, unit))
     now = time.monotonic
     barrier.set_arming_loop(occupied=True, now=now())
-    await asyncio.sleep(0.25)
+    # Vehicles of two lanes come independently: anywhere within each other's passage, polls and writes.
+    await asyncio.sleep(0.25 + random.random() * 0.8)
     card = 1 + seen * 331 % (CARDS - 1)
     line = f"{card >> 16:03d},{card & 0xFFFF:05d}"
     sent = now()
