@@ -100,6 +100,45 @@ class PointChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class PlateSeen:
+    """One reading of a vehicle's plate. A camera may read one vehicle several times, and differently.
+
+    Attributes:
+        device_id: the plate camera's id.
+        plate: as the camera gave it, upper case, without blanks and dashes.
+        confidence: 0.0 to 1.0; 1.0 when the camera says nothing of it.
+        vehicle: what the camera itself calls this vehicle, so that readings of one vehicle can be told; "" for none.
+        direction: "approaching", "leaving" or "" when not known.
+        at: when the reading was complete here.
+    """
+
+    device_id: int
+    plate: str
+    confidence: float
+    vehicle: str
+    direction: str
+    at: MonotonicSeconds
+
+
+@dataclass(frozen=True, slots=True)
+class KeysPressed:
+    """Keys of a reader's keypad, as typed."""
+
+    device_id: int
+    keys: str
+    at: MonotonicSeconds
+
+
+@dataclass(frozen=True, slots=True)
+class TamperChanged:
+    """A device's housing was opened, or closed again."""
+
+    device_id: int
+    tampered: bool
+    at: MonotonicSeconds
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceConnected:
     """The device answers. Sent once per recovery."""
 
@@ -116,7 +155,16 @@ class DeviceLost:
     at: MonotonicSeconds
 
 
-Report = CardPresented | GateMoved | PointChanged | DeviceConnected | DeviceLost
+Report = (
+    CardPresented
+    | PlateSeen
+    | KeysPressed
+    | TamperChanged
+    | GateMoved
+    | PointChanged
+    | DeviceConnected
+    | DeviceLost
+)
 Reports = Callable[[Report], None]
 """Where a driver reports. Called on the loop's thread; never blocks, never raises."""
 
@@ -163,5 +211,21 @@ class Gate(Driver, Protocol):
         ...
 
 
+class Feedback(StrEnum):
+    """What a reader can show whoever stands before it."""
+
+    GRANTED = "granted"
+    DENIED = "denied"
+    READY = "ready"
+
+
 class Reader(Driver, Protocol):
-    """A card, tag or code reader. Reports `CardPresented`."""
+    """A card, tag, code or plate reader. Reports `CardPresented`, `KeysPressed` or `PlateSeen`."""
+
+
+class ShowingReader(Reader, Protocol):
+    """A reader with lamps or a buzzer."""
+
+    def show(self, feedback: Feedback) -> None:
+        """Show this. Returns at once; a reader that is away shows nothing, and nothing is kept for later."""
+        ...
