@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from drivers.bus import Bus
-from drivers.contract import Driver, Gate, Reports
+from drivers.contract import Driver, Gate, Reports, ShowingReader
 from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.profile import GateProfile, ProfileError, load_profile
@@ -21,11 +21,12 @@ from gateway.supervision import Supervisor
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Every line and device of a site."""
+    """Every line and device of a site; `showing` are the readers with lamps, by their ids."""
 
     buses: Mapping[str, Bus]
     gates: Mapping[int, Gate]
     drivers: tuple[Driver, ...]
+    showing: Mapping[int, ShowingReader] = field(default_factory=dict)
 
     def start(self, supervisor: Supervisor, *, reports: Reports) -> None:
         """Set lines and drivers going; they report to `reports`."""

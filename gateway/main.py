@@ -72,6 +72,7 @@ class House:
         self._lanes = Lanes(
             site=site,
             gates=self._field.gates,
+            showing=self._field.showing,
             store=self._store,
             clock=self._clock,
             progress=self._progress,
