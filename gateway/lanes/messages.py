@@ -177,11 +177,14 @@ LaneEvent = (
 class Decide:
     """Look the credential up and decide; `Decided` with the same number must follow, whatever happens.
 
-    `pin` is what was typed after the card where the lane wants that, else "".
+    `direction` is "entry" or "exit", `arrived` when the vehicle was first noticed. `pin` is what was typed after the card
+    where the lane wants that, else "".
     """
 
     number: int
     credential: Credential
+    direction: str
+    arrived: Stamp
     pin: str = field(default="", repr=False)
 
 

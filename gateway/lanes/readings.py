@@ -116,7 +116,7 @@ def _ask(turn: Turn, visit: Visit, credential: Credential, *, pin: str = "") -> 
     number = turn.state.decisions + 1
     turn.set(decisions=number)
     turn.enter(Phase.DECIDING, visit)
-    turn.commands.append(m.Decide(number, credential, pin))
+    turn.commands.append(m.Decide(number, credential, turn.direction(visit.side), visit.arrived, pin))
 
 
 def _queue(turn: Turn, event: m.CardRead) -> bool:
@@ -135,7 +135,7 @@ def _queue(turn: Turn, event: m.CardRead) -> bool:
         asked_by=event.reader_id,
     )
     turn.set(decisions=number, queued=(number, behind))
-    turn.commands.append(m.Decide(number, event.credential))
+    turn.commands.append(m.Decide(number, event.credential, turn.direction(behind.side), behind.arrived))
     return True
 
 
