@@ -177,8 +177,8 @@ LaneEvent = (
 class Decide:
     """Look the credential up and decide; `Decided` with the same number must follow, whatever happens.
 
-    `direction` is "entry" or "exit", `arrived` when the vehicle was first noticed. `pin` is what was typed after the card
-    where the lane wants that, else "".
+    `direction` is "entry" or "exit", `arrived` when the vehicle was first noticed. `pin` is what was typed after the
+    card where the lane wants that, else "".
     """
 
     number: int

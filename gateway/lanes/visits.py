@@ -67,7 +67,6 @@ def decided(turn: Turn, event: m.Decided) -> None:
             deny_locked(turn, visit)
         elif event.decision.granted:
             _open(turn, visit)
-            _tell_decision(turn, visit)
         else:
             turn.enter(Phase.ARMED, visit)
             _tell_decision(turn, visit)
@@ -196,15 +195,22 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 
 
 def _open(turn: Turn, visit: Visit) -> None:
+    """Let it in: the gate first, then the word about it."""
     is_open = turn.state.gate.fresh(turn.now.at, turn.rules.stale) is GatePosition.OPEN
     turn.set(closing_gate=None, note="")
     if turn.state.kept_open and is_open:
         # Nothing to ask of the gate; a second open would close some gates.
         turn.enter(Phase.OPEN, replace(visit, arming_released=False))
+        _tell_decision(turn, visit)
         return
     turn.enter(Phase.OPENING, replace(visit, arming_released=False))
+    if turn.state.gate_lost:
+        _tell_decision(turn, visit)
+        not_opened(turn, f"the gate's controller is away: {turn.state.gate_lost}")
+        return
     flights.send(turn, turn.command(GateAction.OPEN), turn.now.at + turn.rules.command_life)
     troubles.right_of_way_began(turn)
+    _tell_decision(turn, visit)
 
 
 def _queued_decided(turn: Turn, visit: Visit) -> None:
@@ -217,6 +223,7 @@ def _queued_decided(turn: Turn, visit: Visit) -> None:
         turn.set(owed=(*turn.state.owed, visit))
     elif visit.granted and turn.state.phase is Phase.ARMED:
         _open(turn, visit)
+        return
     _tell_decision(turn, visit)
 
 
