@@ -7,7 +7,7 @@ unit, the function code and the length (and over TCP the number) before an answe
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -72,11 +72,13 @@ class Write:
     """Write one coil (function 5) or one holding register (function 6) at a 0-based address.
 
     `value` is the raw 16-bit word: a coil is 0xFF00 for on and 0 for off, and some devices give other words a meaning.
+    With `any_answer` the device's answer to this write counts whatever value it carries.
     """
 
     table: Literal[Table.COIL, Table.HOLDING_REGISTER]
     address: int
     value: int
+    any_answer: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +298,8 @@ def _reply(request: Request, pdu: bytes) -> Reply:
         raise ProtocolViolation(f"function {pdu[0]} answered function {function}")
     match request:
         case Write() | WriteMany():
-            if pdu != _request_pdu(request)[:_PLAIN_REQUEST_BYTES]:
+            exact = not (isinstance(request, Write) and request.any_answer)
+            if exact and pdu != _request_pdu(request)[:_PLAIN_REQUEST_BYTES]:
                 raise ProtocolViolation("the write was not echoed as sent")
             return Written()
         case Read(table, _, count):
