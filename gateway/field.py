@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from drivers.bus import Bus
 from drivers.contract import Driver, Gate, Reports
 from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.profile import GateProfile, ProfileError, load_profile
+from drivers.modbus.inputs import ModbusInputs
+from drivers.modbus.profile import ProfileError, UnitProfile, load_profile, load_unit_profile
 from drivers.serial_line.reader import SerialReader
 from gateway.clock import Clock
 from gateway.domain.errors import ConfigError
-from gateway.site import Link, ModbusGateDevice, Site, find_profile, profile_folders
+from gateway.site import Link, ModbusDevice, ModbusGateDevice, ModbusIoDevice, Site, find_profile, profile_folders
 from gateway.supervision import Supervisor
+
+Profile = TypeVar("Profile", bound=UnitProfile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +42,34 @@ class Field:
 def build_field(site: Site, *, site_path: Path, clock: Clock) -> Field:
     """The site file's devices. Raises ConfigError for a profile that cannot be used."""
     specs = {link.id: _spec(link) for link in site.links}
-    shared = {device.link for device in site.devices if isinstance(device, ModbusGateDevice)}
+    shared = {device.link for device in site.devices if isinstance(device, ModbusDevice)}
     buses = {name: Bus(name=name, spec=specs[name], monotonic=clock.monotonic) for name in sorted(shared)}
     folders = profile_folders(site, site_path)
     gates: dict[int, Gate] = {}
-    readers: list[Driver] = []
+    others: list[Driver] = []
     for device in site.devices:
         if isinstance(device, ModbusGateDevice):
             gates[device.id] = ModbusGate(
                 device_id=device.id,
                 bus=buses[device.link],
-                profile=_profile(device.profile, folders),
+                profile=_loaded(device.profile, folders, load_profile),
                 unit=device.unit,
                 framing=device.framing,
                 monotonic=clock.monotonic,
             )
+        elif isinstance(device, ModbusIoDevice):
+            others.append(
+                ModbusInputs(
+                    device_id=device.id,
+                    bus=buses[device.link],
+                    profile=_loaded(device.profile, folders, load_unit_profile),
+                    unit=device.unit,
+                    framing=device.framing,
+                    monotonic=clock.monotonic,
+                )
+            )
         else:
-            readers.append(
+            others.append(
                 SerialReader(
                     device_id=device.id,
                     spec=specs[device.link],
@@ -64,18 +79,18 @@ def build_field(site: Site, *, site_path: Path, clock: Clock) -> Field:
                     monotonic=clock.monotonic,
                 )
             )
-    return Field(buses=buses, gates=gates, drivers=(*gates.values(), *readers))
+    return Field(buses=buses, gates=gates, drivers=(*gates.values(), *others))
 
 
-def _profile(name: str, folders: tuple[Path, ...]) -> GateProfile:
+def _loaded(name: str, folders: tuple[Path, ...], load: Callable[[Path], Profile]) -> Profile:
     path = find_profile(name, folders)
     if path is None:
         raise ConfigError(f"no profile {name!r}")
     try:
-        return load_profile(path)
+        return load(path)
     except ProfileError as error:
         raise ConfigError(str(error)) from error
 
 
 def _spec(link: Link) -> LinkSpec:
-    return LinkSpec(url=link.url, baud=link.baud, parity=link.parity, stop_bits=link.stop_bits)
+    return LinkSpec(url=link.url, baud=link.baud, parity=link.parity, stop_bits=link.stop_bits, echoes=link.echoes)

@@ -11,7 +11,16 @@ from pydantic import ValidationError
 from gateway.domain.errors import ConfigError
 from gateway.site.addresses import Endpoint
 from gateway.site.draft import Draft, Place, place_in_file, whole
-from gateway.site.models import DRIVERS, Device, LaneSection, Link, ModbusGateDevice, SerialReaderDevice, Site
+from gateway.site.models import (
+    DRIVERS,
+    Device,
+    LaneSection,
+    Link,
+    ModbusDevice,
+    ModbusGateDevice,
+    SerialReaderDevice,
+    Site,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +129,11 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
                 yield Fault(f"devices[{index}].link", f"no link {device.link!r}")
             continue
         first_index, first = users.setdefault(device.link, (index, device))
-        if first_index != index and not (isinstance(first, ModbusGateDevice) and isinstance(device, ModbusGateDevice)):
+        if first_index != index and not (isinstance(first, ModbusDevice) and isinstance(device, ModbusDevice)):
             yield Fault(f"devices[{index}].link", f"{device.link!r} is already used by devices[{first_index}]")
-        elif isinstance(device, ModbusGateDevice):
+        elif isinstance(device, ModbusDevice):
             yield from _framing_faults(f"devices[{index}]", device, links[device.link])
-            if isinstance(first, ModbusGateDevice) and first.framing != device.framing:
+            if isinstance(first, ModbusDevice) and first.framing != device.framing:
                 yield Fault(
                     f"devices[{index}].framing", f"differs from devices[{first_index}] on the same link {device.link!r}"
                 )
@@ -135,7 +144,7 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
                 )
 
 
-def _framing_faults(place: str, device: ModbusGateDevice, link: Link) -> Iterator[Fault]:
+def _framing_faults(place: str, device: ModbusDevice, link: Link) -> Iterator[Fault]:
     if device.framing == "tcp" and not isinstance(link.line(), Endpoint):
         yield Fault(f"{place}.framing", f"'tcp' cannot go over the serial port of {link.id!r}; write 'rtu'")
     if device.framing == "rtu" and device.unit == 0:
@@ -167,17 +176,19 @@ def _lane_camera_faults(draft: Draft, place: str, lane: LaneSection) -> Iterator
             yield Fault(f"{place}.cameras[{position}]", f"no camera {camera}")
 
 
-def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, type[Device], str]]:
+def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, type[Device | ModbusDevice], str]]:
     yield "gate", lane.gate, ModbusGateDevice, "a gate"
     for position, reader in enumerate(lane.readers):
         yield f"readers[{position}]", reader, SerialReaderDevice, "a reader"
-    yield "arming.device", lane.arming.device, ModbusGateDevice, "one with points"
-    yield "closing.device", lane.closing.device, ModbusGateDevice, "one with points"
+    yield "arming.device", lane.arming.device, ModbusDevice, "one with points"
+    yield "closing.device", lane.closing.device, ModbusDevice, "one with points"
     for position, ref in enumerate(lane.safety):
-        yield f"safety[{position}].device", ref.device, ModbusGateDevice, "one with points"
+        yield f"safety[{position}].device", ref.device, ModbusDevice, "one with points"
 
 
-def _device_fault(draft: Draft, place: str, device_id: int, kind: type[Device], noun: str) -> Iterator[Fault]:
+def _device_fault(
+    draft: Draft, place: str, device_id: int, kind: type[Device | ModbusDevice], noun: str
+) -> Iterator[Fault]:
     device = next((device for device in draft.devices.sound.values() if device.id == device_id), None)
     if device is None:
         if not draft.devices.may_hold(device_id):

@@ -29,6 +29,7 @@ class Fault(StrEnum):
     DUPLICATED = "duplicated"
     CORRUPTED = "corrupted"
     ECHOED = "echoed"
+    ECHO_ALONE = "echo alone"
     SILENT = "silent"
 
 
@@ -122,7 +123,7 @@ class FaultyLine:
             self._forward(self._far_of_terminal, data, self._terminal.write)
 
     def _forward(self, far: Connection, data: bytes, send: Callable[[bytes], None]) -> None:
-        if self.fault is Fault.ECHOED:
+        if self.fault in {Fault.ECHOED, Fault.ECHO_ALONE}:
             send(data)
         if far.lost is None:
             far.write(data)
@@ -142,7 +143,7 @@ class FaultyLine:
 
     def _deliveries(self, data: bytes) -> list[tuple[float, bytes]]:
         match self.fault:
-            case Fault.SILENT:
+            case Fault.SILENT | Fault.ECHO_ALONE:
                 return []
             case Fault.BYTEWISE:
                 return [(place * 0.001, data[place : place + 1]) for place in range(len(data))]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from conformance import Conformance, Driven
 from faulty_line import Fault
 
 from drivers.bus import Bus
-from drivers.contract import GateMoved, GatePosition, PointChanged, PointState
+from drivers.contract import DeviceLost, GateMoved, GatePosition, LinkError, PointChanged, PointState
 from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.profile import load_profile
@@ -58,3 +60,23 @@ class TestTcp(_ModbusGate):
     lines = ("tcp",)
     framing = "tcp"
     recovers_from = (Fault.DUPLICATED, Fault.ECHOED)  # spoilt bytes are TCP's own to find; Modbus TCP has no check sum
+
+
+class _Echoing(_ModbusGate):
+    def driven(self, near):
+        bus = Bus(name="line", spec=replace(near, echoes=True))
+        self.gate = ModbusGate(device_id=101, bus=bus, profile=PROFILE, unit=1, framing="rtu")
+        return Driven(self.gate, beside=(bus.run,))
+
+
+async def test_an_echoing_adapter_is_seen_through(tmp_path):
+    """What is sent comes back first: the echo is taken off, and acknowledges no command."""
+    kit = _Echoing()
+    async with kit.at_work(tmp_path, "serial") as rig:
+        rig.line.fault = Fault.ECHOED
+        await kit.connected(rig)
+        await kit.gate.stop(deadline=time.monotonic() + 2)
+        assert rig.heard.count(DeviceLost) == 0
+        rig.line.fault = Fault.ECHO_ALONE
+        with pytest.raises(LinkError, match="did not answer"):
+            await kit.gate.stop(deadline=time.monotonic() + 2)
