@@ -31,8 +31,9 @@ from gateway.lanes import messages as m
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, PointSnapshot
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.recorder import Recorder
+from gateway.lanes.remembered import last_order
 from gateway.lanes.runner import LaneRunner
-from gateway.lanes.state import LaneRules, Vend
+from gateway.lanes.site_rules import lane_rules
 from gateway.site import LaneSection, Site
 from gateway.store import Entry, Store
 from gateway.supervision import Progress, Supervisor
@@ -117,6 +118,13 @@ class Lanes:
             event = self._event(kind, text, device_id=command.device_id, lane_id=command.lane_id)
             await self._store.journal.record(Entry(events=(event,), commands=(settled,)))
         return len(unfinished)
+
+    async def resume_orders(self) -> None:
+        """Standing orders that people gave before the restart still count: a lane stays locked down. Call once."""
+        for runner in self._runners:
+            order = await last_order(self._store.events, lane_id=runner.rules.lane_id)
+            if order is not None:
+                runner.post(m.OrderGiven(order=order, by=order.by))
 
     def lanes(self) -> tuple[LaneSnapshot, ...]:
         """Every lane, in the site file's order."""
@@ -293,40 +301,9 @@ class Lanes:
         )
 
     def _runner(self, lane: LaneSection, gate: Gate) -> LaneRunner:
-        site = self._site
-        rules = LaneRules(
-            lane_id=lane.id,
-            direction=lane.direction,
-            gate_id=lane.gate,
-            boot=self._boot,
-            safety_points=len(lane.safety),
-            cameras=lane.cameras,
-            closes_itself=lane.closes == "device",
-            command_life=site.policy.command_seconds,
-            stale=site.policy.stale_seconds,
-            opening=lane.opening_seconds,
-            closing=lane.closing_seconds,
-            waiting=lane.waiting_seconds,
-            back_out=lane.back_out_seconds,
-            two_way=lane.direction == "two-way",
-            vend=Vend(lane.vend),
-            fire_input=lane.fire is not None,
-            local_input=lane.local is not None,
-            far_readers=frozenset(lane.far_readers),
-            held_open=lane.held_open_seconds,
-            forced=lane.forced_seconds,
-            vehicle_stuck=lane.vehicle_stuck_seconds,
-            input_stuck=lane.stuck_seconds,
-            plate_settle=lane.plate_settle_seconds,
-            plate_sure=lane.plate_sure,
-            plate_least=lane.plate_least,
-            plate_early=lane.plate_early_seconds,
-            clip_before=site.events.clip_before_seconds,
-            clip_after=site.events.clip_after_seconds,
-        )
         return LaneRunner(
             name=lane.name,
-            rules=rules,
+            rules=lane_rules(self._site, lane, boot=self._boot),
             gate=gate,
             cards=self._store.cards,
             recorder=self.recorder,
