@@ -1,10 +1,12 @@
 """The site file: what is at this site. `load` reads and checks it; `check` judges one already read."""
 
-from gateway.site.faults import Fault, SiteFaults, check
+from gateway.site.fault import Fault
+from gateway.site.faults import SiteFaults, check
 from gateway.site.load import find_profile, load, profile_folders, secrets_beside, secrets_folder
 from gateway.site.models import (
     Account,
     ApiSection,
+    AreaSection,
     Camera,
     CentralSection,
     DemoSection,
@@ -25,6 +27,7 @@ from gateway.site.secrets import Secrets
 __all__ = [
     "Account",
     "ApiSection",
+    "AreaSection",
     "Camera",
     "CentralSection",
     "DemoSection",

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import re
+from datetime import date, time
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
+from gateway.domain.access import Stance
+from gateway.domain.presence import AntiPassback
+from gateway.domain.reader_bits import ReaderBits
+from gateway.domain.schedules import Day
 from gateway.site.addresses import Endpoint, endpoint_of, line_of
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -104,6 +118,8 @@ class PolicySection(_Section):
 
     command_seconds: float = Field(default=5, ge=0.5, le=60, description="life of a command until its deadline")
     stale_seconds: float = Field(default=5, ge=1, le=60, description="age from which a safety point is unknown")
+    stale_cards_hours: float = Field(default=168, gt=0, description="age from which the card list is doubtful")
+    anti_passback_by: Literal["card", "owner"] = Field(default="card", description="whose passages are counted")
 
 
 class EventsSection(_Section):
@@ -146,6 +162,20 @@ class ModbusGateDevice(_Section):
     framing: Literal["tcp", "rtu"] = "tcp"
 
 
+class BitsSection(_Section):
+    """How a reader turns a card's bits around; `edge-gateway cards explain` finds it out."""
+
+    skip_first: int = Field(default=0, ge=0, le=32, description="bits before the card's own")
+    skip_last: int = Field(default=0, ge=0, le=32, description="bits behind the card's own")
+    inverted: bool = False
+    last_bit_first: bool = False
+    last_byte_first: bool = False
+
+    def undoing(self) -> ReaderBits:
+        """What gives the card's own bits back."""
+        return ReaderBits(**dict(self))
+
+
 class SerialReaderDevice(_Section):
     """A card reader that sends one line of text per card."""
 
@@ -156,10 +186,57 @@ class SerialReaderDevice(_Section):
     terminator: str = Field(default="\r\n", min_length=1, max_length=2)
     prefix: str = ""
     form: Literal["text", "hex", "decimal", "wiegand26"] = "text"
+    bits: BitsSection = BitsSection()
 
 
 DRIVERS = frozenset({"modbus-gate", "serial-reader"})
 Device = Annotated[ModbusGateDevice | SerialReaderDevice, Field(discriminator="driver")]
+
+
+def _end_of_day(value: object) -> object:
+    return "00:00" if value == "24:00" else value
+
+
+class WindowSection(_Section):
+    """Hours on some days. An end that is not after the start is on the next day."""
+
+    days: Annotated[tuple[Day, ...], Field(min_length=1, description="mon … sun, and holiday")]
+    start: time
+    end: Annotated[time, BeforeValidator(_end_of_day)]
+
+
+class ScheduleSection(_Section):
+    """`[[schedules]]`: when something is allowed, in the site's time zone. `id` is what central's cards call it."""
+
+    id: Name
+    windows: tuple[WindowSection, ...] = ()
+
+
+class HolidaySection(_Section):
+    """`[[holidays]]`: a day on which only windows for holidays begin."""
+
+    date: date
+    name: str = Field(default="", max_length=120)
+
+
+class AreaSection(_Section):
+    """`[[areas]]`: a part of the site whose vehicles are counted."""
+
+    id: Slug
+    name: Name
+    limit: int | None = Field(default=None, ge=1, description="how many may be inside; none: no limit")
+    anti_passback: AntiPassback = AntiPassback.OFF
+    anti_passback_minutes: float = Field(default=10, gt=0, le=10_080, description="for anti_passback = 'timed'")
+    first_person: bool = Field(default=False, description="nobody enters before a card that may open it, each day")
+
+
+class LadderSection(_Section):
+    """`[lanes.doubt]`: refuse (`secure`), decide with what there is (`usual`) or let pass (`open`), for each doubt."""
+
+    stale_cards: Stance = Stance.USUAL
+    clock: Stance = Stance.USUAL
+    records: Stance = Stance.USUAL
+    no_cards: Stance = Stance.SECURE
 
 
 class PointRef(_Section):
@@ -184,6 +261,13 @@ class LaneSection(_Section):
     closes: Literal["device", "gateway"] = "device"
     opening_seconds: float = Field(default=8, ge=1, le=120, description="until an opening counts as timed out")
     waiting_seconds: float = Field(default=30, ge=2, le=600, description="open without a vehicle until it closes")
+    zones: tuple[Name, ...] = Field(default=(), description="which cards it is for; none: all")
+    inside: Slug | None = Field(default=None, description="the area that an entry leads into")
+    outside: Slug | None = Field(default=None, description="the area that an entry leads out of; none: the street")
+    schedule: Name | None = Field(default=None, description="when the lane itself is open; none: always")
+    two_credentials: bool = Field(default=False, description="two different cards or plates for one passage")
+    near_plates: bool = Field(default=False, description="a misread plate may stand for the one it must be")
+    doubt: LadderSection = LadderSection()
 
 
 class Camera(_Section):
@@ -226,6 +310,9 @@ class Site(_Section):
     events: EventsSection = EventsSection()
     links: tuple[Link, ...] = ()
     devices: tuple[Device, ...] = ()
+    areas: tuple[AreaSection, ...] = ()
+    schedules: tuple[ScheduleSection, ...] = ()
+    holidays: tuple[HolidaySection, ...] = ()
     lanes: tuple[LaneSection, ...] = ()
     cameras: tuple[Camera, ...] = ()
     demo: DemoSection | None = None

@@ -182,7 +182,6 @@ class Cards:
                 raise
         self._touched = set()
         self._built = True
-        log.info("cards_indexed", cards=len(self._index))
 
     def _changed(self, put: Sequence[CardRecord], remove: Sequence[int]) -> None:
         """Follow a commit. More than can be followed in a few ms is read anew, and until then the file is asked."""
