@@ -59,11 +59,13 @@ class Calendar:
         local = self.local(micros)
         today, moment = local.date(), local.time()
         yesterday = today - timedelta(days=1) if today > date.min else today
-        return any(
-            (window.begins <= moment and (window.is_overnight or moment < window.ends) and self._begins(window, today))
-            or (window.is_overnight and moment < window.ends and self._begins(window, yesterday))
-            for window in schedule.windows
-        )
+        for window in schedule.windows:
+            overnight = window.is_overnight
+            if window.begins <= moment and (overnight or moment < window.ends) and self._begins(window, today):
+                return True
+            if overnight and moment < window.ends and self._begins(window, yesterday):
+                return True
+        return False
 
     def _begins(self, window: Window, day: date) -> bool:
         kind: Day = "holiday" if day in self.holidays else WEEK[day.weekday()]

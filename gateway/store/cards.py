@@ -105,7 +105,10 @@ class Cards:
                 f" WHERE alias IN ({', '.join('?' * len(aliases))}) LIMIT ?",
                 (*aliases, _MOST_MATCHES),
             ).fetchall()
-            return tuple(_card(row) for row in rows)
+            try:
+                return tuple(_card(row) for row in rows)
+            except ValueError as error:
+                raise StoreError(f"a card that was found cannot be understood: {error}") from error
 
         return await self._database.read(query) if aliases else ()
 
@@ -174,8 +177,8 @@ class Cards:
             behind = 0
             try:
                 while not self._stale.is_set() and (stretch := await self._database.read(partial(_stretch, behind))):
-                    behind = stretch[-1].card_id
-                    self._index.put(card for card in stretch if card.card_id not in self._touched)
+                    behind, cards = stretch
+                    self._index.put(card for card in cards if card.card_id not in self._touched)
                     await asyncio.sleep(0)
             except BaseException:
                 self._stale.set()
@@ -195,19 +198,28 @@ class Cards:
             self._touched.update(remove, (item.card.card_id for item in put))
 
 
-def _stretch(behind: int, connection: sqlite3.Connection) -> list[Card]:
-    """The next cards by id, with their aliases."""
+def _stretch(behind: int, connection: sqlite3.Connection) -> tuple[int, list[Card]] | None:
+    """The last id of the next stretch, and its cards with their aliases; None when there is none.
+
+    A row that cannot be understood is no card.
+    """
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM card WHERE id > ? ORDER BY id LIMIT ?", (behind, _AT_A_STRETCH)
     ).fetchall()
     if not rows:
-        return []
+        return None
     aliases: dict[int, list[str]] = {row[0]: [] for row in rows}
     for alias, card_id in connection.execute(
         "SELECT alias, card_id FROM card_alias WHERE card_id BETWEEN ? AND ?", (rows[0][0], rows[-1][0])
     ):
         aliases.setdefault(card_id, []).append(alias)
-    return [replace(_card(row), aliases=tuple(aliases[row[0]])) for row in rows]
+    cards: list[Card] = []
+    for row in rows:
+        try:
+            cards.append(replace(_card(row), aliases=tuple(aliases[row[0]])))
+        except ValueError as error:
+            log.warning("card_not_readable", card=row[0], error=str(error))
+    return rows[-1][0], cards
 
 
 def _count(connection: sqlite3.Connection) -> int:

@@ -7,7 +7,6 @@ counts change with the passage, not with the decision.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from gateway.domain.access.reasons import Decision, Reason, RuleResult
@@ -28,8 +27,7 @@ _ALL_WELL: Final = Conditions()
 _NOTHING: Final = Shown()
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(NamedTuple):
     """A card that was found, and all that its rules look at. `now` is never before what is known to be past."""
 
     card: Card
@@ -94,7 +92,7 @@ def decide(
     notices: list[Reason] = []
     for name, rule in _RULES:
         verdict = rule(case)
-        trace.append(RuleResult(name, passed=verdict.reason is None, seen=verdict.seen))
+        trace.append(RuleResult(name, verdict.reason is None, verdict.seen))
         if verdict.reason is not None:
             return Decision(granted=False, reason=verdict.reason, card=card, trace=tuple(trace), notices=tuple(notices))
         if verdict.notice is not None:

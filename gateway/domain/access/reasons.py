@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from gateway.domain.credentials import Card
 
@@ -70,8 +71,7 @@ def sentence_of(reason: Reason) -> str:
     return _SENTENCES[reason]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleResult:
+class RuleResult(NamedTuple):
     """One rule of a decision: its name, whether it let pass, and what it saw."""
 
     rule: str

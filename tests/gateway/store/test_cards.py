@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from gateway.domain.credentials import Card, CardStatus, near_alias, plate_alias
+from gateway.domain.errors import StoreError
 from gateway.domain.plates import NearPlate, skeleton
 from gateway.store import CardChanges, CardRecord
 
@@ -120,3 +123,16 @@ async def test_plates_that_cameras_may_confuse(store):
     await store.cards.apply(put=listed, now=1)
     assert store.cards.near("A0BI") == (NearPlate("AOB1", replace(listed[0].card, aliases=())),)
     assert store.cards.near("ZZZ") == ()
+
+
+async def test_a_row_that_cannot_be_understood_is_no_card_and_costs_no_other(opened, tmp_path):
+    async with opened(tmp_path) as store:
+        await store.cards.apply(put=[card(n, f"text:{n}") for n in range(1, 4)], now=1)
+    with closing(sqlite3.connect(tmp_path / "cards.db")) as connection, connection:
+        connection.execute("UPDATE card SET status = 'sparkling' WHERE id = 2")
+    async with opened(tmp_path) as store:
+        with pytest.raises(StoreError, match="cannot be understood"):
+            await store.cards.matching(["text:2"])
+        await indexed(store)
+        assert store.cards.at_once(["text:2"]) == ()
+        assert len(store.cards.at_once(["text:1", "text:3"])) == 2
