@@ -12,18 +12,16 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from gateway.site.access_sections import AreaSection, HolidaySection, ScheduleSection
 from gateway.site.models import (
     DRIVERS,
     Account,
     ApiSection,
-    AreaSection,
     Camera,
     CentralSection,
     Device,
-    HolidaySection,
     LaneSection,
     Link,
-    ScheduleSection,
     Site,
     SiteSection,
 )
