@@ -71,6 +71,10 @@ class EventKind(IntEnum):
     OPENED_LATE = 143
     DEVICE_TAMPERED = 170
     TAMPER_ENDED = 171
+    COUNT_CORRECTED = 180
+    PASSBACK_FORGIVEN = 181
+    PASSBACK_NOTED = 182
+    DURESS_SIGNALLED = 183
     DEVICE_CONNECTED = 201
     DEVICE_LOST = 202
     CAMERA_RECORDING = 301
@@ -127,6 +131,10 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.OPENED_LATE: ("Gate opened late", Category.LANE, Severity.WARNING),
         EventKind.DEVICE_TAMPERED: ("Device tampered with", Category.SECURITY, Severity.ALARM),
         EventKind.TAMPER_ENDED: ("Device closed again", Category.SECURITY, Severity.INFO),
+        EventKind.COUNT_CORRECTED: ("Count corrected", Category.LANE, Severity.NOTICE),
+        EventKind.PASSBACK_FORGIVEN: ("Anti-passback forgiven", Category.LANE, Severity.NOTICE),
+        EventKind.PASSBACK_NOTED: ("Card used twice", Category.LANE, Severity.WARNING),
+        EventKind.DURESS_SIGNALLED: ("Duress", Category.SECURITY, Severity.ALARM),
         EventKind.DEVICE_CONNECTED: ("Device connected", Category.DEVICE, Severity.INFO),
         EventKind.DEVICE_LOST: ("Device lost", Category.DEVICE, Severity.ALARM),
         EventKind.CAMERA_RECORDING: ("Camera recording", Category.CAMERA, Severity.INFO),

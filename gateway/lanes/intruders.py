@@ -9,7 +9,7 @@ from gateway.domain.events import EventKind
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.board import Phase
 from gateway.lanes.state import Intruder, Leaving, Side, Visit
-from gateway.lanes.turn import Turn
+from gateway.lanes.turn import Turn, named
 
 _GATE_MAY_BE_PASSED = frozenset({GatePosition.OPEN, GatePosition.OPENING, GatePosition.CLOSING, GatePosition.STOPPED})
 
@@ -65,7 +65,7 @@ def without_own_decision(turn: Turn, visit: Visit, *, behind: bool) -> None:
         kind = EventKind.VEHICLE_TAILGATED
         text = "a second vehicle followed over the closing loop without a decision of its own"
     if visit.decision is not None and not visit.decision.granted and visit.credential:
-        text += f"; card {visit.credential.shown()} had been denied: {visit.decision.sentence()}"
+        text += f"; {named(visit.credential)} had been denied: {visit.decision.sentence()}"
     turn.tell(kind, text, passage=turn.passage(visit, PassageOutcome.UNAUTHORISED), filmed_from=visit.arrived.micros)
 
 

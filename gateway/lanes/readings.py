@@ -15,7 +15,7 @@ from gateway.lanes import visits
 from gateway.lanes.board import Phase
 from gateway.lanes.plates import Reading
 from gateway.lanes.state import AwaitedPin, LaneState, Side, Vend, Visit
-from gateway.lanes.turn import Turn
+from gateway.lanes.turn import Turn, named
 
 _LONGEST_PIN = 16
 _END, _CLEAR = "#", "*"
@@ -28,12 +28,12 @@ def card_read(turn: Turn, event: m.CardRead) -> None:
         return
     if phase in visits.HAS_RIGHT_OF_WAY:
         if not _queue(turn, event):
-            _ignored(turn, event.reader_id, f"card {event.credential.shown()}", _WAY_IS_GIVEN, event.credential)
+            _ignored(turn, event.reader_id, _WAY_IS_GIVEN, event.credential)
         return
     _turn_to_reader(turn, event.reader_id)
     visit = turn.state.visit
     if visit is None or not _stands(turn, visit.side):
-        _ignored(turn, event.reader_id, f"card {event.credential.shown()}", _NO_VEHICLE, event.credential)
+        _ignored(turn, event.reader_id, _NO_VEHICLE, event.credential)
         return
     visit = replace(visit, credential=event.credential, decision=None, asked_by=event.reader_id)
     if turn.state.locked_down:
@@ -95,7 +95,7 @@ def watch(turn: Turn) -> None:
     best = state.votes.best()
     if best is None or now < state.votes.due or not _stands(turn, state.visit.side):
         return
-    credential = Credential(text=best.plate)
+    credential = Credential(plate=best.plate)
     visit = replace(state.visit, credential=credential, decision=None, asked_by=best.camera_id)
     turn.set(votes=state.votes.taken(best))
     if state.locked_down:
@@ -172,6 +172,6 @@ _WAY_IS_GIVEN = "while a vehicle already has its right of way"
 _NO_VEHICLE = "without a vehicle on the arming loop"
 
 
-def _ignored(turn: Turn, reader_id: int, what: str, reason: str, credential: Credential) -> None:
-    text = f"{what} was read {reason}"
+def _ignored(turn: Turn, reader_id: int, reason: str, credential: Credential) -> None:
+    text = f"{named(credential)} was read {reason}"
     turn.tell(EventKind.CARD_IGNORED, text, device_id=reader_id, credential=credential.shown())

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.credentials import Credential
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.lanes import messages as m
@@ -152,6 +153,13 @@ class Turn:
             )
             for camera_id in self.rules.cameras
         )
+
+
+def named(credential: Credential | None) -> str:
+    """A reading for people: "card 0007", "plate ABC123"."""
+    if credential is None:
+        return "a card"
+    return f"{'plate' if credential.plate else 'card'} {credential.shown()}"
 
 
 _COMMAND_EVENTS = {

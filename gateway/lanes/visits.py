@@ -12,7 +12,7 @@ from gateway.lanes import closing, flights, intruders, troubles
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
 from gateway.lanes.state import LaneRules, LaneState, Leaving, Side, Vend, Visit
-from gateway.lanes.turn import Turn
+from gateway.lanes.turn import Turn, named
 
 HAS_RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 
@@ -78,11 +78,11 @@ def deny_locked(turn: Turn, visit: Visit) -> None:
     """Nobody is let in while the lane is locked down."""
     shown = visit.credential.shown() if visit.credential else ""
     why = turn.state.locked_down
-    turn.set(note=f"card {shown} denied: {why}")
+    turn.set(note=f"{named(visit.credential)} denied: {why}")
     _show(turn, visit, Feedback.DENIED)
     turn.tell(
         EventKind.ACCESS_DENIED,
-        f"card {shown}: {why}",
+        f"{named(visit.credential)}: {why}",
         filmed_from=turn.now.stamp.micros,
         credential=shown,
         reason="locked_down",
@@ -236,10 +236,10 @@ def _tell_decision(turn: Turn, visit: Visit) -> None:
     holder = f" of {decision.card.holder}" if decision.granted and decision.card and decision.card.holder else ""
     _show(turn, visit, Feedback.GRANTED if decision.granted else Feedback.DENIED)
     if not decision.granted:
-        turn.set(note=f"card {shown} denied: {decision.sentence()}")
+        turn.set(note=f"{named(visit.credential)} denied: {decision.sentence()}")
     turn.tell(
         EventKind.ACCESS_GRANTED if decision.granted else EventKind.ACCESS_DENIED,
-        f"card {shown}{holder}: {decision.sentence()}",
+        f"{named(visit.credential)}{holder}: {decision.sentence()}",
         filmed_from=None if decision.granted else turn.now.stamp.micros,
         credential=shown,
         card_id=decision.card.card_id if decision.card else None,
@@ -254,7 +254,7 @@ def _show(turn: Turn, visit: Visit, feedback: Feedback) -> None:
 
 
 def _passed(turn: Turn, visit: Visit) -> None:
-    who = f"card {visit.credential.shown()}" if visit.decision and visit.credential else visit.opened_by
+    who = named(visit.credential) if visit.decision and visit.credential else visit.opened_by
     turn.tell(
         EventKind.VEHICLE_PASSED,
         f"a vehicle passed ({who.removeprefix('user:')})",

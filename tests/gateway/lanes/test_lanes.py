@@ -175,7 +175,7 @@ async def house(tmp_path):
 async def test_plate_on_the_loop_is_decided_on_and_shown(house):
     house.point("near", PointState.ON)
     house.lanes.report(PlateSeen(102, "ABC123", 0.99, "", "", house.clock.monotonic()))
-    assert "card ABC123: no card has this number" in await house.told(E.ACCESS_DENIED)
+    assert "plate ABC123: no card has this number" in await house.told(E.ACCESS_DENIED)
     assert house.reader.shown == [Feedback.DENIED]
 
 

@@ -144,6 +144,13 @@ class LaneLife(RuleBasedStateMachine):
             self.point(which, state)
         self.wish(GateAction.CLOSE, False)
 
+    @rule()
+    def close_asked_for_while_held_open(self):
+        self.standing_order(OrderKind.HOLD_OPEN)
+        self.all_free()
+        self.gate(GatePosition.OPEN)
+        self.wish(GateAction.CLOSE, False)
+
     def all_free(self):
         for which in INPUTS:
             self.point(which, OFF)
@@ -342,4 +349,4 @@ def opens_for_everybody():
 def test_planted_bug_is_found(planted, monkeypatch):
     monkeypatch.setattr(*planted)
     with pytest.raises(AssertionError):
-        run(examples=150)
+        run(examples=400)

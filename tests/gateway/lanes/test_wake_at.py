@@ -68,7 +68,7 @@ class Player:
         for command in outcome.commands:
             self.said.append((self.step, command))
             if isinstance(command, m.Decide):
-                cards = (Card(7, "0007"),) if command.credential.text in {"0007", "AAA111"} else ()
+                cards = (Card(7, "0007"),) if command.credential.shown() in {"0007", "AAA111"} else ()
                 self.do(m.Decided(command.number, decide(command.credential, cards, now=0)))
 
     def fine(self, until: int) -> None:

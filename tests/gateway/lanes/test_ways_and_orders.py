@@ -311,7 +311,7 @@ def test_best_plate_of_one_vehicle_is_decided_on_after_it_settled(lane):
     lane.plate("ABC128", 0.75)
     assert lane.asked == []
     lane.wait(lane.rules.plate_settle)
-    assert [wish.credential.text for wish in lane.asked] == ["ABC123"]
+    assert [wish.credential.plate for wish in lane.asked] == ["ABC123"]
     lane.answer(granted=True)
     assert lane.actions() == [OPEN]
 
@@ -353,7 +353,7 @@ def test_late_reading_of_the_vehicle_before_is_not_used_for_the_next(lane):
     lane.wait(5)
     assert len(lane.asked) == 1
     lane.plate("XYZ777", 0.99)
-    assert [wish.credential.text for wish in lane.asked] == ["ABC123", "XYZ777"]
+    assert [wish.credential.plate for wish in lane.asked] == ["ABC123", "XYZ777"]
 
 
 def test_plate_of_the_vehicle_behind_does_not_open_for_the_one_in_front(lane):
@@ -361,7 +361,7 @@ def test_plate_of_the_vehicle_behind_does_not_open_for_the_one_in_front(lane):
     lane.plate("AAA111", 0.6, vehicle="17")
     lane.plate("BBB222", 0.99, vehicle="18")
     lane.wait(1)
-    assert [wish.credential.text for wish in lane.asked] == ["AAA111"]
+    assert [wish.credential.plate for wish in lane.asked] == ["AAA111"]
 
 
 def test_denied_plate_is_asked_once_and_a_better_reading_again(lane):
