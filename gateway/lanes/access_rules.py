@@ -16,12 +16,7 @@ _HOUR = 3_600_000_000
 
 def access_rules(site: Site, lane: LaneSection) -> Mapping[str, AccessRules]:
     """The rules of a lane by direction, "entry" and "exit": an exit leads the way of an entry backwards."""
-    schedules = {
-        section.id: Schedule(
-            section.id, tuple(Window(frozenset(item.days), item.start, item.end) for item in section.windows)
-        )
-        for section in site.schedules
-    }
+    schedules = schedules_of(site)
     inward = Way(leaves=lane.outside or OUTSIDE, enters=lane.inside or OUTSIDE)
 
     def rules(way: Way) -> AccessRules:
@@ -30,7 +25,7 @@ def access_rules(site: Site, lane: LaneSection) -> Mapping[str, AccessRules]:
             zones=frozenset(lane.zones),
             way=way,
             areas=MappingProxyType({section.id: _area(section) for section in site.areas}),
-            calendar=Calendar(ZoneInfo(site.site.timezone), {day.date: day.name for day in site.holidays}),
+            calendar=calendar_of(site),
             schedules=MappingProxyType(schedules),
             schedule=schedules[lane.schedule] if lane.schedule is not None else None,
             two_credentials=lane.two_credentials,
@@ -41,6 +36,21 @@ def access_rules(site: Site, lane: LaneSection) -> Mapping[str, AccessRules]:
         )
 
     return {"entry": rules(inward), "exit": rules(inward.back)}
+
+
+def schedules_of(site: Site) -> Mapping[str, Schedule]:
+    """The site's schedules by their ids."""
+    return {
+        section.id: Schedule(
+            section.id, tuple(Window(frozenset(item.days), item.start, item.end) for item in section.windows)
+        )
+        for section in site.schedules
+    }
+
+
+def calendar_of(site: Site) -> Calendar:
+    """The site's zone and holidays."""
+    return Calendar(ZoneInfo(site.site.timezone), {day.date: day.name for day in site.holidays})
 
 
 def _area(section: AreaSection) -> Area:

@@ -38,6 +38,7 @@ from gateway.lanes.recorder import Recorder
 from gateway.lanes.remembered import last_order
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.site_rules import lane_rules
+from gateway.lanes.timetable import timetable_of
 from gateway.site import LaneSection, SerialReaderDevice, Site
 from gateway.store import Entry, Store
 from gateway.supervision import Progress, Supervisor
@@ -329,6 +330,7 @@ class Lanes:
             clock=self._clock,
             changed=self._store.changes.bump,
             beat=_beater(self._progress, f"lane {lane.id}"),
+            timetable=timetable_of(site, lane),
             showing={reader: self._showing[reader] for reader in lane.readers if reader in self._showing},
         )
 

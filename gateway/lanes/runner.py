@@ -31,7 +31,9 @@ from gateway.lanes.decisions import Decisions, Wanted
 from gateway.lanes.observed import observe
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.safety import why_not_close
+from gateway.lanes.seen import NEVER
 from gateway.lanes.state import LaneRules, LaneState
+from gateway.lanes.timetable import Timetable
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +41,7 @@ _INBOX = 1000
 _COMMAND_GRACE = 1.0
 _SHORTEST_WAIT = 0.05
 _BEAT_SECONDS = 2.0
+_CONSULT_SECONDS = 1.0
 
 
 class LaneRunner:
@@ -56,6 +59,7 @@ class LaneRunner:
         changed: Callable[[], None],
         beat: Callable[[], None],
         showing: Mapping[int, ShowingReader] | None = None,
+        timetable: Timetable | None = None,
     ) -> None:
         self.name = name
         self.rules = rules
@@ -66,6 +70,8 @@ class LaneRunner:
         self._changed = changed
         self._beat = beat
         self._showing = showing or {}
+        self._timetable = timetable
+        self._consulted_at = NEVER
         self._inbox: asyncio.Queue[m.LaneEvent] = asyncio.Queue(_INBOX)
         self._state = LaneState()
         self._latest = LaneState()
@@ -87,6 +93,7 @@ class LaneRunner:
             while True:
                 event = await self._next()
                 self._beat()
+                self._consult()
                 step = machine.handle(self.rules, self._state, event, self._now())
                 shown = self._shown_part(self._state) != self._shown_part(step.state)
                 self._state = step.state
@@ -121,6 +128,17 @@ class LaneRunner:
                 return await self._inbox.get()
         except TimeoutError:
             return m.Ticked()
+
+    def _consult(self) -> None:
+        """Ask the timetable, at most once a second; a quiet lane is woken every two."""
+        now = self._now()
+        if self._timetable is None or now.at < self._consulted_at + _CONSULT_SECONDS:
+            return
+        self._consulted_at = now.at
+        before = self._latest.scheduled_order
+        wanted = self._timetable.wants(now.stamp, before=before)
+        if wanted != before:
+            self.post(m.OrderScheduled(wanted))
 
     def _now(self) -> m.Now:
         return m.Now(at=self._clock.monotonic(), stamp=self._clock.wall())

@@ -19,6 +19,11 @@ def access_faults(draft: Draft) -> Iterator[Fault]:
                 yield Fault(f"{place}.{field}", f"no area {area!r}")
         if lane.inside is not None and lane.inside == lane.outside:
             yield Fault(f"{place}.outside", f"is {lane.outside!r} like inside; a passage leads from one to the other")
-        name = lane.schedule
-        if name is not None and name not in schedules and not draft.schedules.may_hold(name):
-            yield Fault(f"{place}.schedule", f"no schedule {name!r}")
+        named = (
+            ("schedule", lane.schedule),
+            ("hold_open_schedule", lane.hold_open_schedule),
+            ("lock_down_schedule", lane.lock_down_schedule),
+        )
+        for field, name in named:
+            if name is not None and name not in schedules and not draft.schedules.may_hold(name):
+                yield Fault(f"{place}.{field}", f"no schedule {name!r}")

@@ -202,6 +202,8 @@ class LaneSection(_Section):
     far_readers: tuple[RecordId, ...] = Field(default=(), description="those of 'readers' that stand on that side")
     fire: PointRef | None = Field(default=None, description="opens the gate and keeps it open while it is on")
     local: PointRef | None = Field(default=None, description="the gate's key switch: on while somebody works at it")
+    hold_open_schedule: Name | None = Field(default=None, description="while it is open the gate is held open")
+    lock_down_schedule: Name | None = Field(default=None, description="while it is open nobody is let in")
     vend: Literal["momentary", "counted", "supervised"] = "momentary"
     closing_seconds: float = Field(default=15, ge=1, le=120, description="until a closing counts as timed out")
     back_out_seconds: float = Field(default=5, ge=1, le=60, description="both loops free after a grant: it went back")

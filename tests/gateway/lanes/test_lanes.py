@@ -21,7 +21,7 @@ from drivers.contract import (
     PointState,
     TamperChanged,
 )
-from gateway.clock import SystemClock
+from gateway.clock import Stamp, SystemClock
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind as E
@@ -96,16 +96,23 @@ class ReaderInMemory:
         self.shown.append(feedback)
 
 
+class TrustedClock(SystemClock):
+    """The system's clock, believed."""
+
+    def wall(self) -> Stamp:
+        return Stamp(super().wall().micros, trusted=True)
+
+
 class House:
     """The lanes of the site, alive, over a store in a folder."""
 
-    def __init__(self, *, store: Store, boot: str) -> None:
+    def __init__(self, *, store: Store, boot: str, site: Site) -> None:
         self.store = store
-        self.clock = SystemClock()
+        self.clock = TrustedClock()
         self.gate = GateInMemory()
         self.reader = ReaderInMemory()
         self.lanes = Lanes(
-            site=SITE,
+            site=site,
             gates={101: self.gate},
             showing={102: self.reader},
             store=store,
@@ -148,13 +155,13 @@ class House:
 
 
 @asynccontextmanager
-async def alive(folder, boot: str = "one") -> AsyncIterator[House]:
+async def alive(folder, boot: str = "one", site: Site = SITE) -> AsyncIterator[House]:
     store = Store(folder=folder, site_name="North", sends=False)
     await store.open()
     try:
         async with Supervisor(clock=SystemClock()) as lasting:
             lasting.keep("store", store.run)
-            house = House(store=store, boot=boot)
+            house = House(store=store, boot=boot, site=site)
             lasting.keep("recorder", house.lanes.recorder.run)
             await house.lanes.resume_orders()
             async with Supervisor(clock=house.clock) as working:
@@ -236,6 +243,16 @@ async def test_lock_down_refuses_and_outlives_a_restart_until_it_is_ended(tmp_pa
         await house.told(E.ORDER_ENDED)
     async with alive(tmp_path, "three") as house:
         await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
+        await house.until(lambda: house.gate.told == [GateAction.OPEN])
+
+
+async def test_schedule_holds_the_lane_open(tmp_path):
+    every_day = {"days": ["mon", "tue", "wed", "thu", "fri", "sat", "sun", "holiday"], "start": "00:00", "end": "00:00"}
+    raw = SITE.model_dump(exclude_defaults=True)
+    raw["schedules"] = [{"id": "always", "windows": [every_day]}]
+    raw["lanes"][0]["hold_open_schedule"] = "always"
+    async with alive(tmp_path, site=Site.model_validate(raw)) as house:
+        assert await house.told(E.ORDER_BEGAN) == "the lane is held open by schedule: always"
         await house.until(lambda: house.gate.told == [GateAction.OPEN])
 
 

@@ -67,6 +67,8 @@ def test_lane_with_everything_is_sound_and_reaches_the_rules():
         ({"local": {"device": 102, "point": "x"}}, "lanes[0].local.device"),
         ({"vend": "counted", "closes": "device"}, "lanes[0].vend"),
         ({"vend": "supervised"}, "lanes[0].vend"),
+        ({"hold_open_schedule": "rush"}, "lanes[0].hold_open_schedule"),
+        ({"lock_down_schedule": "night"}, "lanes[0].lock_down_schedule"),
     ],
 )
 def test_what_does_not_go_together_is_named_with_its_place(lane, place):
