@@ -19,6 +19,11 @@ CONNECT_SECONDS = 3.0
 _LARGEST_ANSWER = 64 * 1024
 _UNAUTHORIZED = 401
 
+
+class AccountRefused(DeviceFault):
+    """The device refuses the user name or password. Devices lock an account that keeps trying, so do not."""
+
+
 BeforeBytes = Callable[[], None]
 """Called right before the first byte of each attempt at a request; what it raises stops the attempt."""
 
@@ -105,12 +110,15 @@ async def read_answer(response: aiohttp.ClientResponse) -> bytes:
 
 
 def refuse_status(status: int, name: str) -> None:
-    """Raise for an answer that is none: DeviceFault when the device refuses, LinkError when it is in trouble."""
+    """Raise for an answer other than OK.
+
+    AccountRefused and other DeviceFaults when the device refuses, LinkError when it is in trouble.
+    """
     match status:
         case 200:
             return
         case 401 | 403:
-            raise DeviceFault(f"{name} refuses the user name or password (HTTP {status})")
+            raise AccountRefused(f"{name} refuses the user name or password (HTTP {status})")
         case _ if 400 <= status < 500:
             raise DeviceFault(f"{name} refuses the request (HTTP {status})")
         case _:
@@ -120,6 +128,8 @@ def refuse_status(status: int, name: str) -> None:
 def reason_of(error: BaseException) -> str:
     """What broke, in a few words that hold no header and no body."""
     match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return "its certificate is not trusted"
         case aiohttp.ClientConnectorError():
             return error.os_error.strerror or type(error.os_error).__name__
         case aiohttp.ServerDisconnectedError():

@@ -26,7 +26,15 @@ from drivers.contract import (
 )
 from drivers.hikvision import isapi
 from drivers.hikvision.isapi import Control
-from drivers.http_session import Account, OneAttempt, open_session, read_answer, reason_of, refuse_status
+from drivers.http_session import (
+    Account,
+    AccountRefused,
+    OneAttempt,
+    open_session,
+    read_answer,
+    reason_of,
+    refuse_status,
+)
 
 _POLL_SECONDS = 0.5
 _ANSWER_SECONDS = 3.0
@@ -91,8 +99,8 @@ class HikvisionBarrier:
                 due = self._monotonic() + _POLL_SECONDS
                 try:
                     position = await self._poll(session)
-                except DeviceFault as fault:
-                    self._missed(str(fault), reports, at_once=True)
+                except AccountRefused as refusal:
+                    self._missed(str(refusal), reports, at_once=True)
                     due = self._monotonic() + _REFUSED_WAIT
                 except DriverError as error:
                     self._missed(str(error), reports)

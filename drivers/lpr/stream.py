@@ -12,7 +12,6 @@ from yarl import URL
 
 from drivers.contract import (
     DeviceConnected,
-    DeviceFault,
     DeviceLost,
     DriverError,
     LinkError,
@@ -20,7 +19,15 @@ from drivers.contract import (
     ProtocolViolation,
     Reports,
 )
-from drivers.http_session import CONNECT_SECONDS, Account, OneAttempt, open_session, reason_of, refuse_status
+from drivers.http_session import (
+    CONNECT_SECONDS,
+    Account,
+    AccountRefused,
+    OneAttempt,
+    open_session,
+    reason_of,
+    refuse_status,
+)
 from drivers.link import reconnect_wait
 from drivers.lpr.dialect import Dialect
 from drivers.lpr.parts import Part, PartSplitter
@@ -94,7 +101,7 @@ class PlateStream:
                     if self._online is not False:
                         self._online = False
                         reports(DeviceLost(self._device_id, str(error), self._monotonic()))
-                    if isinstance(error, DeviceFault):
+                    if isinstance(error, AccountRefused):
                         wait = _REFUSED_WAIT
                 await asyncio.sleep(max(wait, reconnect_wait(failures, longest=_LONGEST_WAIT)))
 

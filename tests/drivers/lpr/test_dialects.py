@@ -56,6 +56,15 @@ def test_hikvision_captures(name):
     ]
 
 
+def test_message_that_nothing_tells_apart_has_no_occurrence():
+    body = (
+        b"<EventNotificationAlert><eventType>ANPR</eventType><licensePlate>AB12</licensePlate></EventNotificationAlert>"
+    )
+    assert HIKVISION.read(xml(body))[0].occurrence == ""
+    text = b"Events[0].Code=TrafficJunction\r\nEvents[0].TrafficCar.PlateNumber=AB12\r\n"
+    assert DAHUA.read(Part("text/plain", text))[0].occurrence == ""
+
+
 def test_hikvision_reads_anpr_alone():
     assert HIKVISION.read(xml(hikvision_heartbeat())) == ()
     assert HIKVISION.read(xml(hikvision_alert("AB12", kind="VMD"))) == ()

@@ -79,7 +79,7 @@ async def test_stalled_stream_is_lost_within_its_budget_and_followed_again(camer
         began = time.monotonic()
         far_end.stalled = True
         await listener.until(lambda: listener.of(DeviceLost))
-        assert time.monotonic() - began < SILENCE + 0.5
+        assert time.monotonic() - began < SILENCE + 1.0
         assert "heartbeat" in listener.of(DeviceLost)[0].reason
         far_end.stalled = False
         await listener.until(lambda: len(listener.of(DeviceConnected)) == 2)
