@@ -7,6 +7,7 @@ commanded twice, so what breaks becomes a driver's error before aiohttp sees it.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -92,6 +93,7 @@ async def open_session(*, reuse_lines: bool) -> AsyncIterator[aiohttp.ClientSess
         connector=connector,
         request_class=_Request,
         cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept-Encoding": "identity"},
         auto_decompress=False,
         timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_connect=CONNECT_SECONDS),
     ) as session:
@@ -131,12 +133,19 @@ def reason_of(error: BaseException) -> str:
         case aiohttp.ClientConnectorCertificateError():
             return "its certificate is not trusted"
         case aiohttp.ClientConnectorError():
-            return error.os_error.strerror or type(error.os_error).__name__
+            return _system_words(error.os_error)
         case aiohttp.ServerDisconnectedError():
             return "it hung up"
         case asyncio.TimeoutError():
             return "it took too long"
-        case OSError() if error.strerror:
-            return error.strerror
+        case OSError():
+            return _system_words(error)
         case _:
             return type(error).__name__
+
+
+def _system_words(error: OSError) -> str:
+    """The system's words: asyncio puts an address into strerror, resolvers have errors of their own."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or type(error).__name__

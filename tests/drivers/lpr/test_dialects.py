@@ -165,6 +165,11 @@ def test_plate_recognizer_in_a_form():
     assert (reading.plate, reading.confidence) == ("AB12", 1.0)
 
 
+def test_plain_json_that_is_called_a_form():
+    (reading,) = AXIS.read(Part("application/x-www-form-urlencoded", axis_message("AB12", car=5)))
+    assert reading.plate == "AB12"
+
+
 def test_plate_recognizer_with_scored_values():
     plate = {"type": "Plate", "props": {"plate": [{"value": "ab12", "score": 0.7}, {"value": "a812", "score": 0.3}]}}
     (reading,) = plate_recognizer().read(js({"data": {"results": [{"plate": plate}, {"plate": None}]}}))
