@@ -37,12 +37,14 @@ class LinkSpec:
         baud: bits per second.
         parity: of each character.
         stop_bits: of each character.
+        echoes: whether what is sent comes back first, as some two-wire adapters do.
     """
 
     url: str
     baud: int = 9600
     parity: Literal["none", "even", "odd"] = "none"
     stop_bits: Literal[1, 2] = 1
+    echoes: bool = False
 
     @property
     def is_serial(self) -> bool:

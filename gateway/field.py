@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from drivers.bus import Bus
@@ -22,7 +23,8 @@ from drivers.lpr.plate_recognizer import plate_recognizer
 from drivers.lpr.pushed import PushedPlates
 from drivers.lpr.stream import PlateStream
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.profile import GateProfile, ProfileError, load_profile
+from drivers.modbus.inputs import ModbusInputs
+from drivers.modbus.profile import ProfileError, UnitProfile, load_profile, load_unit_profile
 from drivers.serial_line.reader import SerialReader
 from gateway.clock import Clock
 from gateway.domain.errors import ConfigError
@@ -31,7 +33,9 @@ from gateway.site import (
     HikvisionBarrierDevice,
     HikvisionPlatesDevice,
     Link,
+    ModbusDevice,
     ModbusGateDevice,
+    ModbusIoDevice,
     PlateCamera,
     PlateRecognizerDevice,
     Secrets,
@@ -40,6 +44,8 @@ from gateway.site import (
     profile_folders,
 )
 from gateway.supervision import Supervisor
+
+Profile = TypeVar("Profile", bound=UnitProfile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +70,18 @@ class Field:
 def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) -> Field:
     """The site file's devices. Raises ConfigError for a profile or a secret that cannot be used."""
     specs = {link.id: _spec(link) for link in site.links}
-    shared = {device.link for device in site.devices if isinstance(device, ModbusGateDevice)}
+    shared = {device.link for device in site.devices if isinstance(device, ModbusDevice)}
     buses = {name: Bus(name=name, spec=specs[name], monotonic=clock.monotonic) for name in sorted(shared)}
     folders = profile_folders(site, site_path)
     gates: dict[int, Gate] = {}
-    readers: list[Driver] = []
+    others: list[Driver] = []
     pushed: dict[str, list[PushedPlates]] = {}
     for device in site.devices:
         if isinstance(device, ModbusGateDevice):
             gates[device.id] = ModbusGate(
                 device_id=device.id,
                 bus=buses[device.link],
-                profile=_profile(device.profile, folders),
+                profile=_loaded(device.profile, folders, load_profile),
                 unit=device.unit,
                 framing=device.framing,
                 monotonic=clock.monotonic,
@@ -90,11 +96,22 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
             )
         elif isinstance(device, PlateCamera):
             camera = _plate_camera(device, url=specs[device.link].url, clock=clock, secrets=secrets)
-            readers.append(camera)
+            others.append(camera)
             if isinstance(camera, PushedPlates):
                 pushed.setdefault(device.link, []).append(camera)
+        elif isinstance(device, ModbusIoDevice):
+            others.append(
+                ModbusInputs(
+                    device_id=device.id,
+                    bus=buses[device.link],
+                    profile=_loaded(device.profile, folders, load_unit_profile),
+                    unit=device.unit,
+                    framing=device.framing,
+                    monotonic=clock.monotonic,
+                )
+            )
         else:
-            readers.append(
+            others.append(
                 SerialReader(
                     device_id=device.id,
                     spec=specs[device.link],
@@ -105,7 +122,7 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
                 )
             )
     listeners = {name: _listener(specs[name].url, cameras) for name, cameras in pushed.items()}
-    return Field(buses=buses, gates=gates, drivers=(*gates.values(), *readers), listeners=listeners)
+    return Field(buses=buses, gates=gates, drivers=(*gates.values(), *others), listeners=listeners)
 
 
 def _plate_camera(device: PlateCamera, *, url: str, clock: Clock, secrets: Secrets) -> PlateStream | PushedPlates:
@@ -148,15 +165,15 @@ def _listener(url: str, cameras: list[PushedPlates]) -> PushListener:
     return PushListener(host=parts.hostname or "", port=parts.port or 0, cameras=cameras)
 
 
-def _profile(name: str, folders: tuple[Path, ...]) -> GateProfile:
+def _loaded(name: str, folders: tuple[Path, ...], load: Callable[[Path], Profile]) -> Profile:
     path = find_profile(name, folders)
     if path is None:
         raise ConfigError(f"no profile {name!r}")
     try:
-        return load_profile(path)
+        return load(path)
     except ProfileError as error:
         raise ConfigError(str(error)) from error
 
 
 def _spec(link: Link) -> LinkSpec:
-    return LinkSpec(url=link.url, baud=link.baud, parity=link.parity, stop_bits=link.stop_bits)
+    return LinkSpec(url=link.url, baud=link.baud, parity=link.parity, stop_bits=link.stop_bits, echoes=link.echoes)

@@ -19,13 +19,13 @@ from gateway.site.models import (
     GateDevice,
     LaneSection,
     Link,
-    ModbusGateDevice,
+    ModbusDevice,
     ReaderDevice,
     SerialReaderDevice,
     Site,
 )
 
-_Kind = type[Device] | UnionType
+_Kind = type[Device | ModbusDevice] | UnionType
 """One model of a device, or several."""
 
 _KINDS_OF_LINES: Mapping[LineKind, str] = {
@@ -149,9 +149,9 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
         first_index, first = users.setdefault(device.link, (index, device))
         if first_index != index and not _may_share(first, device):
             yield Fault(f"devices[{index}].link", f"{device.link!r} is already used by devices[{first_index}]")
-        elif isinstance(device, ModbusGateDevice):
+        elif isinstance(device, ModbusDevice):
             yield from _framing_faults(f"devices[{index}]", device, links[device.link])
-            if isinstance(first, ModbusGateDevice) and first.framing != device.framing:
+            if isinstance(first, ModbusDevice) and first.framing != device.framing:
                 yield Fault(
                     f"devices[{index}].framing", f"differs from devices[{first_index}] on the same link {device.link!r}"
                 )
@@ -164,18 +164,18 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
 
 def _fitting_lines(device: Device) -> tuple[LineKind, ...]:
     """The kinds of lines that a device can be on."""
-    if isinstance(device, ModbusGateDevice | SerialReaderDevice):
+    if isinstance(device, ModbusDevice | SerialReaderDevice):
         return ("tcp", "serial")
     return ("http-listen",) if not isinstance(device, HikvisionBarrierDevice) and device.is_pushing else ("http",)
 
 
 def _may_share(one: Device, other: Device) -> bool:
     """Whether two devices may be on one line: units of a bus, or what is spoken to over HTTP."""
-    shared_by = (ModbusGateDevice, HikvisionBarrierDevice | PlateCamera)
+    shared_by = (ModbusDevice, HikvisionBarrierDevice | PlateCamera)
     return any(isinstance(one, kind) and isinstance(other, kind) for kind in shared_by)
 
 
-def _framing_faults(place: str, device: ModbusGateDevice, link: Link) -> Iterator[Fault]:
+def _framing_faults(place: str, device: ModbusDevice, link: Link) -> Iterator[Fault]:
     if device.framing == "tcp" and not isinstance(link.line(), Endpoint):
         yield Fault(f"{place}.framing", f"'tcp' cannot go over the serial port of {link.id!r}; write 'rtu'")
     if device.framing == "rtu" and device.unit == 0:
@@ -211,10 +211,10 @@ def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, _Kind, str]]:
     yield "gate", lane.gate, GateDevice, "a gate"
     for position, reader in enumerate(lane.readers):
         yield f"readers[{position}]", reader, ReaderDevice, "a reader"
-    yield "arming.device", lane.arming.device, ModbusGateDevice, "one with points"
-    yield "closing.device", lane.closing.device, ModbusGateDevice, "one with points"
+    yield "arming.device", lane.arming.device, ModbusDevice, "one with points"
+    yield "closing.device", lane.closing.device, ModbusDevice, "one with points"
     for position, ref in enumerate(lane.safety):
-        yield f"safety[{position}].device", ref.device, ModbusGateDevice, "one with points"
+        yield f"safety[{position}].device", ref.device, ModbusDevice, "one with points"
 
 
 def _device_fault(draft: Draft, place: str, device_id: int, kind: _Kind, noun: str) -> Iterator[Fault]:

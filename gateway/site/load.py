@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from drivers.modbus.profile import ProfileError, load_profile
+from drivers.modbus.profile import ProfileError, UnitProfile, load_profile, load_unit_profile
 from gateway.domain.errors import ConfigError
 from gateway.site.draft import Draft, read_draft
 from gateway.site.faults import Fault, SiteFaults, check_draft, faults_of
@@ -16,7 +16,7 @@ from gateway.site.http_devices import (
     HikvisionBarrierDevice,
     PlateRecognizerDevice,
 )
-from gateway.site.models import Device, ModbusGateDevice, SerialReaderDevice, Site, SiteSection
+from gateway.site.models import Device, ModbusDevice, ModbusGateDevice, SerialReaderDevice, Site, SiteSection
 from gateway.site.secrets import Secrets
 
 
@@ -92,7 +92,7 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
 
 def _device_secrets(device: Device) -> Iterator[tuple[str, str]]:
     """The keys of a device that name secrets, with those names."""
-    if isinstance(device, ModbusGateDevice | SerialReaderDevice):
+    if isinstance(device, ModbusDevice | SerialReaderDevice):
         return
     if not isinstance(device, AxisPlatesDevice | PlateRecognizerDevice) and device.password is not None:
         yield "password", device.password
@@ -104,14 +104,17 @@ def _profile_faults(draft: Draft, path: Path) -> Iterator[Fault]:
     folders = _profile_folders(draft.site, path)
     points: dict[int, frozenset[str]] = {}
     for index, device in draft.devices.sound.items():
-        if not isinstance(device, ModbusGateDevice):
+        if not isinstance(device, ModbusDevice):
             continue
         found = find_profile(device.profile, folders)
         if found is None:
             yield Fault(f"devices[{index}].profile", f"no profile {device.profile!r}")
             continue
         try:
-            points[device.id] = frozenset(load_profile(found).points)
+            profile: UnitProfile = (
+                load_profile(found) if isinstance(device, ModbusGateDevice) else load_unit_profile(found)
+            )
+            points[device.id] = frozenset(profile.points)
         except ProfileError as error:
             yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
     for index, lane in draft.lanes.sound.items():

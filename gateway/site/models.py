@@ -102,6 +102,7 @@ class Link(_Section):
     baud: int = Field(default=9600, ge=300, le=921_600)
     parity: Literal["none", "even", "odd"] = "none"
     stop_bits: Literal[1, 2] = 1
+    echoes: bool = Field(default=False, description="what is sent comes back first, as with some two-wire adapters")
 
     @field_validator("url")
     @classmethod
@@ -119,16 +120,27 @@ class Link(_Section):
         return kind_of_line(self.url)
 
 
-class ModbusGateDevice(_Section):
-    """A gate controller on Modbus, driven by a profile."""
+class ModbusDevice(_Section):
+    """What any unit on a Modbus line has. Several share a line."""
 
     id: RecordId
     name: Name
-    driver: Literal["modbus-gate"]
     link: Slug
     profile: Slug
     unit: int = Field(default=1, ge=0, le=247)
     framing: Literal["tcp", "rtu"] = "tcp"
+
+
+class ModbusGateDevice(ModbusDevice):
+    """A gate controller on Modbus, driven by a profile."""
+
+    driver: Literal["modbus-gate"]
+
+
+class ModbusIoDevice(ModbusDevice):
+    """An input module on Modbus: points alone, for loops that are not wired to the gate's own controller."""
+
+    driver: Literal["modbus-io"]
 
 
 class SerialReaderDevice(_Section):
@@ -148,6 +160,7 @@ ReaderDevice = SerialReaderDevice | PlateCamera
 DRIVERS = frozenset(
     {
         "modbus-gate",
+        "modbus-io",
         "serial-reader",
         "hikvision-barrier",
         "hikvision-plates",
@@ -156,7 +169,7 @@ DRIVERS = frozenset(
         "plate-recognizer",
     }
 )
-Device = Annotated[GateDevice | ReaderDevice, Field(discriminator="driver")]
+Device = Annotated[GateDevice | ReaderDevice | ModbusIoDevice, Field(discriminator="driver")]
 
 
 class PointRef(_Section):
