@@ -36,8 +36,6 @@ from drivers.http_session import (
     refuse_status,
 )
 
-_POLL_SECONDS = 0.5
-_ANSWER_SECONDS = 3.0
 _LOST_AFTER_SECONDS = 2.0
 _LOST_AFTER_POLLS = 3
 _REFRESH_SECONDS = 1.0
@@ -60,6 +58,8 @@ class HikvisionBarrier:
         url: `http://host:port` of the barrier's controller or of the camera that it hangs on.
         account: who the gateway is to it.
         channel: its parking channel.
+        poll_seconds: between questions for its position; at most 1.
+        answer_seconds: how long it may take to answer a command that was sent.
         monotonic: the clock of deadlines and stamps.
     """
 
@@ -70,12 +70,16 @@ class HikvisionBarrier:
         url: str,
         account: Account,
         channel: int = 1,
+        poll_seconds: float = 0.5,
+        answer_seconds: float = 3.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._device_id = device_id
         self._control_url = url.rstrip("/") + isapi.control_path(channel)
         self._status_url = url.rstrip("/") + isapi.status_path(channel)
         self._digest = account.digest()
+        self._poll_seconds = poll_seconds
+        self._answer_seconds = answer_seconds
         self._monotonic = monotonic
         self._commanding = asyncio.Lock()
         self._wake = asyncio.Event()
@@ -96,7 +100,7 @@ class HikvisionBarrier:
         async with open_session(reuse_lines=True) as session:
             while True:
                 self._wake.clear()
-                due = self._monotonic() + _POLL_SECONDS
+                due = self._monotonic() + self._poll_seconds
                 try:
                     position = await self._poll(session)
                 except AccountRefused as refusal:
@@ -156,7 +160,7 @@ class HikvisionBarrier:
         middlewares = (self._digest, OneAttempt(name="the barrier", before_bytes=ask))
         try:
             async with (
-                asyncio.timeout(max(0.0, deadline - self._monotonic()) + _ANSWER_SECONDS),
+                asyncio.timeout(max(0.0, deadline - self._monotonic()) + self._answer_seconds),
                 open_session(reuse_lines=False) as session,
                 session.put(
                     self._control_url,

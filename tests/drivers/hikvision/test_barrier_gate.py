@@ -37,7 +37,8 @@ def nothing():
 
 
 def gate_at(port, account=ACCOUNT):
-    return HikvisionBarrier(device_id=101, url=f"http://127.0.0.1:{port}", account=account)
+    url = f"http://127.0.0.1:{port}"
+    return HikvisionBarrier(device_id=101, url=url, account=account, poll_seconds=0.1, answer_seconds=0.5)
 
 
 class Field:
