@@ -90,6 +90,7 @@ class PlateStream:
     async def run(self, reports: Reports) -> None:
         """Follow the stream and report plates until cancelled."""
         failures = 0
+        self._online = None
         async with open_session(reuse_lines=False) as session:
             digest = self._account.digest()
             while True:
@@ -115,6 +116,8 @@ class PlateStream:
                 response = await session.get(self._url, middlewares=(digest, attempt), allow_redirects=False)
         except TimeoutError as error:
             raise LinkError("it does not answer in time") from error
+        except (aiohttp.ClientError, OSError) as error:  # as a challenge that is none
+            raise LinkError(f"it does not speak as expected: {reason_of(error)}") from error
         try:
             refuse_status(response.status, "it")
             await self._read(response, reports)
