@@ -10,18 +10,17 @@ import aiohttp
 
 from drivers.contract import (
     DeadlinePassed,
-    DeviceConnected,
     DeviceFault,
     DeviceLost,
     DriverError,
     Forbidden,
-    GateMoved,
     GatePosition,
     LineDown,
     LinkError,
     MonotonicSeconds,
     NotPermitted,
     ProtocolViolation,
+    Report,
     Reports,
 )
 from drivers.hikvision import isapi
@@ -35,10 +34,8 @@ from drivers.http_session import (
     reason_of,
     refuse_status,
 )
+from drivers.watch import LOST_AFTER_POLLS, LOST_AFTER_SECONDS, GateWatch
 
-_LOST_AFTER_SECONDS = 2.0
-_LOST_AFTER_POLLS = 3
-_REFRESH_SECONDS = 1.0
 _REFUSED_WAIT = 30.0
 """Between polls after a refused password: the device locks an account that keeps trying."""
 
@@ -83,11 +80,7 @@ class HikvisionBarrier:
         self._monotonic = monotonic
         self._commanding = asyncio.Lock()
         self._wake = asyncio.Event()
-        self._online: bool | None = None
-        self._failures = 0
-        self._heard_at: MonotonicSeconds = 0.0
-        self._position = GatePosition.UNKNOWN
-        self._told_at: MonotonicSeconds = 0.0
+        self._away = ""
 
     @property
     def device_id(self) -> int:
@@ -96,7 +89,7 @@ class HikvisionBarrier:
 
     async def run(self, reports: Reports) -> None:
         """Poll the position and report until cancelled."""
-        self._online, self._failures, self._heard_at = None, 0, self._monotonic()
+        watch = GateWatch(device_id=self._device_id, started_at=self._monotonic())
         async with open_session(reuse_lines=True) as session:
             while True:
                 self._wake.clear()
@@ -104,12 +97,15 @@ class HikvisionBarrier:
                 try:
                     position = await self._poll(session)
                 except AccountRefused as refusal:
-                    self._missed(str(refusal), reports, at_once=True)
+                    # Once is enough, and more would lock the account: this counts as all the polls that it takes.
+                    for _ in range(LOST_AFTER_POLLS):
+                        self._tell(watch.missed(str(refusal), at=self._monotonic(), asked=True), reports)
                     due = self._monotonic() + _REFUSED_WAIT
                 except DriverError as error:
-                    self._missed(str(error), reports)
+                    self._tell(watch.missed(str(error), at=self._monotonic(), asked=True), reports)
                 else:
-                    self._heard(position, reports)
+                    self._away = ""
+                    self._tell(watch.heard(position, {}, at=self._monotonic()), reports)
                 await self._rest(until=due)
 
     async def open(self, *, deadline: MonotonicSeconds) -> None:
@@ -133,8 +129,8 @@ class HikvisionBarrier:
         await self._command(Control.UNLOCK, deadline)
 
     async def _command(self, control: Control, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
-        if self._online is False:
-            raise LineDown("the barrier is away")
+        if self._away:
+            raise LineDown(f"the barrier is away: {self._away}")
         try:
             async with asyncio.timeout(max(0.0, deadline - self._monotonic())):
                 await self._commanding.acquire()
@@ -183,7 +179,7 @@ class HikvisionBarrier:
     async def _poll(self, session: aiohttp.ClientSession) -> GatePosition:
         try:
             async with (
-                asyncio.timeout(_LOST_AFTER_SECONDS),
+                asyncio.timeout(LOST_AFTER_SECONDS),
                 session.get(
                     self._status_url,
                     middlewares=(self._digest, OneAttempt(name="the barrier")),
@@ -197,24 +193,11 @@ class HikvisionBarrier:
         except (aiohttp.ClientError, OSError) as error:
             raise LinkError(f"the barrier broke off: {reason_of(error)}") from error
 
-    def _heard(self, position: GatePosition, reports: Reports) -> None:
-        now = self._monotonic()
-        if not self._online:
-            reports(DeviceConnected(self._device_id, now))
-        elif position is self._position and now - self._told_at < _REFRESH_SECONDS:
-            self._failures, self._heard_at = 0, now
-            return
-        self._online, self._failures, self._heard_at = True, 0, now
-        self._position, self._told_at = position, now
-        reports(GateMoved(self._device_id, position, now))
-
-    def _missed(self, reason: str, reports: Reports, *, at_once: bool = False) -> None:
-        now = self._monotonic()
-        self._failures += 1
-        lost = at_once or self._failures >= _LOST_AFTER_POLLS or now - self._heard_at >= _LOST_AFTER_SECONDS
-        if lost and self._online is not False:
-            self._online = False
-            reports(DeviceLost(self._device_id, reason, now))
+    def _tell(self, due: tuple[Report, ...], reports: Reports) -> None:
+        for report in due:
+            if isinstance(report, DeviceLost):
+                self._away = report.reason
+            reports(report)
 
     async def _rest(self, *, until: MonotonicSeconds) -> None:
         try:
