@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -37,6 +38,7 @@ def load(path: Path, *, secrets: Secrets | None = None) -> Site:
         *check_draft(draft),
         *_secret_faults(draft, secrets or secrets_beside(path)),
         *_profile_faults(draft, path),
+        *_authority_faults(draft),
     )
     if faults or site is None:
         raise SiteFaults(path, faults)
@@ -126,3 +128,15 @@ def _profile_faults(draft: Draft, path: Path) -> Iterator[Fault]:
                 yield Fault(
                     f"lanes[{index}].{field}.point", f"device {ref.device} has no point {ref.point!r} (it has {names})"
                 )
+
+
+def _authority_faults(draft: Draft) -> Iterator[Fault]:
+    """What keeps central's certificate from being judged."""
+    ca_file = draft.central.ca_file if draft.central else None
+    if ca_file is None:
+        return
+    try:
+        ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        words = "is no certificate in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+        yield Fault("central.ca_file", f"{ca_file}: {words}")

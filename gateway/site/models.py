@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import Field, field_validator, model_validator
 
 from gateway.site.addresses import Endpoint, LineKind, endpoint_of, kind_of_line, line_of
-from gateway.site.fields import Name, RecordId, SecretName, Slug
+from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 
@@ -25,7 +25,7 @@ class SiteSection(_Section):
     def _known_zone(cls, value: str) -> str:
         try:
             ZoneInfo(value)
-        except (ZoneInfoNotFoundError, ValueError) as error:
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # a folder of zones is an OSError
             raise ValueError(f"no time zone {value!r}; write one like 'America/Toronto'") from error
         return value
 
@@ -35,7 +35,7 @@ class Account(_Section):
 
     username: Name
     password: SecretName
-    permissions: tuple[str, ...] = Field(default=("*",), description="permission names of the interface, or '*'")
+    permissions: tuple[Permission, ...] = Field(default=("*",), description="permission names of the interface, or '*'")
 
 
 class ApiSection(_Section):
