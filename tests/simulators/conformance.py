@@ -229,7 +229,7 @@ class Conformance:
 
 @asynccontextmanager
 async def _never_blocks() -> AsyncIterator[None]:
-    """Fails when the loop stood still for long; waiting for a processor, and the test run's own garbage, do not count."""
+    """Fails when the loop stood still for long. Waiting for a processor or for garbage collection does not count."""
     worst = [0.0]
 
     async def watch() -> None:
