@@ -10,7 +10,13 @@ from drivers.modbus.profile import ProfileError, UnitProfile, load_profile, load
 from gateway.domain.errors import ConfigError
 from gateway.site.draft import Draft, read_draft
 from gateway.site.faults import Fault, SiteFaults, check_draft, faults_of
-from gateway.site.models import ModbusDevice, ModbusGateDevice, Site, SiteSection
+from gateway.site.http_devices import (
+    AxisPlatesDevice,
+    DahuaPlatesDevice,
+    HikvisionBarrierDevice,
+    PlateRecognizerDevice,
+)
+from gateway.site.models import Device, ModbusDevice, ModbusGateDevice, SerialReaderDevice, Site, SiteSection
 from gateway.site.secrets import Secrets
 
 
@@ -75,11 +81,23 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
         for index, camera in draft.cameras.sound.items()
         if camera.password is not None
     ]
+    for index, device in draft.devices.sound.items():
+        named += [(f"devices[{index}].{key}", name) for key, name in _device_secrets(device)]
     for place, name in named:
         try:
             secrets.get(name)
         except ConfigError as error:
             yield Fault(place, str(error))
+
+
+def _device_secrets(device: Device) -> Iterator[tuple[str, str]]:
+    """The keys of a device that name secrets, with those names."""
+    if isinstance(device, ModbusDevice | SerialReaderDevice):
+        return
+    if not isinstance(device, AxisPlatesDevice | PlateRecognizerDevice) and device.password is not None:
+        yield "password", device.password
+    if not isinstance(device, HikvisionBarrierDevice | DahuaPlatesDevice) and device.token is not None:
+        yield "token", device.token
 
 
 def _profile_faults(draft: Draft, path: Path) -> Iterator[Fault]:
