@@ -27,7 +27,16 @@ from drivers.contract import (
 )
 from drivers.link import Connection, LinkSpec, open_link, reconnect_wait
 from drivers.standings import Standings
-from drivers.transactions import Answer, Exchange, Priority, Reply, Transaction, TransactionQueue, UnitRests
+from drivers.transactions import (
+    Answer,
+    Exchange,
+    Prelude,
+    Priority,
+    Reply,
+    Transaction,
+    TransactionQueue,
+    UnitRests,
+)
 from drivers.turns import next_turn
 
 _OPEN_SECONDS = 3.0
@@ -256,7 +265,7 @@ class Bus:
         """Make one transaction; whether it was answered. LinkError when the line is lost while it is drained."""
         exchange = transaction.exchange
         try:
-            if transaction.forbidden is not None and not await self._is_permitted(transaction, transaction.forbidden):
+            if not await self._is_ready(connection, transaction):
                 return False
             self._drop(connection.discard())
             written_at = self._monotonic()
@@ -285,10 +294,20 @@ class Bus:
             # Cancelled in the middle, or a parser's own fault: the caller must hear of it before it goes on.
             transaction.fail(LinkError(f"line {self._name} closes"))
             raise
-        self._silent = 0
-        self._standings.answered(exchange.unit, took=at - written_at)
+        if exchange.answered:
+            self._silent = 0
+            self._standings.answered(exchange.unit, took=at - written_at)
         transaction.succeed(Answer(reply, written_at, at))
-        return True
+        return exchange.answered
+
+    async def _is_ready(self, connection: Connection, transaction: Transaction) -> bool:
+        """Whether the line is prepared and the request may be sent on it now."""
+        prelude = transaction.exchange.prelude
+        if prelude is not None:
+            await self._prepare(connection, prelude)
+        if transaction.forbidden is not None:
+            return await self._is_permitted(transaction, transaction.forbidden)
+        return prelude is None or self._is_wanted(transaction)
 
     async def _is_permitted(self, transaction: Transaction, forbidden: Forbidden) -> bool:
         """Whether the request may still be sent: not forbidden, not given up and not late.
@@ -300,12 +319,27 @@ class Bus:
         reason = forbidden()
         if reason:
             transaction.fail(NotPermitted(reason))
-        elif self._monotonic() >= transaction.deadline:
+        return self._is_wanted(transaction)
+
+    def _is_wanted(self, transaction: Transaction) -> bool:
+        """Whether nobody gave the transaction up, its deadline included."""
+        if self._monotonic() >= transaction.deadline:
             transaction.expire()
         return not transaction.answer.done()
 
+    async def _prepare(self, connection: Connection, prelude: Prelude) -> None:
+        silence = self._last_byte_at + prelude.silence - self._monotonic()
+        if silence > 0:
+            await asyncio.sleep(silence)
+        if prelude.break_seconds > 0:
+            await connection.send_break(prelude.break_seconds)
+
     async def _await_reply(self, connection: Connection, exchange: Exchange[object]) -> tuple[object, MonotonicSeconds]:
         received = bytearray()
+        if not exchange.answered:
+            # Nothing will tell when the request is out; whatever follows waits for as long as it takes.
+            self._last_byte_at += self._spec.seconds_for(len(exchange.request))
+            return exchange.parse(b""), self._last_byte_at
         echo = exchange.request if self._spec.echoes else b""
         while True:
             arrival = await connection.read()

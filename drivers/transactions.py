@@ -30,6 +30,19 @@ class Priority(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Prelude:
+    """What some lines want before a frame.
+
+    Attributes:
+        silence: seconds for which nothing may have been on the line.
+        break_seconds: for how long the line is held in its break condition right before the first byte.
+    """
+
+    silence: float = 0.0
+    break_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Exchange(Generic[Reply]):
     """One request and how its answer is recognised.
 
@@ -40,12 +53,17 @@ class Exchange(Generic[Reply]):
             frames that belong to somebody else are passed over. Raises ProtocolViolation for what can become nothing.
         tagged: whether answers carry the request's number. If not, a late answer looks like a fresh one, so the unit
             rests after a time-out until a late answer must have come.
+        answered: False for a device that says nothing: the exchange is over once it is written, and `parse` is given no
+            bytes to make the answer of.
+        prelude: what goes before the request.
     """
 
     unit: int
     request: bytes
     parse: Callable[[bytes], Reply | None]
     tagged: bool
+    answered: bool = True
+    prelude: Prelude | None = None
 
 
 @dataclass(frozen=True, slots=True)

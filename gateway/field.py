@@ -86,17 +86,6 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
                 framing=device.framing,
                 monotonic=clock.monotonic,
             )
-        elif isinstance(device, ModbusIoDevice):
-            others.append(
-                ModbusInputs(
-                    device_id=device.id,
-                    bus=buses[device.link],
-                    profile=_loaded(device.profile, folders, load_unit_profile),
-                    unit=device.unit,
-                    framing=device.framing,
-                    monotonic=clock.monotonic,
-                )
-            )
         elif isinstance(device, HikvisionBarrierDevice):
             gates[device.id] = HikvisionBarrier(
                 device_id=device.id,
@@ -110,6 +99,17 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
             others.append(camera)
             if isinstance(camera, PushedPlates):
                 pushed.setdefault(device.link, []).append(camera)
+        elif isinstance(device, ModbusIoDevice):
+            others.append(
+                ModbusInputs(
+                    device_id=device.id,
+                    bus=buses[device.link],
+                    profile=_loaded(device.profile, folders, load_unit_profile),
+                    unit=device.unit,
+                    framing=device.framing,
+                    monotonic=clock.monotonic,
+                )
+            )
         else:
             others.append(
                 SerialReader(

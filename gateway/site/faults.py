@@ -25,7 +25,7 @@ from gateway.site.models import (
     Site,
 )
 
-_Kind = type[Device] | type[ModbusDevice] | UnionType
+_Kind = type[Device | ModbusDevice] | UnionType
 """One model of a device, or several."""
 
 _KINDS_OF_LINES: Mapping[LineKind, str] = {

@@ -169,7 +169,7 @@ DRIVERS = frozenset(
         "plate-recognizer",
     }
 )
-Device = Annotated[GateDevice | ModbusIoDevice | ReaderDevice, Field(discriminator="driver")]
+Device = Annotated[GateDevice | ReaderDevice | ModbusIoDevice, Field(discriminator="driver")]
 
 
 class PointRef(_Section):
