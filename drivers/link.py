@@ -38,6 +38,7 @@ class LinkSpec:
         parity: of each character.
         stop_bits: of each character.
         echoes: whether what is sent comes back first, as some two-wire adapters do.
+        exclusive: whether a serial port is refused while somebody else has it, and theirs while it is ours.
     """
 
     url: str
@@ -45,6 +46,7 @@ class LinkSpec:
     parity: Literal["none", "even", "odd"] = "none"
     stop_bits: Literal[1, 2] = 1
     echoes: bool = False
+    exclusive: bool = True
 
     @property
     def is_serial(self) -> bool:
@@ -293,7 +295,7 @@ def _serial_port(spec: LinkSpec) -> serial.Serial:
         parity=_PARITIES[spec.parity],
         stopbits=spec.stop_bits,
         timeout=0,
-        exclusive=True,
+        exclusive=spec.exclusive,
     )
 
 

@@ -9,7 +9,14 @@ from gateway.site.http_devices import (
     PlateCamera,
     PlateRecognizerDevice,
 )
-from gateway.site.load import find_profile, load, profile_folders, secrets_beside, secrets_folder
+from gateway.site.load import (
+    find_profile,
+    load,
+    profile_folders,
+    secrets_beside,
+    secrets_folder,
+    shipped_profile_folders,
+)
 from gateway.site.models import (
     Account,
     ApiSection,
@@ -70,4 +77,5 @@ __all__ = [
     "profile_folders",
     "secrets_beside",
     "secrets_folder",
+    "shipped_profile_folders",
 ]

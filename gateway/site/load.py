@@ -60,11 +60,14 @@ def profile_folders(site: Site, path: Path) -> tuple[Path, ...]:
     return _profile_folders(site.site, path)
 
 
+def shipped_profile_folders() -> tuple[Path, ...]:
+    """Where the profiles are that come with the gateway."""
+    return Path(__file__).resolve().parents[2] / "config" / "profiles", Path("/usr/share/edge-gateway/profiles")
+
+
 def _profile_folders(site: SiteSection | None, path: Path) -> tuple[Path, ...]:
-    here = Path(__file__).resolve().parents[2] / "config" / "profiles"
-    shared = Path("/usr/share/edge-gateway/profiles")
     own = (path.parent / site.profiles,) if site and site.profiles else ()
-    return (*own, path.parent / "profiles", here, shared)
+    return (*own, path.parent / "profiles", *shipped_profile_folders())
 
 
 def find_profile(name: str, folders: Iterable[Path]) -> Path | None:
