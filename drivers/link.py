@@ -141,7 +141,7 @@ class Connection:
         if self._reason is not None or port is None:
             raise LinkError(self._reason or f"{self._url} is no serial port and cannot send a break")
         # In a thread: a system call to a USB adapter takes as long as the adapter likes.
-        self._breaking = asyncio.get_running_loop().run_in_executor(None, port.send_break, seconds)
+        self._breaking = asyncio.get_running_loop().run_in_executor(None, _hold_break, port, seconds)
         try:
             await asyncio.shield(self._breaking)
         except (OSError, serial.SerialException, termios.error) as error:
@@ -293,6 +293,15 @@ def _serial_port(spec: LinkSpec) -> serial.Serial:
         timeout=0,
         exclusive=True,
     )
+
+
+def _hold_break(port: serial.Serial, seconds: float) -> None:
+    """For a thread. pyserial's own `send_break` knows only multiples of a quarter of a second."""
+    port.break_condition = True
+    try:
+        time.sleep(seconds)  # noqa: TID251 (in a thread of its own)
+    finally:
+        port.break_condition = False
 
 
 def _close_unwanted(opening: asyncio.Future[serial.Serial]) -> None:

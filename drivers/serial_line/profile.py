@@ -274,6 +274,7 @@ class TagReaderProfile(DeviceProfile):
     kind: Literal["tag-reader"]
     poll_ms: int = Field(default=100, ge=20, le=500)
     poll: Query | None = None
+    replies: Framing
     readings: tuple[Written, ...] = Field(min_length=1)
     tags: Tags
 
@@ -281,12 +282,6 @@ class TagReaderProfile(DeviceProfile):
         """The query for tags, if there is one."""
         if self.poll is not None:
             yield "poll", self.poll
-
-    @model_validator(mode="after")
-    def _heard(self) -> Self:
-        if self.replies is None:
-            raise ValueError("'replies' must say what the reader's frames look like")
-        return self
 
 
 def load_gate_profile(path: Path) -> GateProfile:

@@ -11,7 +11,7 @@ import structlog
 from drivers.bus import Bus
 from drivers.contract import CardPresented, DriverError, MonotonicSeconds, ProtocolViolation, Report, Reports
 from drivers.link import Connection, LinkSpec
-from drivers.serial_line.frames import FrameSplitter, Framing
+from drivers.serial_line.frames import FrameSplitter
 from drivers.serial_line.lines import QUIET_SECONDS
 from drivers.serial_line.listening import listen, next_arrival
 from drivers.serial_line.profile import Query, TagReaderProfile
@@ -115,7 +115,6 @@ class SpeakingTagReader:
         device_id: the id that its reports carry.
         spec: its line; nobody else may use it.
         profile: what the reader looks like; without a `poll`.
-        framing: the profile's `replies`.
         unit: its address, if its frames bear one.
         hold_seconds: for so long, one tag is presented once.
         monotonic: the clock of stamps.
@@ -127,14 +126,13 @@ class SpeakingTagReader:
         device_id: int,
         spec: LinkSpec,
         profile: TagReaderProfile,
-        framing: Framing,
         unit: int,
         hold_seconds: float,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._device_id = device_id
         self._spec = spec
-        self._framing = framing
+        self._framing = profile.replies
         self._monotonic = monotonic
         self._presenter = _Presenter(device_id=device_id, profile=profile, unit=unit, hold_seconds=hold_seconds)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.site import ModbusGateDevice, SerialReaderDevice, Site, load
+from gateway.site import GateDevice, ReaderDevice, Site, load
 
 
 def check(
@@ -24,8 +24,8 @@ def check(
 
 def summary(site: Site) -> str:
     """What a site holds, in one line."""
-    gates = sum(isinstance(device, ModbusGateDevice) for device in site.devices)
-    readers = sum(isinstance(device, SerialReaderDevice) for device in site.devices)
+    gates = sum(isinstance(device, GateDevice) for device in site.devices)
+    readers = sum(isinstance(device, ReaderDevice) for device in site.devices)
     held = ", ".join(
         (
             _counted(len(site.lanes), "lane"),

@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import UnionType
 
 from pydantic import ValidationError
 
 from gateway.domain.errors import ConfigError
 from gateway.site.addresses import Endpoint
 from gateway.site.draft import Draft, Place, place_in_file, whole
-from gateway.site.models import DRIVERS, Device, LaneSection, Link, ModbusGateDevice, SerialReaderDevice, Site
+from gateway.site.models import (
+    DRIVERS,
+    Device,
+    GateDevice,
+    LaneSection,
+    Link,
+    ModbusGateDevice,
+    PointDevice,
+    ReaderDevice,
+    SerialGateDevice,
+    SerialTagReaderDevice,
+    Site,
+)
+
+_Kind = type[Device] | UnionType
+"""One model of a device, or several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +136,7 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
                 yield Fault(f"devices[{index}].link", f"no link {device.link!r}")
             continue
         first_index, first = users.setdefault(device.link, (index, device))
-        if first_index != index and not (isinstance(first, ModbusGateDevice) and isinstance(device, ModbusGateDevice)):
+        if first_index != index and not _may_share(first, device):
             yield Fault(f"devices[{index}].link", f"{device.link!r} is already used by devices[{first_index}]")
         elif isinstance(device, ModbusGateDevice):
             yield from _framing_faults(f"devices[{index}]", device, links[device.link])
@@ -133,6 +149,12 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
                 yield Fault(
                     f"devices[{index}].unit", f"{device.unit} on {device.link!r} is already used by devices[{taken}]"
                 )
+
+
+def _may_share(one: Device, other: Device) -> bool:
+    """Whether two devices may be on one line: units that are asked, of one family."""
+    shared_by = (ModbusGateDevice, SerialGateDevice | SerialTagReaderDevice)
+    return any(isinstance(one, kind) and isinstance(other, kind) for kind in shared_by)
 
 
 def _framing_faults(place: str, device: ModbusGateDevice, link: Link) -> Iterator[Fault]:
@@ -167,17 +189,17 @@ def _lane_camera_faults(draft: Draft, place: str, lane: LaneSection) -> Iterator
             yield Fault(f"{place}.cameras[{position}]", f"no camera {camera}")
 
 
-def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, type[Device], str]]:
-    yield "gate", lane.gate, ModbusGateDevice, "a gate"
+def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, _Kind, str]]:
+    yield "gate", lane.gate, GateDevice, "a gate"
     for position, reader in enumerate(lane.readers):
-        yield f"readers[{position}]", reader, SerialReaderDevice, "a reader"
-    yield "arming.device", lane.arming.device, ModbusGateDevice, "one with points"
-    yield "closing.device", lane.closing.device, ModbusGateDevice, "one with points"
+        yield f"readers[{position}]", reader, ReaderDevice, "a reader"
+    yield "arming.device", lane.arming.device, PointDevice, "one with points"
+    yield "closing.device", lane.closing.device, PointDevice, "one with points"
     for position, ref in enumerate(lane.safety):
-        yield f"safety[{position}].device", ref.device, ModbusGateDevice, "one with points"
+        yield f"safety[{position}].device", ref.device, PointDevice, "one with points"
 
 
-def _device_fault(draft: Draft, place: str, device_id: int, kind: type[Device], noun: str) -> Iterator[Fault]:
+def _device_fault(draft: Draft, place: str, device_id: int, kind: _Kind, noun: str) -> Iterator[Fault]:
     device = next((device for device in draft.devices.sound.values() if device.id == device_id), None)
     if device is None:
         if not draft.devices.may_hold(device_id):

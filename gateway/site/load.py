@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from drivers.modbus.profile import ProfileError, load_profile
@@ -12,6 +13,7 @@ from gateway.site.draft import Draft, read_draft
 from gateway.site.faults import Fault, SiteFaults, check_draft, faults_of
 from gateway.site.models import ModbusGateDevice, Site, SiteSection
 from gateway.site.secrets import Secrets
+from gateway.site.serial_faults import serial_faults
 
 
 def load(path: Path, *, secrets: Secrets | None = None) -> Site:
@@ -96,6 +98,7 @@ def _profile_faults(draft: Draft, path: Path) -> Iterator[Fault]:
             points[device.id] = frozenset(load_profile(found).points)
         except ProfileError as error:
             yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
+    yield from serial_faults(draft, partial(find_profile, folders=folders), points)
     for index, lane in draft.lanes.sound.items():
         safety = ((f"safety[{number}]", ref) for number, ref in enumerate(lane.safety))
         for field, ref in (("arming", lane.arming), ("closing", lane.closing), *safety):

@@ -158,8 +158,34 @@ class SerialReaderDevice(_Section):
     form: Literal["text", "hex", "decimal", "wiegand26"] = "text"
 
 
-DRIVERS = frozenset({"modbus-gate", "serial-reader"})
-Device = Annotated[ModbusGateDevice | SerialReaderDevice, Field(discriminator="driver")]
+class SerialGateDevice(_Section):
+    """A gate controller with frames of its own on a serial line, driven by a profile."""
+
+    id: RecordId
+    name: Name
+    driver: Literal["serial-gate"]
+    link: Slug
+    profile: Slug
+    unit: int = Field(default=1, ge=0, le=255, description="its address, for devices that have one")
+
+
+class SerialTagReaderDevice(_Section):
+    """A reader of tags with frames of its own on a serial line, driven by a profile."""
+
+    id: RecordId
+    name: Name
+    driver: Literal["serial-tag-reader"]
+    link: Slug
+    profile: Slug
+    unit: int = Field(default=0, ge=0, le=255, description="its address, for devices that have one")
+    hold_seconds: float = Field(default=3, ge=0.1, le=60, description="for so long, one tag is presented once")
+
+
+GateDevice = ModbusGateDevice | SerialGateDevice
+ReaderDevice = SerialReaderDevice | SerialTagReaderDevice
+PointDevice = ModbusGateDevice | SerialGateDevice
+DRIVERS = frozenset({"modbus-gate", "serial-gate", "serial-reader", "serial-tag-reader"})
+Device = Annotated[GateDevice | ReaderDevice, Field(discriminator="driver")]
 
 
 class PointRef(_Section):
