@@ -1,6 +1,14 @@
 """The site file: what is at this site. `load` reads and checks it; `check` judges one already read."""
 
 from gateway.site.faults import Fault, SiteFaults, check
+from gateway.site.http_devices import (
+    AxisPlatesDevice,
+    DahuaPlatesDevice,
+    HikvisionBarrierDevice,
+    HikvisionPlatesDevice,
+    PlateCamera,
+    PlateRecognizerDevice,
+)
 from gateway.site.load import find_profile, load, profile_folders, secrets_beside, secrets_folder
 from gateway.site.models import (
     Account,
@@ -13,33 +21,42 @@ from gateway.site.models import (
     GateDevice,
     LaneSection,
     Link,
+    ModbusDevice,
     ModbusGateDevice,
+    ModbusIoDevice,
     PointDevice,
     PointRef,
     PolicySection,
     ReaderDevice,
-    SerialGateDevice,
     SerialReaderDevice,
-    SerialTagReaderDevice,
     Site,
     SiteSection,
     StorageSection,
 )
 from gateway.site.secrets import Secrets
+from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 
 __all__ = [
     "Account",
     "ApiSection",
+    "AxisPlatesDevice",
     "Camera",
     "CentralSection",
+    "DahuaPlatesDevice",
     "DemoSection",
     "Device",
     "EventsSection",
     "Fault",
     "GateDevice",
+    "HikvisionBarrierDevice",
+    "HikvisionPlatesDevice",
     "LaneSection",
     "Link",
+    "ModbusDevice",
     "ModbusGateDevice",
+    "ModbusIoDevice",
+    "PlateCamera",
+    "PlateRecognizerDevice",
     "PointDevice",
     "PointRef",
     "PolicySection",

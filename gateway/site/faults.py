@@ -10,24 +10,32 @@ from types import UnionType
 from pydantic import ValidationError
 
 from gateway.domain.errors import ConfigError
-from gateway.site.addresses import Endpoint
+from gateway.site.addresses import Endpoint, LineKind
 from gateway.site.draft import Draft, Place, place_in_file, whole
+from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.models import (
     DRIVERS,
     Device,
     GateDevice,
     LaneSection,
     Link,
-    ModbusGateDevice,
+    ModbusDevice,
     PointDevice,
     ReaderDevice,
-    SerialGateDevice,
-    SerialTagReaderDevice,
+    SerialReaderDevice,
     Site,
 )
+from gateway.site.serial_devices import SerialDevice
 
-_Kind = type[Device] | UnionType
+_Kind = type[Device | ModbusDevice] | UnionType
 """One model of a device, or several."""
+
+_KINDS_OF_LINES: Mapping[LineKind, str] = {
+    "serial": "serial:/dev/…",
+    "tcp": "tcp://host:port",
+    "http": "http://host",
+    "http-listen": "http-listen://host:port",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +143,17 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
             if not draft.links.may_hold(device.link):
                 yield Fault(f"devices[{index}].link", f"no link {device.link!r}")
             continue
+        fits = _fitting_lines(device)
+        if links[device.link].kind not in fits:
+            wanted = " or ".join(_KINDS_OF_LINES[kind] for kind in fits)
+            yield Fault(f"devices[{index}].link", f"{device.link!r} must be {wanted} for this device")
+            continue
         first_index, first = users.setdefault(device.link, (index, device))
         if first_index != index and not _may_share(first, device):
             yield Fault(f"devices[{index}].link", f"{device.link!r} is already used by devices[{first_index}]")
-        elif isinstance(device, ModbusGateDevice):
+        elif isinstance(device, ModbusDevice):
             yield from _framing_faults(f"devices[{index}]", device, links[device.link])
-            if isinstance(first, ModbusGateDevice) and first.framing != device.framing:
+            if isinstance(first, ModbusDevice) and first.framing != device.framing:
                 yield Fault(
                     f"devices[{index}].framing", f"differs from devices[{first_index}] on the same link {device.link!r}"
                 )
@@ -151,13 +164,20 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
                 )
 
 
+def _fitting_lines(device: Device) -> tuple[LineKind, ...]:
+    """The kinds of lines that a device can be on."""
+    if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice):
+        return ("tcp", "serial")
+    return ("http-listen",) if not isinstance(device, HikvisionBarrierDevice) and device.is_pushing else ("http",)
+
+
 def _may_share(one: Device, other: Device) -> bool:
-    """Whether two devices may be on one line: units that are asked, of one family."""
-    shared_by = (ModbusGateDevice, SerialGateDevice | SerialTagReaderDevice)
+    """Whether two devices may be on one line: units of a bus, or what is spoken to over HTTP."""
+    shared_by = (ModbusDevice, SerialDevice, HikvisionBarrierDevice | PlateCamera)
     return any(isinstance(one, kind) and isinstance(other, kind) for kind in shared_by)
 
 
-def _framing_faults(place: str, device: ModbusGateDevice, link: Link) -> Iterator[Fault]:
+def _framing_faults(place: str, device: ModbusDevice, link: Link) -> Iterator[Fault]:
     if device.framing == "tcp" and not isinstance(link.line(), Endpoint):
         yield Fault(f"{place}.framing", f"'tcp' cannot go over the serial port of {link.id!r}; write 'rtu'")
     if device.framing == "rtu" and device.unit == 0:

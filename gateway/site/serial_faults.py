@@ -15,9 +15,8 @@ from drivers.serial_line.profile import (
 from gateway.site.addresses import Endpoint
 from gateway.site.draft import Draft
 from gateway.site.faults import Fault
-from gateway.site.models import Link, SerialGateDevice, SerialTagReaderDevice
-
-_SerialDevice = SerialGateDevice | SerialTagReaderDevice
+from gateway.site.models import Link
+from gateway.site.serial_devices import SerialDevice, SerialTagReaderDevice
 
 
 def serial_faults(
@@ -25,9 +24,9 @@ def serial_faults(
 ) -> Iterator[Fault]:
     """The faults of serial gates and tag readers with a profile; into `points` go the points of each gate."""
     links = {link.id: link for link in draft.links.sound.values()}
-    users: dict[str, list[tuple[int, _SerialDevice, DeviceProfile]]] = {}
+    users: dict[str, list[tuple[int, SerialDevice, DeviceProfile]]] = {}
     for index, device in draft.devices.sound.items():
-        if not isinstance(device, SerialGateDevice | SerialTagReaderDevice):
+        if not isinstance(device, SerialDevice):
             continue
         found = find(device.profile)
         if found is None:
@@ -45,7 +44,7 @@ def serial_faults(
         yield from _sharing_faults(sharing)
 
 
-def _profile_of(device: _SerialDevice, found: Path, points: dict[int, frozenset[str]]) -> DeviceProfile:
+def _profile_of(device: SerialDevice, found: Path, points: dict[int, frozenset[str]]) -> DeviceProfile:
     if isinstance(device, SerialTagReaderDevice):
         return load_tag_reader_profile(found)
     profile = load_gate_profile(found)
@@ -59,7 +58,7 @@ def _line_faults(index: int, profile: DeviceProfile, link: Link) -> Iterator[Fau
         yield Fault(f"devices[{index}].link", message)
 
 
-def _sharing_faults(sharing: list[tuple[int, _SerialDevice, DeviceProfile]]) -> Iterator[Fault]:
+def _sharing_faults(sharing: list[tuple[int, SerialDevice, DeviceProfile]]) -> Iterator[Fault]:
     """Devices on one line must be asked, have addresses, and have different ones."""
     units: dict[int, int] = {}
     for index, device, profile in sharing:

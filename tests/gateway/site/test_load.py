@@ -259,7 +259,7 @@ def test_a_broken_record_is_not_called_missing_too(place):
     ]
     assert faults(place, changed(("id = 102\n", ""))) == ["devices[1].id: is required"]
     assert faults(place, changed(("tcp://127.0.0.1:5020", "tcp:"))) == [
-        "links[0].url: must begin with tcp:// or serial:/"
+        "links[0].url: must begin with tcp://, serial:/, http://, https:// or http-listen://"
     ]
     assert faults(place, changed(("rtsp://127.0.0.1/one", "x"))) == ["cameras[0].url: must be rtsp://… or rtsps://…"]
 

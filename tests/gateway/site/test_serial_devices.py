@@ -8,7 +8,7 @@ from drivers.serial_line.gate import SerialGate
 from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader
 from gateway.clock import SystemClock
 from gateway.field import build_field
-from gateway.site import SiteFaults, load
+from gateway.site import SiteFaults, load, secrets_beside
 
 _SITE = """
 [site]
@@ -89,7 +89,7 @@ def faults(path):
 
 def test_a_good_site_becomes_drivers(site_path):
     path = site_path()
-    field = build_field(load(path), site_path=path, clock=SystemClock())
+    field = build_field(load(path), site_path=path, clock=SystemClock(), secrets=secrets_beside(path))
     assert sorted(field.buses) == ["line", "other"]
     assert {type(gate) for gate in field.gates.values()} == {SerialGate}
     assert [type(driver) for driver in field.drivers if driver.device_id == 201] == [PolledTagReader]
@@ -97,7 +97,7 @@ def test_a_good_site_becomes_drivers(site_path):
 
 def test_a_reader_that_speaks_has_its_line_for_itself(site_path):
     path = site_path(('"uhf-iqrfid-5102"', '"speaker"'))
-    field = build_field(load(path), site_path=path, clock=SystemClock())
+    field = build_field(load(path), site_path=path, clock=SystemClock(), secrets=secrets_beside(path))
     assert sorted(field.buses) == ["line"]
     assert [type(driver) for driver in field.drivers if driver.device_id == 201] == [SpeakingTagReader]
 
