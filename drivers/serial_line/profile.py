@@ -245,6 +245,10 @@ class GateProfile(DeviceProfile):
             if command.release is not None:
                 yield f"commands.{name}.release", command.release
 
+    def stale_seconds(self) -> dict[str, float]:
+        """The staleness of those points that have one of their own."""
+        return {name: point.stale_ms / 1000 for name, point in self.points.items() if point.stale_ms is not None}
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.status is None and (self.position is not None or self.points):

@@ -26,7 +26,7 @@ TAGS = [bytes((0xE2, 0x80, *bytes(9), number)) for number in range(200)]
 
 
 class TestSerialGate(Conformance):
-    lines = ("serial", "tcp")
+    lines = ("serial",)
     profile = load_gate_profile(PROFILES / "speed-gate-7e-left.toml").model_copy(update={"poll_ms": 100})
 
     @asynccontextmanager
