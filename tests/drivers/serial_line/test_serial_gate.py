@@ -11,6 +11,7 @@ import pytest
 
 from drivers.bus import Bus
 from drivers.contract import (
+    DeadlinePassed,
     DeviceConnected,
     DeviceFault,
     DeviceLost,
@@ -169,11 +170,25 @@ async def test_a_second_pulse_goes_on_from_the_first(rig, eventually):
         assert 0.4 < off.at - on.at < 0.8
 
 
-async def test_a_pulse_is_ended_when_the_gateway_stops(rig, eventually):
+async def test_a_pulse_is_ended_though_the_next_command_was_never_sent(rig, eventually):
     async with rig("lcus-1") as it:
         await eventually(lambda: it.far_end.commands == ("open.release",))
         await it.gate.open(deadline=soon())
-        await eventually(lambda: it.far_end.commands[-1] == "open")
+        with pytest.raises(DeadlinePassed):
+            await it.gate.open(deadline=time.monotonic() - 1)
+        await eventually(lambda: it.far_end.commands == ("open.release", "open", "open.release"))
+
+
+async def test_a_pulse_is_ended_when_the_gateway_stops(rig, running, listener, eventually):
+    async with rig("lcus-1") as it:
+        await eventually(lambda: it.far_end.commands == ("open.release",))
+        second = SerialGate(device_id=102, bus=it.bus, profile=it.profile, unit=3)
+        async with running(second.run(listener)):
+            await eventually(lambda: len(it.far_end.commands) == 2)
+            await second.open(deadline=soon())
+        await eventually(lambda: it.far_end.commands[2:] == ("open", "open.release"))
+        on, off = it.far_end.heard[-2:]
+        assert off.at - on.at < 0.3, "it did not wait for the pulse's end"
 
 
 async def test_a_pulse_is_ended_even_when_the_first_release_fails(rig, listener, eventually):
