@@ -36,7 +36,9 @@ SPEAKING = TagReaderProfile.model_validate(
 def polled(tmp_path, running, listener, profiles):
     @asynccontextmanager
     async def make(*, hold_seconds=30.0):
-        profile = load_tag_reader_profile(profiles / "uhf-iqrfid-5102.toml").model_copy(update={"poll_ms": 30})
+        profile = load_tag_reader_profile(profiles / "uhf-iqrfid-5102.toml").model_copy(
+            update={"poll_ms": 30, "reply_ms": 200}
+        )
         tags = SerialTags(profile=profile)
         far_end = SerialFarEnd(devices={0: tags})
         async with far_end.serial(path=tmp_path / "line") as terminal:
@@ -88,15 +90,15 @@ async def test_a_bad_line_changes_nothing(polled, listener, manners):
         assert not listener.of(DeviceLost)
 
 
-async def test_spoilt_readings_are_no_cards_and_silence_is_told(polled, listener):
+async def test_spoilt_readings_are_no_cards(polled, listener, eventually):
     async with polled() as (tags, far_end, _):
         far_end.behave(0, SerialManners(corrupt=True))
         tags.field = (EPC,)
-        await listener.until(lambda: listener.of(DeviceLost), within=6)
-        assert bits(listener) == []
+        asked = len(far_end.heard)
+        await eventually(lambda: len(far_end.heard) > asked)
         far_end.behave(0)
-        await listener.until(lambda: bits(listener) == [int.from_bytes(EPC, "big")])
-        assert len(listener.of(DeviceConnected)) == 2
+        tags.field = (OTHER,)
+        await listener.until(lambda: bits(listener) == [int.from_bytes(OTHER, "big")])
 
 
 async def test_a_tag_that_contradicts_its_own_length_is_no_card(polled, listener, eventually):
