@@ -34,7 +34,7 @@ from drivers.http_session import (
     reason_of,
     refuse_status,
 )
-from drivers.watch import LOST_AFTER_POLLS, LOST_AFTER_SECONDS, GateWatch
+from drivers.watch import LOST_AFTER_POLLS, LOST_AFTER_SECONDS, Watch
 
 _REFUSED_WAIT = 30.0
 """Between polls after a refused password: the device locks an account that keeps trying."""
@@ -89,7 +89,7 @@ class HikvisionBarrier:
 
     async def run(self, reports: Reports) -> None:
         """Poll the position and report until cancelled."""
-        watch = GateWatch(device_id=self._device_id, started_at=self._monotonic())
+        watch = Watch(device_id=self._device_id, started_at=self._monotonic())
         async with open_session(reuse_lines=True) as session:
             while True:
                 self._wake.clear()

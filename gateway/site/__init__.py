@@ -31,6 +31,7 @@ from gateway.site.models import (
     ModbusDevice,
     ModbusGateDevice,
     ModbusIoDevice,
+    PointDevice,
     PointRef,
     PolicySection,
     ReaderDevice,
@@ -40,6 +41,7 @@ from gateway.site.models import (
     StorageSection,
 )
 from gateway.site.secrets import Secrets
+from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 
 __all__ = [
     "Account",
@@ -62,11 +64,14 @@ __all__ = [
     "ModbusIoDevice",
     "PlateCamera",
     "PlateRecognizerDevice",
+    "PointDevice",
     "PointRef",
     "PolicySection",
     "ReaderDevice",
     "Secrets",
+    "SerialGateDevice",
     "SerialReaderDevice",
+    "SerialTagReaderDevice",
     "Site",
     "SiteFaults",
     "SiteSection",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import tomllib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from drivers.modbus.profile import ProfileError, UnitProfile, load_profile, load_unit_profile
@@ -19,6 +20,8 @@ from gateway.site.http_devices import (
 )
 from gateway.site.models import Device, ModbusDevice, ModbusGateDevice, SerialReaderDevice, Site, SiteSection
 from gateway.site.secrets import Secrets
+from gateway.site.serial_devices import SerialDevice
+from gateway.site.serial_faults import serial_faults
 
 
 def load(path: Path, *, secrets: Secrets | None = None) -> Site:
@@ -97,7 +100,7 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
 
 def _device_secrets(device: Device) -> Iterator[tuple[str, str]]:
     """The keys of a device that name secrets, with those names."""
-    if isinstance(device, ModbusDevice | SerialReaderDevice):
+    if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice):
         return
     if not isinstance(device, AxisPlatesDevice | PlateRecognizerDevice) and device.password is not None:
         yield "password", device.password
@@ -122,6 +125,7 @@ def _profile_faults(draft: Draft, path: Path) -> Iterator[Fault]:
             points[device.id] = frozenset(profile.points)
         except ProfileError as error:
             yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
+    yield from serial_faults(draft, partial(find_profile, folders=folders), points)
     for index, lane in draft.lanes.sound.items():
         safety = ((f"safety[{number}]", ref) for number, ref in enumerate(lane.safety))
         for field, ref in (("arming", lane.arming), ("closing", lane.closing), *safety):

@@ -11,6 +11,7 @@ from gateway.site.addresses import Endpoint, LineKind, endpoint_of, kind_of_line
 from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
+from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 
 
 class SiteSection(_Section):
@@ -155,13 +156,16 @@ class SerialReaderDevice(_Section):
     form: Literal["text", "hex", "decimal", "wiegand26"] = "text"
 
 
-GateDevice = ModbusGateDevice | HikvisionBarrierDevice
-ReaderDevice = SerialReaderDevice | PlateCamera
+GateDevice = ModbusGateDevice | SerialGateDevice | HikvisionBarrierDevice
+ReaderDevice = SerialReaderDevice | SerialTagReaderDevice | PlateCamera
+PointDevice = ModbusDevice | SerialGateDevice
 DRIVERS = frozenset(
     {
         "modbus-gate",
         "modbus-io",
+        "serial-gate",
         "serial-reader",
+        "serial-tag-reader",
         "hikvision-barrier",
         "hikvision-plates",
         "dahua-plates",
