@@ -219,6 +219,7 @@ class House:
             events.insert(0, self._event(EventKind.POWER_LOST, "the last run ended without warning"))
         events += [self._event(EventKind.STORE_DAMAGED, text) for text in self._store.salvaged]
         try:
+            await self._lanes.areas.recall()
             await self._store.devices.declare(
                 (KnownRecord(id=item.id, name=item.name, kind=item.driver, at_site=True) for item in site.devices),
                 now=now,

@@ -12,7 +12,8 @@ from drivers.contract import DeviceFault, GatePosition, LineDown, LinkError, Poi
 from drivers.modbus.frames import Framing, Read, Table
 from drivers.modbus.profile import GateProfile, RegisterPosition, UnitProfile
 from drivers.modbus.session import Session
-from drivers.modbus.watch import limit_position, points_of
+from drivers.modbus.watch import points_of
+from drivers.watch import limit_position
 
 _PATIENCE = 5.0
 _OPEN_PATIENCE = 2.0

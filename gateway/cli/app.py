@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from gateway.cli import check, demo, drivers, probe, run
+from gateway.cli.cards import cards
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.redaction import Redaction
 from gateway.site import SiteFaults
@@ -46,6 +47,7 @@ app.command("run")(run.run)
 app.command("demo")(demo.demo)
 app.command("drivers")(drivers.drivers)
 app.add_typer(probe.app, name="probe")
+app.add_typer(cards)
 
 
 @app.callback()

@@ -4,8 +4,10 @@
 with its form in front, so that two forms of one number never meet by accident:
 
 - `raw:26:1A2B3C4` - the exact bits, hexadecimal
-- `h10301:1:11572` - facility and card number of the 26-bit format H10301
+- `h10301:1:11572` - facility and card number in a format of `gateway.domain.wiegand`; `h10302:11572` without facility
 - `text:0011572` - the characters that a text reader sent, trimmed and upper-cased
+- `plate:AB123CD` - a vehicle's plate without blanks and dashes
+- `near:AB123C0` - the same for all plates that cameras confuse; never the alias of a reading, see `plates`
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-H10301_BITS = 26
+from gateway.domain.wiegand import H10301, formats_of
+
 MAX_TEXT = 128
 
 
@@ -24,16 +27,18 @@ class CardStatus(StrEnum):
     ACTIVE = "active"
     SUSPENDED = "suspended"
     LOST = "lost"
+    BLOCKED = "blocked"
     EXPIRED = "expired"
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """One reading: bits, or text when the reader gives characters (`bit_length` 0)."""
+    """One reading: bits, text when the reader gives characters (`bit_length` 0), or a vehicle's plate."""
 
     bit_length: int = 0
     bits: int = 0
     text: str = ""
+    plate: str = ""
 
     def aliases(self) -> tuple[str, ...]:
         """Every alias that this reading may be listed under, the most exact first."""
@@ -42,10 +47,10 @@ class Credential:
     def shown(self) -> str:
         """How technicians see this reading, as it is printed where the format is known; never the key of anything."""
         if self.bit_length == 0:
-            return self.text.strip()
-        if self.bit_length == H10301_BITS and has_h10301_parity(self.bits):
-            facility, number = h10301_numbers(self.bits)
-            return f"{facility:03d},{number:05d}"
+            return self.plate or self.text.strip()
+        layout = next(formats_of(self.bit_length, self.bits), None)
+        if layout is not None:
+            return layout.shown(*layout.numbers(self.bits))
         return f"{self.bit_length} bits {self.bits:X}"
 
 
@@ -60,6 +65,11 @@ class Card:
         valid_from: first microsecond (UTC) of validity, or None for no lower bound.
         valid_until: first microsecond (UTC) no longer valid, or None for no upper bound.
         holder: the name shown to technicians; "" when unknown.
+        zones: the zones or lanes that it is for; none: all.
+        schedules: when it is valid, while any of them is open; none: always.
+        owner: who answers for it, together with their other cards; "" when unknown.
+        first_person: its holder opens areas to others for the day.
+        duress: it is presented by a holder who is forced to.
         aliases: what the card answers to; see the module's text.
     """
 
@@ -69,6 +79,11 @@ class Card:
     valid_from: int | None = None
     valid_until: int | None = None
     holder: str = ""
+    zones: tuple[str, ...] = ()
+    schedules: tuple[str, ...] = ()
+    owner: str = ""
+    first_person: bool = False
+    duress: bool = False
     aliases: tuple[str, ...] = ()
 
 
@@ -77,33 +92,37 @@ def text_alias(text: str) -> str:
     return f"text:{text.strip().upper()}"
 
 
+def raw_alias(bit_length: int, bits: int) -> str:
+    """The alias of exact bits."""
+    return f"raw:{bit_length}:{bits:X}"
+
+
+def plate_alias(plate: str) -> str:
+    """The alias of a plate without blanks and dashes, in capitals."""
+    return f"plate:{plate}"
+
+
+def near_alias(skeleton: str) -> str:
+    """What all plates of one skeleton are listed under; see `gateway.domain.plates.skeleton`."""
+    return f"near:{skeleton}"
+
+
 def h10301_alias(facility: int, number: int) -> str:
     """The alias of a 26-bit H10301 card: facility 0..255, number 0..65535."""
-    return f"h10301:{facility}:{number}"
-
-
-def has_h10301_parity(bits: int) -> bool:
-    """Whether 26 bits carry H10301's parity: even over the first 13, odd over the last 13."""
-    return (bits >> 13).bit_count() % 2 == 0 and (bits & 0x1FFF).bit_count() % 2 == 1
+    return H10301.alias(facility, number)
 
 
 def h10301_bits(facility: int, number: int) -> int:
     """The 26 bits of an H10301 card, parity included."""
-    body = (facility & 0xFF) << 16 | (number & 0xFFFF)
-    even = (body >> 12).bit_count() % 2
-    odd = 1 - (body & 0xFFF).bit_count() % 2
-    return even << 25 | body << 1 | odd
-
-
-def h10301_numbers(bits: int) -> tuple[int, int]:
-    """Facility and card number of 26 bits in the format H10301."""
-    return bits >> 17 & 0xFF, bits >> 1 & 0xFFFF
+    return H10301.build(facility & 0xFF, number & 0xFFFF)
 
 
 def _aliases(credential: Credential) -> Iterator[str]:
     if credential.bit_length:
-        yield f"raw:{credential.bit_length}:{credential.bits:X}"
-        if credential.bit_length == H10301_BITS and has_h10301_parity(credential.bits):
-            yield h10301_alias(*h10301_numbers(credential.bits))
+        yield raw_alias(credential.bit_length, credential.bits)
+        for layout in formats_of(credential.bit_length, credential.bits):
+            yield layout.alias(*layout.numbers(credential.bits))
     if credential.text.strip():
         yield text_alias(credential.text)
+    if credential.plate:
+        yield plate_alias(credential.plate)

@@ -55,6 +55,10 @@ class EventKind(IntEnum):
     COMMAND_DONE = 123
     COMMAND_REFUSED = 124
     COMMAND_UNKNOWN = 125
+    COUNT_CORRECTED = 180
+    PASSBACK_FORGIVEN = 181
+    PASSBACK_NOTED = 182
+    DURESS_SIGNALLED = 183
     DEVICE_CONNECTED = 201
     DEVICE_LOST = 202
     CAMERA_RECORDING = 301
@@ -95,6 +99,10 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.COMMAND_DONE: ("Command done", Category.LANE, Severity.INFO),
         EventKind.COMMAND_REFUSED: ("Command refused", Category.LANE, Severity.WARNING),
         EventKind.COMMAND_UNKNOWN: ("Command outcome unknown", Category.LANE, Severity.WARNING),
+        EventKind.COUNT_CORRECTED: ("Count corrected", Category.LANE, Severity.NOTICE),
+        EventKind.PASSBACK_FORGIVEN: ("Anti-passback forgiven", Category.LANE, Severity.NOTICE),
+        EventKind.PASSBACK_NOTED: ("Card used twice", Category.LANE, Severity.WARNING),
+        EventKind.DURESS_SIGNALLED: ("Duress", Category.SECURITY, Severity.ALARM),
         EventKind.DEVICE_CONNECTED: ("Device connected", Category.DEVICE, Severity.INFO),
         EventKind.DEVICE_LOST: ("Device lost", Category.DEVICE, Severity.ALARM),
         EventKind.CAMERA_RECORDING: ("Camera recording", Category.CAMERA, Severity.INFO),

@@ -23,18 +23,23 @@ from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
+from gateway.domain.reader_bits import ReaderBits
 from gateway.lanes import messages as m
+from gateway.lanes.access_rules import access_rules
+from gateway.lanes.areas import Areas
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, PointSnapshot
+from gateway.lanes.decisions import Decisions
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.state import LaneRules
-from gateway.site import LaneSection, Site
+from gateway.site import LaneSection, SerialReaderDevice, Site
 from gateway.store import Entry, Store
 from gateway.supervision import Progress, Supervisor
 
 log = structlog.get_logger(__name__)
 
 _LANE_STUCK_SECONDS = 10.0
+_AS_SENT = ReaderBits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class Lanes:
         self._progress = progress
         self._boot = boot
         self.recorder = Recorder(journal=store.journal)
+        self.areas = Areas(site=site, store=store, recorder=self.recorder, clock=clock)
         self._devices = {
             device.id: DeviceSnapshot(
                 device_id=device.id,
@@ -82,6 +88,9 @@ class Lanes:
         self._by_gate = {runner.rules.gate_id: runner for runner in self._runners}
         self._by_reader = {
             reader: runner for lane, runner in zip(site.lanes, self._runners, strict=True) for reader in lane.readers
+        }
+        self._reader_bits = {
+            device.id: device.bits.undoing() for device in site.devices if isinstance(device, SerialReaderDevice)
         }
         self._points = _routes(zip(site.lanes, self._runners, strict=True))
         self._commands = 0
@@ -164,7 +173,9 @@ class Lanes:
 
     def _card(self, report: CardPresented) -> None:
         runner = self._by_reader.get(report.device_id)
-        credential = Credential(bit_length=report.bit_length, bits=report.bits, text=report.text[:128])
+        turned = self._reader_bits.get(report.device_id, _AS_SENT)
+        bit_length, bits = turned.undo(report.bit_length, report.bits)
+        credential = Credential(bit_length=bit_length, bits=bits, text=report.text[:128])
         if runner is None:
             log.warning("card_at_no_lane", reader=report.device_id)
             return
@@ -259,7 +270,14 @@ class Lanes:
             name=lane.name,
             rules=rules,
             gate=gate,
-            cards=self._store.cards,
+            decisions=Decisions(
+                rules=access_rules(site, lane),
+                cards=self._store.cards,
+                areas=self.areas,
+                clock=self._clock,
+                recording=lambda: not self._store.failing,
+                has_central=site.central is not None,
+            ),
             recorder=self.recorder,
             clock=self._clock,
             changed=self._store.changes.bump,

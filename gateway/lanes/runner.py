@@ -23,22 +23,19 @@ from drivers.contract import (
     PointState,
 )
 from gateway.clock import Clock
-from gateway.domain.access import Decision, decide, store_unavailable
+from gateway.domain.access import Decision
 from gateway.domain.commands import GateAction
-from gateway.domain.credentials import Credential
-from gateway.domain.errors import StoreError
 from gateway.lanes import machine
 from gateway.lanes import messages as m
 from gateway.lanes.board import LaneSnapshot
+from gateway.lanes.decisions import Decisions, Wanted
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.safety import why_not_close
 from gateway.lanes.state import LaneRules, LaneState, SeenGate, SeenPoint
-from gateway.store.cards import Cards
 
 log = structlog.get_logger(__name__)
 
 _INBOX = 1000
-_DECISION_SECONDS = 1.0
 _COMMAND_GRACE = 1.0
 _SHORTEST_WAIT = 0.05
 _BEAT_SECONDS = 2.0
@@ -53,7 +50,7 @@ class LaneRunner:
         name: str,
         rules: LaneRules,
         gate: Gate,
-        cards: Cards,
+        decisions: Decisions,
         recorder: Recorder,
         clock: Clock,
         changed: Callable[[], None],
@@ -62,7 +59,7 @@ class LaneRunner:
         self.name = name
         self.rules = rules
         self._gate = gate
-        self._cards = cards
+        self._decisions = decisions
         self._recorder = recorder
         self._clock = clock
         self._changed = changed
@@ -127,24 +124,29 @@ class LaneRunner:
     def _carry_out(self, group: asyncio.TaskGroup, command: m.LaneCommand) -> None:
         match command:
             case m.Decide():
-                group.create_task(self._decide(command), name=f"decide-{self.rules.lane_id}")
+                self._decide(group, command)
             case m.SendCommand():
                 group.create_task(self._send(command), name=f"command-{self.rules.lane_id}")
             case m.Record():
-                self._recorder.put(command.entry)
+                self._recorder.put(self._decisions.with_movement(command.entry))
 
-    async def _decide(self, wish: m.Decide) -> None:
-        decision = await self._decision(wish.credential)
-        self.post(m.Decided(number=wish.number, decision=decision))
+    def _decide(self, group: asyncio.TaskGroup, wish: m.Decide) -> None:
+        """At once when the cards are in memory, else beside the lane."""
+        visit = self._state.visit
+        wanted = Wanted(wish.credential, self.rules.direction, visit.arrived if visit else None)
+        decision = self._decisions.at_once(wanted)
+        if decision is None:
+            group.create_task(self._look_up(wish.number, wanted), name=f"decide-{self.rules.lane_id}")
+        else:
+            self._decided(wish.number, wanted, decision)
 
-    async def _decision(self, credential: Credential) -> Decision:
-        try:
-            async with asyncio.timeout(_DECISION_SECONDS):
-                cards = await self._cards.matching(credential.aliases())
-        except (StoreError, TimeoutError) as error:
-            log.error("cards_not_readable", lane=self.rules.lane_id, error=str(error) or "took too long")  # noqa: TRY400 (one line suffices)
-            return store_unavailable()
-        return decide(credential, cards, now=self._clock.wall().micros)
+    async def _look_up(self, number: int, wanted: Wanted) -> None:
+        self._decided(number, wanted, await self._decisions.looked_up(wanted))
+
+    def _decided(self, number: int, wanted: Wanted, decision: Decision) -> None:
+        self.post(m.Decided(number=number, decision=decision))
+        for entry in self._decisions.noticed(wanted, decision):
+            self._recorder.put(entry)
 
     async def _send(self, wish: m.SendCommand) -> None:
         command_id = wish.command.command_id

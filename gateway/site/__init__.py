@@ -1,6 +1,8 @@
 """The site file: what is at this site. `load` reads and checks it; `check` judges one already read."""
 
-from gateway.site.faults import Fault, SiteFaults, check
+from gateway.site.access_sections import AreaSection
+from gateway.site.fault import Fault
+from gateway.site.faults import SiteFaults, check
 from gateway.site.http_devices import (
     AxisPlatesDevice,
     DahuaPlatesDevice,
@@ -46,6 +48,7 @@ from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 __all__ = [
     "Account",
     "ApiSection",
+    "AreaSection",
     "AxisPlatesDevice",
     "Camera",
     "CentralSection",

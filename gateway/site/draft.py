@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from gateway.site.access_sections import AreaSection, HolidaySection, ScheduleSection
 from gateway.site.models import (
     DRIVERS,
     Account,
@@ -53,6 +54,9 @@ class Draft:
     accounts: Rows[Account]
     links: Rows[Link]
     devices: Rows[Device]
+    areas: Rows[AreaSection]
+    schedules: Rows[ScheduleSection]
+    holidays: Rows[HolidaySection]
     lanes: Rows[LaneSection]
     cameras: Rows[Camera]
 
@@ -71,6 +75,9 @@ def whole(site: Site) -> Draft:
         accounts=_all(site.api.accounts),
         links=_all(site.links),
         devices=_all(site.devices),
+        areas=_all(site.areas),
+        schedules=_all(site.schedules),
+        holidays=_all(site.holidays),
         lanes=_all(site.lanes),
         cameras=_all(site.cameras),
     )
@@ -115,6 +122,9 @@ def _salvaged(tree: Tree, error: ValidationError) -> Draft:
         accounts=_rows(api_tree, ("api", "accounts"), "username", TypeAdapter(Account), broken),
         links=_rows(tree, ("links",), "id", TypeAdapter(Link), broken),
         devices=_rows(tree, ("devices",), "id", TypeAdapter[Device](Device), broken),
+        areas=_rows(tree, ("areas",), "id", TypeAdapter(AreaSection), broken),
+        schedules=_rows(tree, ("schedules",), "id", TypeAdapter(ScheduleSection), broken),
+        holidays=_rows(tree, ("holidays",), "date", TypeAdapter(HolidaySection), broken),
         lanes=_rows(tree, ("lanes",), "id", TypeAdapter(LaneSection), broken),
         cameras=_rows(tree, ("cameras",), "id", TypeAdapter(Camera), broken),
     )

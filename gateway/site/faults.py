@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
 
 from pydantic import ValidationError
 
 from gateway.domain.errors import ConfigError
+from gateway.site.access_faults import access_faults
 from gateway.site.addresses import Endpoint, LineKind
 from gateway.site.draft import Draft, Place, place_in_file, whole
+from gateway.site.fault import Fault
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.models import (
     DRIVERS,
@@ -38,17 +39,6 @@ _KINDS_OF_LINES: Mapping[LineKind, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing wrong with a site file: where, and one sentence about what."""
-
-    place: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.message}" if self.place else self.message
-
-
 class SiteFaults(ConfigError):
     """The site file cannot be used; `faults` holds every reason."""
 
@@ -65,7 +55,13 @@ def check(site: Site) -> tuple[Fault, ...]:
 
 def check_draft(draft: Draft) -> tuple[Fault, ...]:
     """What is wrong between the sound parts of a site: duplicates, missing devices, addresses used twice."""
-    return (*_duplicates(draft), *_address_faults(draft), *_device_faults(draft), *_lane_faults(draft))
+    return (
+        *_duplicates(draft),
+        *_address_faults(draft),
+        *_device_faults(draft),
+        *_lane_faults(draft),
+        *access_faults(draft),
+    )
 
 
 def faults_of(error: ValidationError) -> Iterator[Fault]:
@@ -101,6 +97,9 @@ def _duplicates(draft: Draft) -> Iterator[Fault]:
     groups: tuple[tuple[str, str, Mapping[int, Hashable]], ...] = (
         ("links", "id", {index: link.id for index, link in draft.links.sound.items()}),
         ("devices", "id", {index: device.id for index, device in draft.devices.sound.items()}),
+        ("areas", "id", {index: area.id for index, area in draft.areas.sound.items()}),
+        ("schedules", "id", {index: schedule.id for index, schedule in draft.schedules.sound.items()}),
+        ("holidays", "date", {index: str(day.date) for index, day in draft.holidays.sound.items()}),
         ("lanes", "id", {index: lane.id for index, lane in draft.lanes.sound.items()}),
         ("lanes", "gate", {index: lane.gate for index, lane in draft.lanes.sound.items()}),
         ("cameras", "id", {index: camera.id for index, camera in draft.cameras.sound.items()}),

@@ -11,7 +11,8 @@ from pathlib import Path
 from drivers.modbus.profile import ProfileError, UnitProfile, load_profile, load_unit_profile
 from gateway.domain.errors import ConfigError
 from gateway.site.draft import Draft, read_draft
-from gateway.site.faults import Fault, SiteFaults, check_draft, faults_of
+from gateway.site.fault import Fault
+from gateway.site.faults import SiteFaults, check_draft, faults_of
 from gateway.site.http_devices import (
     AxisPlatesDevice,
     DahuaPlatesDevice,

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator, model_validator
 
+from gateway.site.access_sections import AreaSection, BitsSection, HolidaySection, LadderSection, ScheduleSection
 from gateway.site.addresses import Endpoint, LineKind, endpoint_of, kind_of_line, line_of
 from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
@@ -81,6 +82,8 @@ class PolicySection(_Section):
 
     command_seconds: float = Field(default=5, ge=0.5, le=60, description="life of a command until its deadline")
     stale_seconds: float = Field(default=5, ge=1, le=60, description="age from which a safety point is unknown")
+    stale_cards_hours: float = Field(default=168, gt=0, description="age from which the card list is doubtful")
+    anti_passback_by: Literal["card", "owner"] = Field(default="card", description="whose passages are counted")
 
 
 class EventsSection(_Section):
@@ -154,6 +157,7 @@ class SerialReaderDevice(_Section):
     terminator: str = Field(default="\r\n", min_length=1, max_length=2)
     prefix: str = ""
     form: Literal["text", "hex", "decimal", "wiegand26"] = "text"
+    bits: BitsSection = BitsSection()
 
 
 GateDevice = ModbusGateDevice | SerialGateDevice | HikvisionBarrierDevice
@@ -198,6 +202,13 @@ class LaneSection(_Section):
     closes: Literal["device", "gateway"] = "device"
     opening_seconds: float = Field(default=8, ge=1, le=120, description="until an opening counts as timed out")
     waiting_seconds: float = Field(default=30, ge=2, le=600, description="open without a vehicle until it closes")
+    zones: tuple[Name, ...] = Field(default=(), description="which cards it is for; none: all")
+    inside: Slug | None = Field(default=None, description="the area that an entry leads into")
+    outside: Slug | None = Field(default=None, description="the area that an entry leads out of; none: the street")
+    schedule: Name | None = Field(default=None, description="when the lane itself is open; none: always")
+    two_credentials: bool = Field(default=False, description="two different cards or plates for one passage")
+    near_plates: bool = Field(default=False, description="a misread plate may stand for the one it must be")
+    doubt: LadderSection = LadderSection()
 
 
 class Camera(_Section):
@@ -240,6 +251,9 @@ class Site(_Section):
     events: EventsSection = EventsSection()
     links: tuple[Link, ...] = ()
     devices: tuple[Device, ...] = ()
+    areas: tuple[AreaSection, ...] = ()
+    schedules: tuple[ScheduleSection, ...] = ()
+    holidays: tuple[HolidaySection, ...] = ()
     lanes: tuple[LaneSection, ...] = ()
     cameras: tuple[Camera, ...] = ()
     demo: DemoSection | None = None

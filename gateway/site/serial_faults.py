@@ -14,7 +14,7 @@ from drivers.serial_line.profile import (
 )
 from gateway.site.addresses import Endpoint
 from gateway.site.draft import Draft
-from gateway.site.faults import Fault
+from gateway.site.fault import Fault
 from gateway.site.models import Link
 from gateway.site.serial_devices import SerialDevice, SerialTagReaderDevice
 

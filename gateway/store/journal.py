@@ -13,11 +13,13 @@ from gateway.clock import iso_utc
 from gateway.domain.commands import Command
 from gateway.domain.events import Event
 from gateway.domain.passages import Moment, Passage
+from gateway.domain.presence import Correction, Movement
 from gateway.store.changes import Changes
 from gateway.store.commands import put_command
 from gateway.store.database import Database
 from gateway.store.events import insert_event
 from gateway.store.outbox import insert_outbox
+from gateway.store.presence import record_correction, record_movement
 from gateway.store.segments import LONGEST_PIN
 
 
@@ -29,11 +31,15 @@ class Entry:
     passage: Passage | None = None
     moments: tuple[Moment, ...] = ()
     commands: tuple[Command, ...] = ()
+    movements: tuple[Movement, ...] = ()
+    corrections: tuple[Correction, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what could not be recorded whole."""
         if not self.events and (self.passage or self.moments):
             raise ValueError("a passage and its footage need the event that tells of them")
+        if not self.events and (self.movements or self.corrections):
+            raise ValueError("whoever moves or is counted anew needs the event that tells of it")
         if any(moment.pinned_until - moment.pinned_from > LONGEST_PIN for moment in self.moments):
             raise ValueError("a moment of footage is at most an hour long")
 
@@ -70,6 +76,10 @@ class Journal:
                 return Recorded()
             last, last_id = entry.events[-1], ids[-1]
             passage_id = _insert_passage(connection, entry.passage, last_id) if entry.passage else None
+            for movement in entry.movements:
+                record_movement(connection, movement)
+            for correction in entry.corrections:
+                record_correction(connection, correction)
             moments = tuple(self._insert_moment(connection, moment, last, last_id) for moment in entry.moments)
             return Recorded(event_ids=ids, passage_id=passage_id, camera_event_ids=moments)
 

@@ -17,6 +17,7 @@ from gateway.store.lock import FolderLock
 from gateway.store.migrations import FAMILIES, after_salvage, migrations
 from gateway.store.outbox import Outbox
 from gateway.store.passages import Passages
+from gateway.store.presence import PresenceRows
 from gateway.store.records import Records
 from gateway.store.segments import Segments
 from gateway.store.sessions import Sessions
@@ -45,6 +46,7 @@ class Store:
         self.segments = Segments(database=self._site)
         self.camera_events = CameraEvents(database=self._site, changes=self.changes)
         self.passages = Passages(database=self._site)
+        self.presence = PresenceRows(database=self._site)
         self.outbox = Outbox(database=self._site)
         self.commands = Commands(database=self._site)
         self.sessions = Sessions(database=self._site)
@@ -61,10 +63,11 @@ class Store:
             undo.pop_all()
 
     async def run(self) -> None:
-        """Tend both files, until cancelled."""
+        """Tend both files, and keep the cards in memory, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._site.run(), name="tend-site")
             group.create_task(self._cards.run(), name="tend-cards")
+            group.create_task(self.cards.run(), name="index-cards")
 
     async def close(self) -> None:
         """Commit the rest and close cleanly."""

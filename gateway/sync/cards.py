@@ -90,6 +90,9 @@ class CardPull:
             removed, held_back, newly = await self._remove(known=len(before), missing=missing)
             self._without_credential &= tally.ids
             self._unread &= tally.ids
+            now = self._clock.wall()
+            if now.trusted and not held_back:
+                await self._cards.listed(now.micros)
         return CardsPulled(
             cards=len(tally.ids),
             added=walk.added,

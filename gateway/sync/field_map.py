@@ -14,10 +14,21 @@ from datetime import UTC, datetime, time, timedelta, tzinfo
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from gateway.domain.credentials import MAX_TEXT, Card, CardStatus, h10301_alias, text_alias
+from gateway.domain.credentials import (
+    MAX_TEXT,
+    Card,
+    CardStatus,
+    h10301_alias,
+    near_alias,
+    plate_alias,
+    text_alias,
+)
+from gateway.domain.plates import plain_plate, skeleton
+from gateway.domain.printed import layout_named, number_aliases, uid_alias
+from gateway.domain.wiegand import H10301
 from gateway.sync.answers import JsonObject
 
-_VERSION = 1  # goes up when the same record is read otherwise than before
+_VERSION = 2  # goes up when the same record is read otherwise than before
 _FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
 _DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NO_DATE = re.compile(r"(0000-00-00.*)?")
@@ -29,7 +40,8 @@ FIRST_PROVISIONAL_ID = 2_000_000_000
 
 _STATUSES = {
     CardStatus.ACTIVE: "active enabled valid ok open issued activated 1 true",
-    CardStatus.SUSPENDED: "suspended disabled inactive blocked locked paused deleted revoked archived pending 0 false",
+    CardStatus.SUSPENDED: "suspended disabled inactive locked paused deleted revoked archived pending 0 false",
+    CardStatus.BLOCKED: "blocked blacklisted barred banned",
     CardStatus.LOST: "lost stolen missing damaged",
     CardStatus.EXPIRED: "expired ended",
 }
@@ -49,6 +61,14 @@ class CardFieldMap(BaseModel):
     deleted: tuple[str, ...] = ("deleted", "is_deleted", "deleted_at")
     valid_from: tuple[str, ...] = ("valid_from", "starts_at", "start_date", "activated_at")
     valid_until: tuple[str, ...] = ("valid_until", "expires_at", "expiry_date", "end_date", "valid_to")
+    layout: tuple[str, ...] = ("card_format", "format")
+    uid: tuple[str, ...] = ("uid", "csn")
+    plate: tuple[str, ...] = ("plate", "license_plate", "licence_plate", "plate_number", "vehicle.plate")
+    zones: tuple[str, ...] = ("zones", "zone_ids", "access_zones", "zone_id", "zone")
+    schedules: tuple[str, ...] = ("schedules", "schedule_ids", "access_schedules", "schedule_id", "schedule")
+    owner: tuple[str, ...] = ("customer_id", "owner_id", "customer.id", "guest_id", "user_id")
+    first_person: tuple[str, ...] = ("first_person", "is_first_person")
+    duress: tuple[str, ...] = ("duress", "is_duress")
     holder: tuple[str, ...] = ("holder_name", "holder", "full_name", "name", "customer.name", "guest.name", "user.name")
 
     def fingerprint(self, zone: tzinfo) -> str:
@@ -100,6 +120,11 @@ def map_card(card_id: int, record: JsonObject, fields: CardFieldMap, zone: tzinf
         valid_from=valid_from,
         valid_until=valid_until,
         holder=_holder(record, fields)[:MAX_TEXT],
+        zones=_names(_first(record, fields.zones)),
+        schedules=_names(_first(record, fields.schedules)),
+        owner=_text(_first(record, fields.owner))[:MAX_TEXT],
+        first_person=_is_yes(_first(record, fields.first_person)),
+        duress=_is_yes(_first(record, fields.duress)),
         aliases=tuple(dict.fromkeys(_aliases(record, fields))),
     )
     return MappedCard(card, ", ".join(unread))
@@ -107,8 +132,15 @@ def map_card(card_id: int, record: JsonObject, fields: CardFieldMap, zone: tzinf
 
 def _aliases(record: JsonObject, fields: CardFieldMap) -> Iterator[str]:
     facility, number = _whole(_first(record, fields.facility)), _whole(_first(record, fields.number))
-    if facility is not None and number is not None and facility <= 0xFF and number <= 0xFFFF:
-        yield h10301_alias(facility, number)
+    layout = layout_named(_text(_first(record, fields.layout)))
+    built = layout or H10301
+    if facility is not None and number is not None and built.facility_bits and built.holds(facility, number):
+        yield built.alias(facility, number)
+    if uid := uid_alias(_text(_first(record, fields.uid))):
+        yield uid
+    if plate := plain_plate(_text(_first(record, fields.plate)))[:MAX_TEXT]:
+        yield plate_alias(plate)
+        yield near_alias(skeleton(plate))
     stated = [value for name in fields.printed if (value := _at(record, name)) not in (None, "")]
     for place, value in enumerate(stated):
         text = _text(value)
@@ -117,10 +149,28 @@ def _aliases(record: JsonObject, fields: CardFieldMap) -> Iterator[str]:
         if not text or len(text) > MAX_TEXT or bare:
             continue
         yield text_alias(text)
+        if facility is None:
+            yield from number_aliases(text, layout)
         if pair := _FACILITY_AND_NUMBER.fullmatch(text):
             parts = int(pair[1]), int(pair[2])
             if parts[0] <= 0xFF and parts[1] <= 0xFFFF:
                 yield h10301_alias(*parts)
+
+
+def _names(value: JsonValue) -> tuple[str, ...]:
+    """Names or ids, alone, in a list, or as objects of a list that bear one. What bears none is a name nobody has."""
+    items = value if isinstance(value, list) else [value] if value not in (None, "") else []
+    named = [item for entry in items for item in (_named(entry) if isinstance(entry, dict) else (_text(entry),))]
+    return tuple(dict.fromkeys(name[:MAX_TEXT] for name in named))
+
+
+def _named(entry: dict[str, JsonValue]) -> tuple[str, ...]:
+    """An object's id and name, of which the site file may use either."""
+    return tuple(name for key in ("id", "name") if (name := _text(entry.get(key)))) or ("",)
+
+
+def _is_yes(value: JsonValue) -> bool:
+    return _text(value).casefold() in {"true", "1", "yes"}
 
 
 def _status(record: JsonObject, fields: CardFieldMap) -> tuple[CardStatus, bool]:

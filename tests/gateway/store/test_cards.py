@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import asyncio
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
-from gateway.domain.credentials import Card, CardStatus
+from gateway.domain.credentials import Card, CardStatus, near_alias, plate_alias
+from gateway.domain.errors import StoreError
+from gateway.domain.plates import NearPlate, skeleton
 from gateway.store import CardChanges, CardRecord
 
 
@@ -61,3 +66,73 @@ async def test_notes_of_sweeps(store):
     await store.cards.remember("last", "1")
     await store.cards.remember("last", "2")
     assert await store.cards.remembered("last") == "2"
+
+
+async def indexed(store):
+    async with asyncio.timeout(10):
+        while not store.cards.is_indexed:
+            await asyncio.sleep(0.01)
+
+
+FACTS = {"zones": ("7", "staff"), "schedules": ("day",), "owner": "9000", "first_person": True, "duress": True}
+
+
+async def test_what_rules_ask_of_a_card_is_kept(store):
+    made = card(1, "text:1", **FACTS)
+    await store.cards.apply(put=[made], now=1)
+    assert await store.cards.get(1) == made
+    assert await store.cards.matching(["text:1"]) == (replace(made.card, aliases=()),)
+
+
+async def test_the_index_follows_every_change(store):
+    await indexed(store)
+    made = card(1, "text:1", "raw:26:1", **FACTS)
+    await store.cards.apply(put=[made, card(2, "text:2")], now=1)
+    assert store.cards.at_once(["raw:26:1", "text:1"]) == (replace(made.card, aliases=()),)
+    await store.cards.apply(put=[card(1, "text:3")], remove=[2], now=2)
+    assert store.cards.at_once(["text:1", "raw:26:1", "text:2"]) == ()
+    assert store.cards.at_once(["text:3"]) == await store.cards.matching(["text:3"])
+
+
+async def test_the_index_is_there_again_after_a_start(opened, tmp_path):
+    async with opened(tmp_path) as store:
+        assert store.cards.at_once(["text:1"]) is None, "not before it is built"
+        await store.cards.apply(put=[card(n, f"text:{n}") for n in range(1, 400)], now=1)
+        await store.cards.listed(5)
+    async with opened(tmp_path) as store:
+        await indexed(store)
+        assert store.cards.at_once(["text:399"]) == await store.cards.matching(["text:399"])
+        assert store.cards.listed_at == 5
+
+
+async def test_many_changes_at_once_are_read_anew_and_few_beside_them_are_not_lost(store):
+    await indexed(store)
+    many = store.cards.apply(put=[card(n, f"text:{n}") for n in range(1, 1000)], now=1)
+    few = [store.cards.apply(put=[card(n, f"text:new-{n}")], now=2) for n in (1, 500, 999)]
+    await asyncio.gather(many, *few)
+    assert store.cards.at_once(["text:2"]) is None
+    await store.cards.apply(remove=[2], now=3)
+    await indexed(store)
+    for alias in ("text:2", "text:3", "text:500", "text:new-1", "text:new-500", "text:new-999"):
+        assert store.cards.at_once([alias]) == await store.cards.matching([alias]), alias
+
+
+async def test_plates_that_cameras_may_confuse(store):
+    await indexed(store)
+    listed = [card(n, plate_alias(plate), near_alias(skeleton(plate))) for n, plate in enumerate(["AOB1", "XY2"], 1)]
+    await store.cards.apply(put=listed, now=1)
+    assert store.cards.near("A0BI") == (NearPlate("AOB1", replace(listed[0].card, aliases=())),)
+    assert store.cards.near("ZZZ") == ()
+
+
+async def test_a_row_that_cannot_be_understood_is_no_card_and_costs_no_other(opened, tmp_path):
+    async with opened(tmp_path) as store:
+        await store.cards.apply(put=[card(n, f"text:{n}") for n in range(1, 4)], now=1)
+    with closing(sqlite3.connect(tmp_path / "cards.db")) as connection, connection:
+        connection.execute("UPDATE card SET status = 'sparkling' WHERE id = 2")
+    async with opened(tmp_path) as store:
+        with pytest.raises(StoreError, match="cannot be understood"):
+            await store.cards.matching(["text:2"])
+        await indexed(store)
+        assert store.cards.at_once(["text:2"]) == ()
+        assert len(store.cards.at_once(["text:1", "text:3"])) == 2

@@ -27,6 +27,12 @@ def mapped(zone=UTC, **record):
         ({"facility": "12", "number": "345"}, {"text:345", "h10301:12:345"}),
         ({"facility_code": 999, "card_number": 11572}, {"text:11572"}),
         ({"number": "012,00345"}, {"text:012,00345", "h10301:12:345"}),
+        ({"number": "0013961168"}, {"text:0013961168", "h10301:213:2000", "raw:32:D507D0"}),
+        ({"number": "77108", "format": "H10301"}, {"text:77108", "h10301:1:11572"}),
+        ({"number": "123456", "format": "37-bit H10302"}, {"text:123456", "h10302:123456"}),
+        ({"facility": 300, "card_number": 5, "format": "h10304"}, {"text:5", "h10304:300:5"}),
+        ({"uid": "71:86:A6:1E"}, {"text:71:86:A6:1E", "raw:32:7186A61E"}),
+        ({"plate": "ab-10 cd"}, {"plate:AB10CD", "near:A810C0"}),
         ({"holder": "nobody"}, set()),
         ({"number": ["1"], "card_number": None}, set()),
         ({"number": "x" * 129}, set()),
@@ -51,7 +57,7 @@ def test_a_26_bit_reading_meets_its_card():
         ({"status": "Active"}, CardStatus.ACTIVE),
         ({"status": 1}, CardStatus.ACTIVE),
         ({"status": 0}, CardStatus.SUSPENDED),
-        ({"status": "blocked"}, CardStatus.SUSPENDED),
+        ({"status": "blocked"}, CardStatus.BLOCKED),
         ({"state": "stolen"}, CardStatus.LOST),
         ({"status": "expired"}, CardStatus.EXPIRED),
         ({"enabled": False}, CardStatus.SUSPENDED),
@@ -131,3 +137,25 @@ def test_the_fingerprint_follows_map_and_zone():
     marks = {plain.fingerprint(UTC), plain.fingerprint(MONTREAL), CardFieldMap(printed=("badge",)).fingerprint(UTC)}
     assert len(marks) == 3
     assert map_card(7, {"badge": "5"}, CardFieldMap(printed=("badge",)), UTC).card.aliases == ("text:5",)
+
+
+@pytest.mark.parametrize(
+    ("record", "zones"),
+    [
+        ({}, ()),
+        ({"zone_id": 7}, ("7",)),
+        ({"zones": ["7", 8]}, ("7", "8")),
+        ({"zones": [{"id": 7, "name": "North"}]}, ("7", "North")),
+        ({"zones": [{"colour": "red"}]}, ("",)),
+        ({"zones": []}, ()),
+    ],
+)
+def test_zones(record, zones):
+    assert mapped(**record).card.zones == zones
+    assert mapped(**{name.replace("zone", "schedule"): value for name, value in record.items()}).card.schedules == zones
+
+
+def test_owner_and_marks():
+    card = mapped(customer_id=9000, first_person=True, duress="yes").card
+    assert (card.owner, card.first_person, card.duress) == ("9000", True, True)
+    assert mapped().card.owner == ""

@@ -1,0 +1,19 @@
+"""The access decision: pure, with a trace of every rule that was asked."""
+
+from gateway.domain.access.decision import decide, store_unavailable
+from gateway.domain.access.reasons import Decision, Reason, RuleResult, sentence_of
+from gateway.domain.access.rules import AccessRules, Conditions, Ladder, Shown, Stance
+
+__all__ = [
+    "AccessRules",
+    "Conditions",
+    "Decision",
+    "Ladder",
+    "Reason",
+    "RuleResult",
+    "Shown",
+    "Stance",
+    "decide",
+    "sentence_of",
+    "store_unavailable",
+]

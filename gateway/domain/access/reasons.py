@@ -1,0 +1,102 @@
+"""What a decision says: granted or denied, why, and each rule on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from gateway.domain.credentials import Card
+
+
+class Reason(StrEnum):
+    """Why access was granted or denied, or what was noted beside a grant."""
+
+    VALID_CARD = "valid_card"
+    NEAR_PLATE = "near_plate"
+    FAIL_OPEN = "fail_open"
+    UNKNOWN_CREDENTIAL = "unknown_credential"
+    AMBIGUOUS_CREDENTIAL = "ambiguous_credential"
+    SUSPENDED = "suspended"
+    LOST = "lost"
+    BLOCKED = "blocked"
+    BLOCKED_PLATE = "blocked_plate"
+    EXPIRED = "expired"
+    NOT_YET_VALID = "not_yet_valid"
+    WRONG_ZONE = "wrong_zone"
+    UNKNOWN_SCHEDULE = "unknown_schedule"
+    OUTSIDE_SCHEDULE = "outside_schedule"
+    LANE_CLOSED = "lane_closed"
+    ANTI_PASSBACK = "anti_passback"
+    AREA_FULL = "area_full"
+    FIRST_PERSON_AWAITED = "first_person_awaited"
+    SECOND_CREDENTIAL_AWAITED = "second_credential_awaited"
+    CARDS_STALE = "cards_stale"
+    CLOCK_UNTRUSTED = "clock_untrusted"
+    NOTHING_RECORDED = "nothing_recorded"
+    STORE_UNAVAILABLE = "store_unavailable"
+    DURESS = "duress"
+
+
+_SENTENCES = {
+    Reason.VALID_CARD: "the card is valid",
+    Reason.NEAR_PLATE: "the plate is one letter or two from a valid one, and from no other",
+    Reason.FAIL_OPEN: "the lane lets pass while the card list cannot be relied on",
+    Reason.UNKNOWN_CREDENTIAL: "no card has this number",
+    Reason.AMBIGUOUS_CREDENTIAL: "more than one card has this number",
+    Reason.SUSPENDED: "the card is suspended",
+    Reason.LOST: "the card is reported lost",
+    Reason.BLOCKED: "the card is blocked",
+    Reason.BLOCKED_PLATE: "the vehicle's plate is blocked",
+    Reason.EXPIRED: "the card has expired",
+    Reason.NOT_YET_VALID: "the card is not valid yet",
+    Reason.WRONG_ZONE: "the card is not for this lane",
+    Reason.UNKNOWN_SCHEDULE: "the card has a schedule that this site does not know",
+    Reason.OUTSIDE_SCHEDULE: "the card is not valid at this time",
+    Reason.LANE_CLOSED: "the lane is not open at this time",
+    Reason.ANTI_PASSBACK: "the card was used for this way already and has not come back",
+    Reason.AREA_FULL: "the area is full",
+    Reason.FIRST_PERSON_AWAITED: "nobody who may open the area has come today",
+    Reason.SECOND_CREDENTIAL_AWAITED: "a second card or plate is needed",
+    Reason.CARDS_STALE: "the card list is too old",
+    Reason.CLOCK_UNTRUSTED: "the time is not certain, and the card depends on it",
+    Reason.NOTHING_RECORDED: "nothing can be recorded",
+    Reason.STORE_UNAVAILABLE: "the card list could not be read",
+    Reason.DURESS: "the holder signals duress",
+}
+
+
+def sentence_of(reason: Reason) -> str:
+    """A reason for people."""
+    return _SENTENCES[reason]
+
+
+class RuleResult(NamedTuple):
+    """One rule of a decision: its name, whether it let pass, and what it saw."""
+
+    rule: str
+    passed: bool
+    seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Granted or denied, why, and each rule on the way.
+
+    Attributes:
+        granted: whether the vehicle may pass.
+        reason: the one that counts.
+        card: the card that it is about, None when no single card is.
+        trace: each rule that was asked, in order; a denial ends with the rule that failed.
+        notices: what a person should hear of though it kept nobody out: duress, a soft anti-passback.
+    """
+
+    granted: bool
+    reason: Reason
+    card: Card | None
+    trace: tuple[RuleResult, ...]
+    notices: tuple[Reason, ...] = ()
+
+    def sentence(self) -> str:
+        """The reason for people."""
+        return sentence_of(self.reason)

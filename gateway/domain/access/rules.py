@@ -1,0 +1,108 @@
+"""What a decision is made under: the lane's rules, what is doubtful just now, and what this visit has shown before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gateway.domain.credentials import Card
+from gateway.domain.plates import NearPlate
+from gateway.domain.presence import Area, Way
+from gateway.domain.schedules import Calendar, Schedule
+
+
+class Stance(StrEnum):
+    """What a lane does when something that it relies on is doubtful.
+
+    `SECURE` refuses whatever the doubt concerns, `USUAL` decides with what there is, `OPEN` lets pass whatever the
+    doubt concerns. No stance lets a card pass that is suspended, lost or blocked.
+    """
+
+    SECURE = "secure"
+    USUAL = "usual"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """A lane's stance for each class of doubt.
+
+    Attributes:
+        stale_cards: the card list is older than its budget; OPEN lets cards pass that it does not know.
+        clock: the clock is not trusted; OPEN does not ask about time.
+        records: nothing can be recorded; OPEN is the same as USUAL: what happens waits to be recorded.
+        no_cards: the card list cannot be read; USUAL is the same as SECURE.
+    """
+
+    stale_cards: Stance = Stance.USUAL
+    clock: Stance = Stance.USUAL
+    records: Stance = Stance.USUAL
+    no_cards: Stance = Stance.SECURE
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRules:
+    """The rules of a lane in one direction. The defaults ask for nothing but a valid card.
+
+    Attributes:
+        lane_id: the lane.
+        zones: which cards this lane is for, besides those that name the lane itself; empty: all.
+        way: where a passage leads.
+        areas: the site's areas by id.
+        calendar: the site's zone and holidays.
+        schedules: the site's schedules by id; empty: schedules of cards are not asked about.
+        schedule: when the lane itself is open, None for always.
+        two_credentials: two different cards or plates are needed for one passage.
+        near_plates: a misread plate may stand for the one that it must be; see `gateway.domain.plates`.
+        by_owner: anti-passback counts the owner of cards instead of each card.
+        ladder: what is done in doubt.
+        stale_after: the card list's budget in micros, None for none.
+    """
+
+    lane_id: str = ""
+    zones: frozenset[str] = frozenset()
+    way: Way = field(default_factory=Way)
+    areas: Mapping[str, Area] = field(default_factory=dict)
+    calendar: Calendar = field(default_factory=Calendar)
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    schedule: Schedule | None = None
+    two_credentials: bool = False
+    near_plates: bool = False
+    by_owner: bool = False
+    ladder: Ladder = field(default_factory=Ladder)
+    stale_after: int | None = None
+
+    def holder(self, card: Card) -> str:
+        """Under which name presence knows the holder of a card."""
+        return f"owner:{card.owner}" if self.by_owner and card.owner else f"card:{card.card_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What can be relied on just now.
+
+    Attributes:
+        clock_trusted: whether the wall time is known to be right.
+        recording: whether what happens can be recorded.
+        listed_at: when the card list was last known to be whole (wall micros); None when nobody keeps it from outside.
+    """
+
+    clock_trusted: bool = True
+    recording: bool = True
+    listed_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What else is known of the vehicle whose credential is judged.
+
+    Attributes:
+        first: the card that was found good before, when two are needed.
+        plates: every card that stands for the plate that was read of the vehicle.
+        near: plates of the list that the plate may be a misreading of; only asked when no card matches exactly.
+    """
+
+    first: Card | None = None
+    plates: tuple[Card, ...] = ()
+    near: tuple[NearPlate, ...] = ()

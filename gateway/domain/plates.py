@@ -1,0 +1,71 @@
+"""Plates: how a misread one may still be told. Pure.
+
+Cameras confuse 0 O D Q, 1 I, 2 Z, 5 S, 8 B and 6 G. A misread plate stands for a listed one only when at most two
+characters differ, each within its class, the listed plate is the only valid one that near, and no plate that must not
+pass is as near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.domain.credentials import Card, CardStatus
+
+MOST_SUBSTITUTIONS: Final = 2
+_CLASSES: Final = ("0ODQ", "1I", "2Z", "5S", "8B", "6G")
+_SKELETON: Final = {ord(letter): letters[0] for letters in _CLASSES for letter in letters}
+
+
+@dataclass(frozen=True, slots=True)
+class NearPlate:
+    """A listed plate and its card."""
+
+    plate: str
+    card: Card
+
+
+@dataclass(frozen=True, slots=True)
+class PlateMatch:
+    """The card that a misread plate stands for, or None; and what was seen, for the trace."""
+
+    card: Card | None
+    seen: str
+
+
+def plain_plate(text: str) -> str:
+    """A plate without blanks and dashes, in capitals."""
+    return "".join(character for character in text.upper() if character.isalnum())
+
+
+def skeleton(plate: str) -> str:
+    """The same for all plates that cameras may confuse with each other."""
+    return plain_plate(plate).translate(_SKELETON)
+
+
+def substitutions(one: str, other: str) -> int | None:
+    """In how many characters two plates differ, or None when they differ in more than confusion explains."""
+    if skeleton(one) != skeleton(other):
+        return None
+    return sum(left != right for left, right in zip(plain_plate(one), plain_plate(other), strict=True))
+
+
+def nearest(plate: str, listed: Iterable[NearPlate], now: int) -> PlateMatch:
+    """What a misread plate stands for among the listed ones. `now` is wall micros UTC."""
+    near = [(count, item) for item in listed if (count := substitutions(plate, item.plate)) is not None]
+    near = [(count, item) for count, item in near if count <= MOST_SUBSTITUTIONS]
+    valid = [(count, item) for count, item in near if _is_valid(item.card, now)]
+    if not valid:
+        return PlateMatch(None, "no valid plate is near")
+    if len({item.card.card_id for _, item in valid}) > 1:
+        return PlateMatch(None, f"{len(valid)} valid plates are near")
+    count, found = min(valid, key=lambda pair: pair[0])
+    if any(item.card.status is not CardStatus.ACTIVE and other <= count for other, item in near):
+        return PlateMatch(None, f"near {found.plate}, and as near one that must not pass")
+    return PlateMatch(found.card, f"plate {found.plate} in place of {plate}")
+
+
+def _is_valid(card: Card, now: int) -> bool:
+    begun = card.valid_from is None or now >= card.valid_from
+    return card.status is CardStatus.ACTIVE and begun and (card.valid_until is None or now < card.valid_until)

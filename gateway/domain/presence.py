@@ -1,0 +1,164 @@
+"""Presence: how many are in each area, and where each holder was last seen to go. No I/O.
+
+An area is a part of the site that lanes lead into and out of; "" is the world outside. A decision only looks here.
+Changes come with passages (a back-out is none) and with an operator's correction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+OUTSIDE = ""
+
+
+class AntiPassback(StrEnum):
+    """What follows when a holder enters where they are, or leaves from where they are not.
+
+    `SOFT` lets pass and notes it, `HARD` refuses, `TIMED` refuses within the area's minutes after the last passage.
+    """
+
+    OFF = "off"
+    SOFT = "soft"
+    HARD = "hard"
+    TIMED = "timed"
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A part of the site.
+
+    Attributes:
+        area_id: its name in the site file.
+        limit: how many may be inside, or None for no limit.
+        anti_passback: what is done about holders who enter or leave twice.
+        minutes: for how long a timed anti-passback holds.
+        first_person: nobody enters before a holder who may open it has come on the same local day.
+        by_owner: anti-passback counts the owner of cards, not each card.
+    """
+
+    area_id: str
+    limit: int | None = None
+    anti_passback: AntiPassback = AntiPassback.OFF
+    minutes: float = 0
+    first_person: bool = False
+    by_owner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Where a passage leads: out of one area and into another, each "" for the world outside."""
+
+    leaves: str = OUTSIDE
+    enters: str = OUTSIDE
+
+    @property
+    def back(self) -> Way:
+        """The same way in the other direction."""
+        return Way(leaves=self.enters, enters=self.leaves)
+
+    def __bool__(self) -> bool:
+        """Whether it leads anywhere else at all."""
+        return self.leaves != self.enters
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """A passage as presence sees it. `holder` "" is nobody known; `opens` says that they open the area to others."""
+
+    way: Way
+    at: int
+    holder: str = ""
+    opens: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CountCorrection:
+    """An operator says how many are in an area."""
+
+    area_id: str
+    count: int
+
+    def __post_init__(self) -> None:
+        """Refuse what no area can hold."""
+        if self.count < 0:
+            raise ValueError("a count is 0 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Forgiveness:
+    """An operator lets a holder's next passage be their first; "" forgives all."""
+
+    holder: str = ""
+
+
+Correction = CountCorrection | Forgiveness
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """The area into which a holder passed last ("" outside), and when (wall micros)."""
+
+    area_id: str
+    since: int
+
+
+class Presence:
+    """Counts and whereabouts. Whatever is told here is told to the store too; see `gateway.store.presence`.
+
+    A count never falls below 0: whoever leaves uncounted was not counted when they came.
+    """
+
+    def __init__(
+        self,
+        *,
+        counts: Mapping[str, int] | None = None,
+        opened: Mapping[str, int] | None = None,
+        holders: Iterable[tuple[str, Whereabouts]] = (),
+    ) -> None:
+        self._counts = dict(counts or {})
+        self._opened = dict(opened or {})
+        self._holders = dict(holders)
+
+    def count(self, area_id: str) -> int:
+        """How many are in the area."""
+        return self._counts.get(area_id, 0)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Every area that was ever entered or counted."""
+        return MappingProxyType(self._counts)
+
+    def opened_at(self, area_id: str) -> int | None:
+        """When a holder who may open it last came in (wall micros), None for never."""
+        return self._opened.get(area_id)
+
+    def whereabouts(self, holder: str) -> Whereabouts | None:
+        """Where a holder went last; None when that is not known."""
+        return self._holders.get(holder)
+
+    def move(self, movement: Movement) -> None:
+        """Take a passage."""
+        way = movement.way
+        if not way:
+            return
+        if way.leaves != OUTSIDE:
+            self._counts[way.leaves] = max(0, self.count(way.leaves) - 1)
+        if way.enters != OUTSIDE:
+            self._counts[way.enters] = self.count(way.enters) + 1
+            if movement.opens:
+                self._opened[way.enters] = movement.at
+        if movement.holder:
+            self._holders[movement.holder] = Whereabouts(way.enters, movement.at)
+
+    def correct(self, correction: Correction) -> None:
+        """Take an operator's word."""
+        match correction:
+            case CountCorrection(area_id, count):
+                self._counts[area_id] = count
+            case Forgiveness(""):
+                self._holders.clear()
+            case Forgiveness(holder):
+                self._holders.pop(holder, None)

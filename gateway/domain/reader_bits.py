@@ -1,0 +1,51 @@
+"""How a reader turns the bits of a card around, and back. Pure.
+
+Readers are wired and set up in many ways: bits may come inverted, last bit first, last byte first, or with bits before
+and behind. Cards are kept as they are; each reader's own way is undone before anything is looked up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MOST_BITS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderBits:
+    """What undoes a reader's way, in this order.
+
+    Attributes:
+        skip_first: bits before the card's own.
+        skip_last: bits behind the card's own.
+        inverted: ones stand for zeros.
+        last_bit_first: the bits come in the opposite order.
+        last_byte_first: the bytes come in the opposite order; only for whole bytes.
+    """
+
+    skip_first: int = 0
+    skip_last: int = 0
+    inverted: bool = False
+    last_bit_first: bool = False
+    last_byte_first: bool = False
+
+    def undo(self, bit_length: int, bits: int) -> tuple[int, int]:
+        """Length and bits as the card has them; unchanged when they are too few for this way."""
+        length = bit_length - self.skip_first - self.skip_last
+        if length <= 0 or (self.last_byte_first and length % 8):
+            return bit_length, bits
+        mask = (1 << length) - 1
+        bits = bits >> self.skip_last & mask
+        if self.inverted:
+            bits ^= mask
+        if self.last_bit_first:
+            bits = int(f"{bits:0{length}b}"[::-1], 2)
+        if self.last_byte_first:
+            bits = int.from_bytes(bits.to_bytes(length // 8, "big"), "little")
+        return length, bits
+
+    def setting(self) -> str:
+        """As the site file says it; "" when nothing has to be undone."""
+        words = [f"{name} = {value}" for name in ("skip_first", "skip_last") if (value := getattr(self, name))]
+        words += [f"{name} = true" for name in ("inverted", "last_bit_first", "last_byte_first") if getattr(self, name)]
+        return f"bits = {{ {', '.join(words)} }}" if words else ""

@@ -1,0 +1,72 @@
+"""Schedules: when something is allowed, told in the wall time of the site. Pure.
+
+A window belongs to the day on which it begins; one whose end is not after its beginning ends on the next day. On a
+holiday only windows for holidays begin. Times are compared as the clock on the wall shows them: an hour that comes
+twice in autumn counts twice, and an hour that spring skips does not come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Literal
+
+Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun", "holiday"]
+WEEK: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """From `begins` until before `ends`, on each of `days`; equal times are 24 hours."""
+
+    days: frozenset[Day]
+    begins: time
+    ends: time
+
+    @property
+    def is_overnight(self) -> bool:
+        """Whether it ends on the day after its own."""
+        return self.ends <= self.begins
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Windows; open while at least one of them is."""
+
+    name: str
+    windows: tuple[Window, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """What local time means at the site: its zone, and its holidays by date with their names."""
+
+    zone: tzinfo = UTC
+    holidays: Mapping[date, str] = field(default_factory=dict)
+
+    def local(self, micros: int) -> datetime:
+        """Wall micros UTC as local time, to the second; what lies beyond all calendars becomes their end."""
+        try:
+            return (_EPOCH + timedelta(seconds=micros // 1_000_000)).astimezone(self.zone)
+        except OverflowError:
+            end = datetime.max.replace(tzinfo=self.zone) if micros > 0 else datetime.min.replace(tzinfo=self.zone)
+            return end.replace(microsecond=0)
+
+    def is_open(self, schedule: Schedule, micros: int) -> bool:
+        """Whether the schedule is open at this moment (wall micros UTC)."""
+        local = self.local(micros)
+        today, moment = local.date(), local.time()
+        yesterday = today - timedelta(days=1) if today > date.min else today
+        for window in schedule.windows:
+            overnight = window.is_overnight
+            if window.begins <= moment and (overnight or moment < window.ends) and self._begins(window, today):
+                return True
+            if overnight and moment < window.ends and self._begins(window, yesterday):
+                return True
+        return False
+
+    def _begins(self, window: Window, day: date) -> bool:
+        kind: Day = "holiday" if day in self.holidays else WEEK[day.weekday()]
+        return kind in window.days

@@ -1,0 +1,53 @@
+"""What the site file says about access, as the rules of a lane in each direction. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from zoneinfo import ZoneInfo
+
+from gateway.domain.access import AccessRules, Ladder
+from gateway.domain.presence import OUTSIDE, Area, Way
+from gateway.domain.schedules import Calendar, Schedule, Window
+from gateway.site import AreaSection, LaneSection, Site
+
+_HOUR = 3_600_000_000
+
+
+def access_rules(site: Site, lane: LaneSection) -> Mapping[str, AccessRules]:
+    """The rules of a lane by direction, "entry" and "exit": an exit leads the way of an entry backwards."""
+    schedules = {
+        section.id: Schedule(
+            section.id, tuple(Window(frozenset(item.days), item.start, item.end) for item in section.windows)
+        )
+        for section in site.schedules
+    }
+    inward = Way(leaves=lane.outside or OUTSIDE, enters=lane.inside or OUTSIDE)
+
+    def rules(way: Way) -> AccessRules:
+        return AccessRules(
+            lane_id=lane.id,
+            zones=frozenset(lane.zones),
+            way=way,
+            areas=MappingProxyType({section.id: _area(section) for section in site.areas}),
+            calendar=Calendar(ZoneInfo(site.site.timezone), {day.date: day.name for day in site.holidays}),
+            schedules=MappingProxyType(schedules),
+            schedule=schedules[lane.schedule] if lane.schedule is not None else None,
+            two_credentials=lane.two_credentials,
+            near_plates=lane.near_plates,
+            by_owner=site.policy.anti_passback_by == "owner",
+            ladder=Ladder(**dict(lane.doubt)),
+            stale_after=int(site.policy.stale_cards_hours * _HOUR),
+        )
+
+    return {"entry": rules(inward), "exit": rules(inward.back)}
+
+
+def _area(section: AreaSection) -> Area:
+    return Area(
+        area_id=section.id,
+        limit=section.limit,
+        anti_passback=section.anti_passback,
+        minutes=section.anti_passback_minutes,
+        first_person=section.first_person,
+    )

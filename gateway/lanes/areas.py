@@ -1,0 +1,71 @@
+"""Who is in which area: presence in memory for decisions, recorded with what changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gateway.clock import Clock
+from gateway.domain.errors import NotFoundError, StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.domain.presence import Correction, CountCorrection, Forgiveness, Movement, Presence
+from gateway.lanes.recorder import Recorder
+from gateway.site import Site
+from gateway.store import Entry, Store
+
+_RECORDED_WITHIN = 5.0
+
+
+class Areas:
+    """The site's areas. All lanes look at one presence; each change is on its way to disk when it takes effect."""
+
+    def __init__(self, *, site: Site, store: Store, recorder: Recorder, clock: Clock) -> None:
+        self._names = {area.id: area.name for area in site.areas}
+        self._store = store
+        self._recorder = recorder
+        self._clock = clock
+        self._presence = Presence()
+
+    @property
+    def presence(self) -> Presence:
+        """Who is where, to look at."""
+        return self._presence
+
+    async def recall(self) -> None:
+        """Take up what was recorded before the start. Raises StoreError when it cannot be read."""
+        self._presence = await self._store.presence.load()
+
+    def counts(self) -> Mapping[str, int]:
+        """How many are in each area of the site file, in its order."""
+        return {area_id: self._presence.count(area_id) for area_id in self._names}
+
+    def move(self, movement: Movement) -> None:
+        """A passage is being recorded: from now on decisions know of it."""
+        self._presence.move(movement)
+
+    async def correct_count(self, area_id: str, count: int, *, source: str) -> None:
+        """An operator says how many are in an area; recorded on return.
+
+        Raises NotFoundError for an area that the site has not, StoreError when it is not on disk in time (it takes
+        effect and stays queued), ValueError for a count below 0.
+        """
+        if area_id not in self._names:
+            raise NotFoundError(f"area {area_id!r} is not of this site")
+        correction = CountCorrection(area_id, count)
+        before, who = self._presence.count(area_id), source.removeprefix("user:")
+        text = f"{self._names[area_id]}: {count} inside, says {who} ({before} were counted)"
+        await self._correct(correction, EventKind.COUNT_CORRECTED, text, area=area_id, count=count, counted=before)
+
+    async def forgive(self, holder: str, *, source: str) -> None:
+        """An operator lets a holder's next passage be their first, "" everybody's. Raises as `correct_count`."""
+        who = source.removeprefix("user:")
+        text = f"the next passage of {holder or 'every card'} counts as the first, says {who}"
+        await self._correct(Forgiveness(holder), EventKind.PASSBACK_FORGIVEN, text, holder=holder)
+
+    async def _correct(self, correction: Correction, kind: EventKind, text: str, **data: str | int) -> None:
+        stamp = self._clock.wall()
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
+        # Through the recorder's queue: passages that wait in it came first.
+        self._presence.correct(correction)
+        self._recorder.put(Entry(events=(event,), corrections=(correction,)))
+        if not await self._recorder.drained(within=_RECORDED_WITHIN):
+            raise StoreError("the correction is not recorded yet: the disk takes nothing")

@@ -1,0 +1,24 @@
+"""What is wrong between lanes and the areas and schedules that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway.site.draft import Draft
+from gateway.site.fault import Fault
+
+
+def access_faults(draft: Draft) -> Iterator[Fault]:
+    """Areas and schedules that are not there, and ways that lead nowhere."""
+    areas = {area.id for area in draft.areas.sound.values()}
+    schedules = {schedule.id for schedule in draft.schedules.sound.values()}
+    for index, lane in draft.lanes.sound.items():
+        place = f"lanes[{index}]"
+        for field, area in (("inside", lane.inside), ("outside", lane.outside)):
+            if area is not None and area not in areas and not draft.areas.may_hold(area):
+                yield Fault(f"{place}.{field}", f"no area {area!r}")
+        if lane.inside is not None and lane.inside == lane.outside:
+            yield Fault(f"{place}.outside", f"is {lane.outside!r} like inside; a passage leads from one to the other")
+        name = lane.schedule
+        if name is not None and name not in schedules and not draft.schedules.may_hold(name):
+            yield Fault(f"{place}.schedule", f"no schedule {name!r}")

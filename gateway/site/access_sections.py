@@ -1,0 +1,75 @@
+"""What a site file says of access: hours, areas, what is done in doubt, and how readers turn bits."""
+
+from __future__ import annotations
+
+from datetime import date, time
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from gateway.domain.access import Stance
+from gateway.domain.presence import AntiPassback
+from gateway.domain.reader_bits import ReaderBits
+from gateway.domain.schedules import Day
+from gateway.site.fields import Name, Slug
+from gateway.site.fields import Section as _Section
+
+
+class BitsSection(_Section):
+    """How a reader turns a card's bits around; `edge-gateway cards explain` finds it out."""
+
+    skip_first: int = Field(default=0, ge=0, le=32, description="bits before the card's own")
+    skip_last: int = Field(default=0, ge=0, le=32, description="bits behind the card's own")
+    inverted: bool = False
+    last_bit_first: bool = False
+    last_byte_first: bool = False
+
+    def undoing(self) -> ReaderBits:
+        """What gives the card's own bits back."""
+        return ReaderBits(**dict(self))
+
+
+def _end_of_day(value: object) -> object:
+    return "00:00" if value == "24:00" else value
+
+
+class WindowSection(_Section):
+    """Hours on some days. An end that is not after the start is on the next day."""
+
+    days: Annotated[tuple[Day, ...], Field(min_length=1, description="mon … sun, and holiday")]
+    start: time
+    end: Annotated[time, BeforeValidator(_end_of_day)]
+
+
+class ScheduleSection(_Section):
+    """`[[schedules]]`: when something is allowed, in the site's time zone. `id` is what central's cards call it."""
+
+    id: Name
+    windows: tuple[WindowSection, ...] = ()
+
+
+class HolidaySection(_Section):
+    """`[[holidays]]`: a day on which only windows for holidays begin."""
+
+    date: date
+    name: str = Field(default="", max_length=120)
+
+
+class AreaSection(_Section):
+    """`[[areas]]`: a part of the site whose vehicles are counted."""
+
+    id: Slug
+    name: Name
+    limit: int | None = Field(default=None, ge=1, description="how many may be inside; none: no limit")
+    anti_passback: AntiPassback = AntiPassback.OFF
+    anti_passback_minutes: float = Field(default=10, gt=0, le=10_080, description="for anti_passback = 'timed'")
+    first_person: bool = Field(default=False, description="nobody enters before a card that may open it, each day")
+
+
+class LadderSection(_Section):
+    """`[lanes.doubt]`: refuse (`secure`), decide with what there is (`usual`) or let pass (`open`), for each doubt."""
+
+    stale_cards: Stance = Stance.USUAL
+    clock: Stance = Stance.USUAL
+    records: Stance = Stance.USUAL
+    no_cards: Stance = Stance.SECURE

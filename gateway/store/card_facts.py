@@ -1,0 +1,39 @@
+"""What access rules ask of a card, as text for its row. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
+
+from gateway.domain.credentials import Card
+
+
+class CardFacts(NamedTuple):
+    """The rarer facts of a card; see `Card`."""
+
+    zones: tuple[str, ...] = ()
+    schedules: tuple[str, ...] = ()
+    owner: str = ""
+    first_person: bool = False
+    duress: bool = False
+
+
+NO_FACTS = CardFacts()
+_ADAPTER = TypeAdapter(CardFacts)
+
+
+def facts_of(card: Card) -> CardFacts:
+    """The facts of a card."""
+    return CardFacts(card.zones, card.schedules, card.owner, card.first_person, card.duress)
+
+
+def facts_text(facts: CardFacts) -> str:
+    """Facts as text; none are ''."""
+    return "" if facts == NO_FACTS else json.dumps(facts, separators=(",", ":"), ensure_ascii=False)
+
+
+def read_facts(text: str) -> CardFacts:
+    """What `facts_text` wrote. Raises ValueError for anything else."""
+    return _ADAPTER.validate_json(text) if text else NO_FACTS

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from gateway.cli.app import Invocation, app
+from gateway.domain.errors import ConfigError
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["cards", "explain", *words], obj=Invocation())
+
+
+def test_a_reading_is_explained():
+    result = run("001,11572", "--read", "00000000100101101001101001")
+    assert (result.exit_code, result.output) == (
+        0,
+        "facility 1, number 11572, 26 bits H10301: as the reader sends it\n",
+    )
+
+
+def test_the_setting_of_the_site_file_is_named():
+    result = run("1EA68671", "--read", "0x7186A61E", "--length", "32")
+    assert "with bits = { last_byte_first = true } at the reader" in result.output
+
+
+def test_without_a_reading_its_meanings_are_listed():
+    result = run("001,11572")
+    assert "26 bits H10301: 00000000100101101001101001" in result.output
+    assert "0x12D34" in result.output
+
+
+def test_what_does_not_fit_is_said():
+    result = run("002,11572", "--read", "00000000100101101001101001")
+    assert result.exit_code == 1
+    assert "nothing that is known" in result.output
+
+
+@pytest.mark.parametrize("words", [("1", "--read", "xyz"), ("1", "--read", "FF", "--length", "4"), ("1", "--read", "")])
+def test_bits_that_are_none(words):
+    assert isinstance(run(*words).exception, ConfigError)
+
+
+def test_help_has_an_example():
+    assert "cards explain 001,11572 --read" in run("--help").output

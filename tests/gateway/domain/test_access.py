@@ -1,0 +1,345 @@
+"""The access decision: each rule, and what no combination of them may ever grant."""
+
+from __future__ import annotations
+
+from datetime import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.domain.access import (
+    AccessRules,
+    Conditions,
+    Ladder,
+    Reason,
+    Shown,
+    Stance,
+    decide,
+    sentence_of,
+    store_unavailable,
+)
+from gateway.domain.credentials import Card, CardStatus, Credential
+from gateway.domain.plates import NearPlate
+from gateway.domain.presence import AntiPassback, Area, Movement, Presence, Way
+from gateway.domain.schedules import WEEK, Calendar, Schedule, Window
+
+NOW = 1_769_774_400_000_000  # 2026-01-30T12:00Z, a Friday
+HOUR = 3_600_000_000
+READING = Credential(text="7")
+GARAGE = Way(enters="garage")
+
+
+def card(card_id=7, **fields):
+    return Card(card_id, str(card_id), **fields)
+
+
+def hours(begins, ends, *days):
+    return Schedule(f"{begins}-{ends}", (Window(frozenset(days or WEEK), time(begins), time(ends)),))
+
+
+def judged(found=None, **fields):
+    cards = (found or card(),) if not isinstance(found, tuple) else found
+    return decide(fields.pop("credential", READING), cards, now=fields.pop("now", NOW), **fields)
+
+
+def failed(decision):
+    return [result.rule for result in decision.trace if not result.passed]
+
+
+def assert_denied(decision, rule, reason):
+    assert (decision.granted, decision.reason, failed(decision)) == (False, reason, [rule])
+    assert decision.trace[-1].rule == rule
+
+
+def test_every_reason_has_a_sentence():
+    assert len({sentence_of(reason) for reason in Reason}) == len(Reason)
+
+
+def test_a_good_card_is_granted_with_every_rule_in_the_trace():
+    decision = judged()
+    assert (decision.granted, decision.reason, decision.notices) == (True, Reason.VALID_CARD, ())
+    assert len(decision.trace) == 15
+    assert failed(decision) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "rule", "reason"),
+    [
+        ((), "known", Reason.UNKNOWN_CREDENTIAL),
+        ((card(1), card(2)), "known", Reason.AMBIGUOUS_CREDENTIAL),
+        (card(status=CardStatus.SUSPENDED), "status", Reason.SUSPENDED),
+        (card(status=CardStatus.LOST), "status", Reason.LOST),
+        (card(status=CardStatus.BLOCKED), "status", Reason.BLOCKED),
+        (card(status=CardStatus.EXPIRED), "status", Reason.EXPIRED),
+        (card(valid_from=NOW + 1), "validity", Reason.NOT_YET_VALID),
+        (card(valid_until=NOW), "validity", Reason.EXPIRED),
+    ],
+)
+def test_what_is_wrong_with_a_card(found, rule, reason):
+    decision = judged(found)
+    assert_denied(decision, rule, reason)
+    assert decision.sentence()
+
+
+def test_zones():
+    rules = AccessRules(lane_id="north-entry", zones=frozenset({"7", "staff"}))
+    assert judged(rules=rules).granted
+    assert judged(card(zones=("staff",)), rules=rules).granted
+    assert judged(card(zones=("north-entry",)), rules=rules).granted
+    assert judged(card(zones=("8",))).granted, "a lane without zones does not ask"
+    assert_denied(judged(card(zones=("8", "visitors")), rules=rules), "zone", Reason.WRONG_ZONE)
+
+
+def test_schedules():
+    rules = AccessRules(schedules={"day": hours(8, 18), "night": hours(22, 6)})
+    assert judged(card(schedules=("day",)), rules=rules).granted
+    assert judged(card(schedules=("night", "day")), rules=rules).granted
+    assert judged(card(schedules=("any",))).granted, "a site without schedules does not ask"
+    assert_denied(judged(card(schedules=("night",)), rules=rules), "schedule", Reason.OUTSIDE_SCHEDULE)
+    assert_denied(judged(card(schedules=("any",)), rules=rules), "schedule", Reason.UNKNOWN_SCHEDULE)
+
+
+def test_a_lane_out_of_hours():
+    assert judged(rules=AccessRules(schedule=hours(8, 18))).granted
+    assert_denied(judged(rules=AccessRules(schedule=hours(13, 18))), "lane hours", Reason.LANE_CLOSED)
+
+
+def passback(mode, way=GARAGE, minutes=10.0, by_owner=False):
+    areas = {"garage": Area("garage", anti_passback=mode, minutes=minutes), "vip": Area("vip", anti_passback=mode)}
+    return AccessRules(way=way, areas=areas, by_owner=by_owner)
+
+
+def inside(since=NOW - HOUR, holder="card:7"):
+    presence = Presence()
+    presence.move(Movement(GARAGE, since, holder))
+    return presence
+
+
+def test_anti_passback_refuses_who_is_in_already_and_who_is_not():
+    hard, out = passback(AntiPassback.HARD), passback(AntiPassback.HARD, GARAGE.back)
+    assert judged(rules=hard).granted
+    assert_denied(judged(rules=hard, presence=inside()), "anti-passback", Reason.ANTI_PASSBACK)
+    assert judged(rules=out, presence=inside()).granted
+    gone = inside()
+    gone.move(Movement(GARAGE.back, NOW, "card:7"))
+    assert_denied(judged(rules=out, presence=gone), "anti-passback", Reason.ANTI_PASSBACK)
+    assert judged(rules=out).granted, "whose whereabouts are unknown may pass once"
+
+
+def test_anti_passback_goes_by_areas():
+    deeper = passback(AntiPassback.HARD, Way(leaves="garage", enters="vip"))
+    assert judged(rules=deeper, presence=inside()).granted
+    gone = inside()
+    gone.move(Movement(GARAGE.back, NOW, "card:7"))
+    assert_denied(judged(rules=deeper, presence=gone), "anti-passback", Reason.ANTI_PASSBACK)
+
+
+def test_soft_anti_passback_notes():
+    decision = judged(rules=passback(AntiPassback.SOFT), presence=inside())
+    assert (decision.granted, decision.notices) == (True, (Reason.ANTI_PASSBACK,))
+
+
+def test_timed_anti_passback_ends():
+    rules = passback(AntiPassback.TIMED)
+    assert judged(rules=rules, presence=inside(NOW - HOUR)).granted
+    for since in (NOW - HOUR // 60, NOW + HOUR):
+        assert_denied(judged(rules=rules, presence=inside(since)), "anti-passback", Reason.ANTI_PASSBACK)
+
+
+def test_anti_passback_by_owner():
+    rules = passback(AntiPassback.HARD, by_owner=True)
+    presence = inside(holder="owner:9000")
+    assert_denied(judged(card(8, owner="9000"), rules=rules, presence=presence), "anti-passback", Reason.ANTI_PASSBACK)
+    assert judged(card(8), rules=rules, presence=presence).granted
+
+
+def test_a_decision_moves_nobody():
+    presence = Presence()
+    assert judged(rules=passback(AntiPassback.HARD), presence=presence).granted
+    assert judged(rules=passback(AntiPassback.HARD), presence=presence).granted, "a back-out costs nothing"
+    assert presence.whereabouts("card:7") is None
+
+
+def test_a_full_area():
+    rules = AccessRules(way=GARAGE, areas={"garage": Area("garage", limit=2)})
+    assert judged(rules=rules, presence=Presence(counts={"garage": 1})).granted
+    full = Presence(counts={"garage": 2})
+    assert_denied(judged(rules=rules, presence=full), "room", Reason.AREA_FULL)
+    assert judged(rules=AccessRules(way=GARAGE.back, areas=rules.areas), presence=full).granted
+
+
+def test_the_first_person_opens_an_area_for_the_local_day():
+    rules = AccessRules(way=GARAGE, areas={"garage": Area("garage", first_person=True)}, calendar=Calendar())
+    assert_denied(judged(rules=rules), "first person", Reason.FIRST_PERSON_AWAITED)
+    assert judged(card(first_person=True), rules=rules).granted
+    assert judged(rules=rules, presence=Presence(opened={"garage": NOW - HOUR})).granted
+    yesterday = Presence(opened={"garage": NOW - 13 * HOUR})
+    assert_denied(judged(rules=rules, presence=yesterday), "first person", Reason.FIRST_PERSON_AWAITED)
+
+
+def test_two_credentials():
+    rules = AccessRules(two_credentials=True)
+    first = judged(rules=rules)
+    assert_denied(first, "second credential", Reason.SECOND_CREDENTIAL_AWAITED)
+    assert_denied(judged(rules=rules, shown=Shown(first=first.card)), "second credential", first.reason)
+    assert judged(card(8), rules=rules, shown=Shown(first=first.card)).granted
+
+
+def test_duress_opens_and_is_noted_even_when_refused():
+    assert judged(card(duress=True)).notices == (Reason.DURESS,)
+    assert judged(card(duress=True)).granted
+    refused = judged(card(duress=True, status=CardStatus.LOST))
+    assert (refused.granted, refused.notices) == (False, (Reason.DURESS,))
+
+
+def test_a_blocked_plate_stops_every_card():
+    blocked = card(9, status=CardStatus.BLOCKED)
+    assert_denied(judged(shown=Shown(plates=(blocked,))), "vehicle", Reason.BLOCKED_PLATE)
+    by_plate = judged(blocked, credential=Credential(plate="AB123CD"))
+    assert_denied(by_plate, "status", Reason.BLOCKED_PLATE)
+
+
+STALE = Conditions(listed_at=NOW - 10 * HOUR)
+
+
+def on_ladder(**stances):
+    return AccessRules(ladder=Ladder(**stances), stale_after=5 * HOUR)
+
+
+def test_a_stale_card_list():
+    assert judged(rules=on_ladder(), conditions=STALE).granted
+    secure = on_ladder(stale_cards=Stance.SECURE)
+    assert_denied(judged(rules=secure, conditions=STALE), "card list", Reason.CARDS_STALE)
+    assert judged(rules=secure, conditions=Conditions(listed_at=NOW)).granted
+    open_ = on_ladder(stale_cards=Stance.OPEN)
+    unknown = judged((), rules=open_, conditions=STALE)
+    assert (unknown.granted, unknown.reason) == (True, Reason.FAIL_OPEN)
+    assert not judged((), rules=open_, conditions=Conditions(listed_at=NOW)).granted
+    assert not judged(card(status=CardStatus.LOST), rules=open_, conditions=STALE).granted
+    blocked = Shown(plates=(card(9, status=CardStatus.BLOCKED),))
+    assert not judged((), rules=open_, conditions=STALE, shown=blocked).granted
+
+
+def test_an_untrusted_clock():
+    untrusted, bound = Conditions(clock_trusted=False), card(valid_until=NOW)
+    assert_denied(judged(bound, conditions=untrusted), "validity", Reason.EXPIRED)
+    secure = on_ladder(clock=Stance.SECURE)
+    assert_denied(judged(bound, rules=secure, conditions=untrusted), "clock", Reason.CLOCK_UNTRUSTED)
+    assert judged(rules=secure, conditions=untrusted).granted, "nothing about this card depends on time"
+    assert judged(bound, rules=on_ladder(clock=Stance.OPEN), conditions=untrusted).granted
+
+
+def test_a_clock_that_lags_behind_what_is_known_does_not_make_cards_too_young():
+    lagging = Conditions(clock_trusted=False, listed_at=NOW)
+    young = card(valid_from=NOW - HOUR)
+    assert judged(young, now=5, conditions=lagging).granted
+    assert not judged(young, now=5, conditions=Conditions(clock_trusted=True, listed_at=NOW)).granted
+
+
+def test_a_store_that_takes_nothing():
+    assert judged(conditions=Conditions(recording=False)).granted
+    secure = on_ladder(records=Stance.SECURE)
+    assert_denied(judged(rules=secure, conditions=Conditions(recording=False)), "records", Reason.NOTHING_RECORDED)
+
+
+def test_a_card_list_that_cannot_be_read():
+    assert (store_unavailable().granted, store_unavailable().reason) == (False, Reason.STORE_UNAVAILABLE)
+    assert not store_unavailable(on_ladder(no_cards=Stance.USUAL)).granted
+    assert store_unavailable(on_ladder(no_cards=Stance.OPEN)).reason is Reason.FAIL_OPEN
+
+
+def test_a_misread_plate_only_where_the_lane_allows_it():
+    near = Shown(near=(NearPlate("AB10OCD", card()),))
+    read = Credential(plate="AB1O0CD")
+    assert not judged((), credential=read, shown=near).granted
+    decision = judged((), credential=read, shown=near, rules=AccessRules(near_plates=True))
+    assert (decision.granted, decision.reason) == (True, Reason.NEAR_PLATE)
+    late = (NearPlate("AB10OCD", card(zones=("8",))),)
+    rules = AccessRules(near_plates=True, zones=frozenset({"7"}))
+    assert_denied(judged((), credential=read, shown=Shown(near=late), rules=rules), "zone", Reason.WRONG_ZONE)
+
+
+cards = st.builds(
+    Card,
+    card_id=st.integers(1, 3),
+    number=st.just("7"),
+    status=st.sampled_from([CardStatus.ACTIVE] * 6 + list(CardStatus)),
+    valid_from=st.sampled_from([None, None, NOW - 1, NOW + 1]),
+    valid_until=st.sampled_from([None, None, NOW - 1, NOW + 1]),
+    zones=st.sampled_from([(), ("a",), ("b",)]),
+    schedules=st.sampled_from([(), ("day",), ("night",), ("none",)]),
+    first_person=st.booleans(),
+    duress=st.booleans(),
+)
+modes = st.sampled_from(list(AntiPassback))
+areas = st.builds(
+    Area, st.just("garage"), st.sampled_from([None, 1, 5]), modes, st.just(10.0), st.sampled_from([False, False, True])
+)
+stances = st.sampled_from(list(Stance))
+all_rules = st.builds(
+    AccessRules,
+    lane_id=st.just("lane"),
+    zones=st.sampled_from([frozenset(), frozenset("a")]),
+    way=st.sampled_from([Way(), GARAGE, GARAGE.back]),
+    areas=areas.map(lambda area: {"garage": area}),
+    schedules=st.sampled_from([{}, {"day": hours(8, 18), "night": hours(22, 6)}]),
+    schedule=st.sampled_from([None, None, hours(8, 18), hours(13, 18)]),
+    two_credentials=st.booleans(),
+    ladder=st.builds(Ladder, stances, stances, stances, stances),
+    stale_after=st.sampled_from([None, HOUR]),
+)
+
+
+def _presence(count, moves):
+    presence = Presence(counts={"garage": count})
+    for way, at, holder in moves:
+        presence.move(Movement(way, at, f"card:{holder}"))
+    return presence
+
+
+presences = st.builds(
+    _presence,
+    st.integers(0, 3),
+    st.lists(st.tuples(st.sampled_from([GARAGE, GARAGE.back]), st.integers(NOW - HOUR, NOW), st.integers(1, 3))),
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    found=st.lists(cards, max_size=2),
+    rules=all_rules,
+    presence=presences,
+    conditions=st.builds(Conditions, st.booleans(), st.booleans(), st.sampled_from([None, NOW, NOW - 2 * HOUR])),
+    first=st.none() | cards,
+)
+def test_nothing_is_granted_against_a_hard_rule_and_a_refusal_names_its_rule(found, rules, presence, conditions, first):
+    def look():
+        return decide(
+            READING, found, now=NOW, rules=rules, presence=presence, conditions=conditions, shown=Shown(first)
+        )
+
+    decision = look()
+    assert decision == look(), "a decision is a function"
+    assert failed(decision) == ([] if decision.granted else [decision.trace[-1].rule])
+    assert not decision.granted or len({card.card_id for card in found}) < 2
+    if not decision.granted or not found:
+        fails_open = rules.ladder.stale_cards is Stance.OPEN and conditions.listed_at == NOW - 2 * HOUR
+        assert not decision.granted or (fails_open and rules.stale_after is not None)
+        return
+    (seven,) = found[:1]
+    timeless = not conditions.clock_trusted and rules.ladder.clock is Stance.OPEN
+    area, entering = rules.areas["garage"], rules.way.enters == "garage"
+    assert seven.status is CardStatus.ACTIVE
+    assert timeless or seven.valid_from is None or seven.valid_from <= NOW
+    assert timeless or seven.valid_until is None or seven.valid_until > NOW
+    assert not rules.zones or not seven.zones or seven.zones == ("a",)
+    assert not rules.schedules or not seven.schedules or seven.schedules[0] != "none"
+    assert timeless or not rules.schedules or not seven.schedules or seven.schedules == ("day",)
+    assert timeless or rules.schedule is None or rules.schedule.name == "8-18"
+    assert not entering or area.limit is None or presence.count("garage") < area.limit
+    assert not rules.two_credentials or (first is not None and first.card_id != seven.card_id)
+    last = presence.whereabouts(f"card:{seven.card_id}")
+    if area.anti_passback is AntiPassback.HARD and rules.way and last is not None:
+        assert (last.area_id == "garage") != entering
+    assert conditions.recording or rules.ladder.records is not Stance.SECURE

@@ -1,0 +1,201 @@
+"""A lane's decisions over a real store: cards in memory and from the file, movements, corrections, notices."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from gateway.clock import Stamp
+from gateway.domain.access import AccessRules, Reason, Stance
+from gateway.domain.credentials import Card, Credential, text_alias
+from gateway.domain.errors import NotFoundError
+from gateway.domain.events import Event, EventKind
+from gateway.domain.passages import Passage, PassageOutcome
+from gateway.lanes.access_rules import access_rules
+from gateway.lanes.areas import Areas
+from gateway.lanes.decisions import Decisions, Wanted
+from gateway.lanes.recorder import Recorder
+from gateway.site import Site
+from gateway.store import CardRecord, Entry, EventFilter, Store
+
+NOW = 1_769_774_400_000_000
+SITE = {
+    "site": {"name": "North", "timezone": "America/Toronto"},
+    "policy": {"anti_passback_by": "owner"},
+    "areas": [{"id": "garage", "name": "Garage", "anti_passback": "hard", "limit": 2}],
+    "schedules": [{"id": "day", "windows": [{"days": ["fri"], "start": "06:00", "end": "24:00"}]}],
+    "holidays": [{"date": "2026-12-25"}],
+    "lanes": [
+        {
+            "id": "in",
+            "name": "In",
+            "gate": 101,
+            "arming": {"device": 101, "point": "a"},
+            "closing": {"device": 101, "point": "b"},
+            "inside": "garage",
+            "schedule": "day",
+            "doubt": {"no_cards": "open"},
+        }
+    ],
+}
+
+
+class FixedClock:
+    def monotonic(self):
+        return 0.0
+
+    def wall(self):
+        return Stamp(NOW, trusted=True)
+
+
+class Desk:
+    """What a lane's decisions need."""
+
+    def __init__(self, store, *, site=SITE, **lane):
+        self.site = Site.model_validate({**site, "lanes": [{**site["lanes"][0], **lane}]})
+        self.store = store
+        self.recorder = Recorder(journal=store.journal)
+        self.areas = Areas(site=self.site, store=store, recorder=self.recorder, clock=FixedClock())
+        self.decisions = Decisions(
+            rules=access_rules(self.site, self.site.lanes[0]),
+            cards=store.cards,
+            areas=self.areas,
+            clock=FixedClock(),
+            recording=lambda: True,
+            has_central=True,
+        )
+
+    def ask(self, text, direction="entry", visit=1):
+        return self.decisions.at_once(Wanted(Credential(text=text), direction, Stamp(visit, trusted=True)))
+
+    async def pass_through(self, card_id, direction="entry", outcome=PassageOutcome.PASSED):
+        passage = Passage("in", direction, outcome, NOW, NOW, clock_trusted=True, card_id=card_id)
+        event = Event(EventKind.VEHICLE_PASSED, NOW, clock_trusted=True, description="A vehicle passed.")
+        self.recorder.put(self.decisions.with_movement(Entry(events=(event,), passage=passage)))
+        assert await self.recorder.drained(within=5)
+
+
+@asynccontextmanager
+async def open_store(folder):
+    store = Store(folder=folder, site_name="North", sends=False)
+    await store.open()
+    tasks = [asyncio.get_running_loop().create_task(store.run())]
+    try:
+        await store.cards.apply(
+            put=[
+                CardRecord(Card(1, "1", owner="9", aliases=(text_alias("1"),)), "{}"),
+                CardRecord(Card(2, "2", owner="9", duress=True, aliases=(text_alias("2"),)), "{}"),
+            ],
+            now=1,
+        )
+        async with asyncio.timeout(10):
+            while not store.cards.is_indexed:
+                await asyncio.sleep(0.01)
+        yield store
+    finally:
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await store.close()
+
+
+@pytest.fixture
+async def store(tmp_path):
+    async with open_store(tmp_path) as store:
+        yield store
+
+
+@pytest.fixture
+async def open_desk(store):
+    tasks = []
+
+    def make(**fields):
+        desk = Desk(store, **fields)
+        tasks.append(asyncio.get_running_loop().create_task(desk.recorder.run()))
+        return desk
+
+    yield make
+    for task in tasks:
+        task.cancel()
+
+
+async def test_a_passage_moves_its_owner_and_a_correction_lets_them_in_again(open_desk, store):
+    desk = open_desk()
+    assert desk.ask("1").granted
+    await desk.pass_through(1, outcome=PassageOutcome.BACKED_OUT)
+    assert desk.ask("1").granted, "who backed out may come again"
+    await desk.pass_through(1)
+    assert dict(desk.areas.counts()) == {"garage": 1}
+    assert desk.ask("1").reason is Reason.ANTI_PASSBACK
+    assert desk.ask("2").reason is Reason.ANTI_PASSBACK, "the same owner"
+    assert desk.ask("1", "exit").granted
+    await desk.areas.forgive("owner:9", source="user:tech")
+    assert desk.ask("1").granted
+    await desk.areas.correct_count("garage", 2, source="user:tech")
+    assert desk.ask("1").reason is Reason.AREA_FULL
+    with pytest.raises(NotFoundError):
+        await desk.areas.correct_count("roof", 2, source="user:tech")
+    page = await store.events.page(EventFilter())
+    assert [event.description for event in page.events[:2]] == [
+        "Garage: 2 inside, says tech (1 were counted)",
+        "the next passage of owner:9 counts as the first, says tech",
+    ]
+
+
+async def test_presence_is_there_again_after_a_start(open_desk, store):
+    before = open_desk()
+    assert before.ask("1").granted
+    await before.pass_through(1)
+    await before.pass_through(None, outcome=PassageOutcome.UNAUTHORISED)
+    after = open_desk()
+    assert after.ask("1").granted
+    await after.areas.recall()
+    assert dict(after.areas.counts()) == {"garage": 2}
+    assert after.ask("1").reason is Reason.ANTI_PASSBACK
+
+
+async def test_two_credentials_of_one_visit(open_desk):
+    desk = open_desk(two_credentials=True)
+    assert desk.ask("1").reason is Reason.SECOND_CREDENTIAL_AWAITED
+    assert desk.ask("1").reason is Reason.SECOND_CREDENTIAL_AWAITED
+    assert desk.ask("2", visit=2).reason is Reason.SECOND_CREDENTIAL_AWAITED, "another vehicle"
+    assert desk.ask("1", visit=2).granted
+
+
+async def test_duress_is_told_and_the_gate_opens(open_desk):
+    desk = open_desk()
+    wanted = Wanted(Credential(text="2"), "entry", None)
+    decision = desk.decisions.at_once(wanted)
+    assert decision.granted
+    (entry,) = desk.decisions.noticed(wanted, decision)
+    assert [event.kind for event in entry.events] == [EventKind.DURESS_SIGNALLED]
+
+
+async def test_the_file_says_what_memory_says(open_desk):
+    desk = open_desk()
+    for text in ("1", "2", "3"):
+        wanted = Wanted(Credential(text=text), "entry", None)
+        assert await desk.decisions.looked_up(wanted) == desk.decisions.at_once(wanted)
+
+
+async def test_cards_that_cannot_be_read(tmp_path):
+    store = Store(folder=tmp_path, site_name="North", sends=False)
+    wanted = Wanted(Credential(text="1"), "entry", None)
+    desk = Desk(store)
+    assert desk.decisions.at_once(wanted) is None
+    assert (await desk.decisions.looked_up(wanted)).reason is Reason.FAIL_OPEN
+    desk = Desk(store, doubt={"no_cards": "secure"})
+    assert (await desk.decisions.looked_up(wanted)).reason is Reason.STORE_UNAVAILABLE
+
+
+def test_rules_of_a_lane():
+    site = Site.model_validate(SITE)
+    rules = access_rules(site, site.lanes[0])
+    assert (rules["entry"].way.enters, rules["exit"].way.leaves) == ("garage", "garage")
+    assert rules["entry"].ladder.no_cards is Stance.OPEN
+    assert rules["entry"].schedule is not None
+    assert rules["entry"].calendar.is_open(rules["entry"].schedule, NOW)
+    assert isinstance(rules["exit"], AccessRules)
