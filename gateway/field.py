@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from drivers.bus import Bus
-from drivers.contract import Driver, Gate, Reports
+from drivers.contract import Driver, Gate, Reports, ShowingReader
 from drivers.hikvision.barrier import HikvisionBarrier
 from drivers.http_session import Account
 from drivers.link import LinkSpec
@@ -58,12 +58,13 @@ Profile = TypeVar("Profile", UnitProfile, GateProfile, SerialGateProfile, TagRea
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Every line and device of a site."""
+    """Every line and device of a site; `showing` are the readers with lamps, by their ids."""
 
     buses: Mapping[str, Bus]
     gates: Mapping[int, Gate]
     drivers: tuple[Driver, ...]
     listeners: Mapping[str, PushListener]
+    showing: Mapping[int, ShowingReader] = field(default_factory=dict)
 
     def start(self, supervisor: Supervisor, *, reports: Reports) -> None:
         """Set lines and drivers going; they report to `reports`."""

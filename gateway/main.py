@@ -73,6 +73,7 @@ class House:
         self._lanes = Lanes(
             site=site,
             gates=self._field.gates,
+            showing=self._field.showing,
             store=self._store,
             clock=self._clock,
             progress=self._progress,
@@ -229,6 +230,7 @@ class House:
             )
             await self._store.journal.record(Entry(events=tuple(events)))
             await self._lanes.settle_unfinished()
+            await self._lanes.resume_orders()
         except StoreError as error:
             log.error("start_not_recorded", error=str(error))  # noqa: TRY400 (the sentence says it all)
         log.info("gateway_started", site=site.site.name, data=str(self._folder.path))

@@ -55,6 +55,22 @@ class EventKind(IntEnum):
     COMMAND_DONE = 123
     COMMAND_REFUSED = 124
     COMMAND_UNKNOWN = 125
+    VEHICLE_TAILGATED = 130
+    WRONG_WAY = 131
+    FORCED_OPEN = 132
+    HELD_OPEN = 133
+    VEHICLE_STUCK = 134
+    INPUT_STUCK = 135
+    INPUT_CHATTERS = 136
+    LOCAL_CONTROL = 137
+    FIRE_INPUT = 138
+    TROUBLE_ENDED = 139
+    ORDER_BEGAN = 140
+    ORDER_ENDED = 141
+    HOLD_FAILED = 142
+    OPENED_LATE = 143
+    DEVICE_TAMPERED = 170
+    TAMPER_ENDED = 171
     COUNT_CORRECTED = 180
     PASSBACK_FORGIVEN = 181
     PASSBACK_NOTED = 182
@@ -99,6 +115,22 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.COMMAND_DONE: ("Command done", Category.LANE, Severity.INFO),
         EventKind.COMMAND_REFUSED: ("Command refused", Category.LANE, Severity.WARNING),
         EventKind.COMMAND_UNKNOWN: ("Command outcome unknown", Category.LANE, Severity.WARNING),
+        EventKind.VEHICLE_TAILGATED: ("Vehicle tailgated", Category.LANE, Severity.ALARM),
+        EventKind.WRONG_WAY: ("Vehicle went the wrong way", Category.LANE, Severity.ALARM),
+        EventKind.FORCED_OPEN: ("Gate forced open", Category.LANE, Severity.ALARM),
+        EventKind.HELD_OPEN: ("Gate open too long", Category.LANE, Severity.WARNING),
+        EventKind.VEHICLE_STUCK: ("Vehicle stuck under the gate", Category.LANE, Severity.WARNING),
+        EventKind.INPUT_STUCK: ("Input stuck", Category.LANE, Severity.WARNING),
+        EventKind.INPUT_CHATTERS: ("Input chatters", Category.LANE, Severity.WARNING),
+        EventKind.LOCAL_CONTROL: ("Gate under local control", Category.LANE, Severity.NOTICE),
+        EventKind.FIRE_INPUT: ("Fire input active", Category.LANE, Severity.ALARM),
+        EventKind.TROUBLE_ENDED: ("Trouble is over", Category.LANE, Severity.INFO),
+        EventKind.ORDER_BEGAN: ("Standing order began", Category.LANE, Severity.NOTICE),
+        EventKind.ORDER_ENDED: ("Standing order ended", Category.LANE, Severity.NOTICE),
+        EventKind.HOLD_FAILED: ("Gate could not be held open", Category.LANE, Severity.ALARM),
+        EventKind.OPENED_LATE: ("Gate opened late", Category.LANE, Severity.WARNING),
+        EventKind.DEVICE_TAMPERED: ("Device tampered with", Category.SECURITY, Severity.ALARM),
+        EventKind.TAMPER_ENDED: ("Device closed again", Category.SECURITY, Severity.INFO),
         EventKind.COUNT_CORRECTED: ("Count corrected", Category.LANE, Severity.NOTICE),
         EventKind.PASSBACK_FORGIVEN: ("Anti-passback forgiven", Category.LANE, Severity.NOTICE),
         EventKind.PASSBACK_NOTED: ("Card used twice", Category.LANE, Severity.WARNING),

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import Command, GateAction
+from gateway.lanes.orders import OrderKind
 
 
 class Phase(StrEnum):
@@ -64,14 +65,16 @@ class LaneSnapshot:
     Attributes:
         lane_id: its id.
         name: its name.
-        direction: "entry" or "exit".
+        direction: "entry", "exit" or "two-way".
         phase: where it is with its vehicle.
         since: wall micros since when.
         gate_id: its gate's device id.
         position: the gate's position, `UNKNOWN` while not fresh.
         vehicle: the arming loop.
         under: the closing loop.
-        note: why it is as it is, in one sentence; "" when all is as usual.
+        note: why it is as it is, in one line; "" when all is as usual.
+        order: the standing order that counts: "hold_open", "lock_down" or "".
+        troubles: what is wrong and lasts, a sentence each.
     """
 
     lane_id: str
@@ -84,6 +87,8 @@ class LaneSnapshot:
     vehicle: PointState
     under: PointState
     note: str
+    order: str = ""
+    troubles: tuple[str, ...] = ()
 
 
 class Board(Protocol):
@@ -102,5 +107,12 @@ class Board(Protocol):
 
         Raises NotFoundError for an id that is no gate of this site, CommandRefused when the device is away or the
         command is not allowed now (the refusal is recorded), StoreError when it cannot be recorded.
+        """
+        ...
+
+    async def order(self, *, lane_id: str, kind: OrderKind | None, reason: str, source: str) -> None:
+        """Hold a lane open, lock it down, or let it work as usual against its schedule; None: as the schedule says.
+
+        Raises NotFoundError for an id that is no lane of this site.
         """
         ...

@@ -14,8 +14,8 @@ from gateway.domain.events import EventKind
 from gateway.lanes import flights
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
-from gateway.lanes.safety import why_not_close
-from gateway.lanes.state import Closing, LaneRules, LaneState
+from gateway.lanes.safety import points_that_forbid, why_not_close
+from gateway.lanes.state import Closing, LaneRules, LaneState, Vend
 from gateway.lanes.turn import Turn
 
 _TELL_AFTER = 2.0
@@ -24,7 +24,10 @@ _AT_REST = frozenset({GatePosition.OPEN, GatePosition.STOPPED})
 
 
 def begin(turn: Turn) -> None:
-    """The way is clear: the gate is to be closed, by us or by its own controller."""
+    """The way is clear: the gate is to be closed, by us or by its own controller, unless somebody keeps it open."""
+    supervised = turn.rules.vend is Vend.SUPERVISED and not turn.state.locked_down
+    if turn.state.kept_open or supervised:
+        return
     if turn.state.gate.position is not GatePosition.CLOSED:
         turn.set(closing_gate=Closing(since=turn.now.at, sent=turn.rules.closes_itself))
 
@@ -36,6 +39,7 @@ def operator_closes(turn: Turn, event: m.CommandRequested) -> None:
         turn.refuse(event.command, reason)
         return
     if turn.state.phase in {Phase.OPENING, Phase.OPEN, Phase.PASSING}:
+        turn.set(owed=())
         turn.rest()
     flights.send(turn, event.command, event.deadline)
     turn.set(closing_gate=Closing(since=turn.now.at, sent=True, tries=turn.rules.close_tries))
@@ -75,7 +79,7 @@ def watch(turn: Turn) -> None:
     if not reason:
         turn.set(closing_gate=replace(job, since=now, sent=True, tries=job.tries + 1, seen_moving=False), note="")
         flights.send(turn, turn.command(GateAction.CLOSE), now + turn.rules.command_life)
-    elif now >= job.since + _TELL_AFTER and not job.told:
+    elif now >= max(job.since + _TELL_AFTER, job.not_before) and not job.told:
         turn.set(closing_gate=replace(job, told=True), note=f"closing waits: {reason}")
         turn.tell(EventKind.CLOSING_HELD, f"closing waits: {reason}", reason=reason)
 
@@ -87,7 +91,12 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
         return ()
     if job.sent:
         return (job.since + (_DEVICE_CLOSES_WITHIN if rules.closes_itself else rules.closing),)
-    return (max(job.not_before, job.since + _TELL_AFTER),) if not job.told else ()
+    return (job.not_before, job.since + _TELL_AFTER, *_chatter_ends(rules, state))
+
+
+def _chatter_ends(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
+    """Time alone makes nothing safe but this: an input that has been quiet for a while is believed again."""
+    return tuple(point.chatters_until() for _, point in points_that_forbid(rules, state))
 
 
 def _watch_sent(turn: Turn, job: Closing) -> None:

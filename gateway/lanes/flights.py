@@ -7,7 +7,7 @@ from dataclasses import replace
 from drivers.contract import GatePosition
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.lanes import messages as m
-from gateway.lanes.state import InFlight, LaneState, SeenGate
+from gateway.lanes.state import InFlight, LaneState
 from gateway.lanes.turn import Turn
 
 _MOVED = {
@@ -51,20 +51,32 @@ def failed(turn: Turn, event: m.CommandFailed) -> None:
     flight = turn.state.flight
     if flight is not None:
         turn.set(flight=None, note=event.reason)
-        turn.write(flight.command, CommandState.UNKNOWN if event.sent else CommandState.REFUSED, event.reason)
+        if event.sent:
+            _give_up(turn, flight.command, event.reason)
+        else:
+            turn.write(flight.command, CommandState.REFUSED, event.reason)
 
 
-def gate_lost(turn: Turn, reason: str) -> None:
+def gate_lost(turn: Turn, event: m.GateLost) -> None:
     """The controller is away: nothing of it is known any more."""
     flight = turn.state.flight
+    turn.observe(event)
     turn.set(
-        gate=SeenGate(GatePosition.UNKNOWN, turn.now.at),
-        gate_lost=reason or "it does not answer",
+        gate=turn.state.gate.reported(GatePosition.UNKNOWN, turn.now.at),
         flight=None,
-        note=f"the gate's controller does not answer: {reason}",
+        note=f"the gate's controller does not answer: {event.reason}",
     )
     if flight is not None:
-        turn.write(flight.command, CommandState.UNKNOWN, "the controller was lost before the gate was seen to move")
+        text = "the controller was lost before the gate was seen to move"
+        _give_up(turn, flight.command, text)
+
+
+def why_not_moved(turn: Turn) -> str:
+    """What is known of an open that has not moved the gate."""
+    flight = turn.state.flight
+    if flight is None or flight.acknowledged_at is None:
+        return ""
+    return "its controller acknowledged the command, but the gate did not move (locked?)"
 
 
 def watch(turn: Turn) -> None:
@@ -75,9 +87,15 @@ def watch(turn: Turn) -> None:
     taken = flight.acknowledged_at is not None
     reason = "acknowledged, but the gate did not move (locked?)" if taken else "no answer from the controller"
     turn.set(flight=None, note=reason)
-    turn.write(flight.command, CommandState.UNKNOWN, reason)
+    _give_up(turn, flight.command, reason)
 
 
 def deadlines(state: LaneState) -> tuple[float, ...]:
     """When `watch` has something to do."""
     return (state.flight.give_up_at,) if state.flight is not None else ()
+
+
+def _give_up(turn: Turn, command: Command, reason: str) -> None:
+    if command.action is GateAction.OPEN:
+        turn.set(unanswered_open_at=turn.now.at)
+    turn.write(command, CommandState.UNKNOWN, reason)

@@ -14,9 +14,13 @@ from drivers.contract import (
     Gate,
     GateMoved,
     GatePosition,
+    KeysPressed,
+    PlateSeen,
     PointChanged,
     PointState,
     Report,
+    ShowingReader,
+    TamperChanged,
 )
 from gateway.clock import Clock
 from gateway.domain.commands import Command, CommandState, GateAction
@@ -29,9 +33,11 @@ from gateway.lanes.access_rules import access_rules
 from gateway.lanes.areas import Areas
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, PointSnapshot
 from gateway.lanes.decisions import Decisions
+from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.recorder import Recorder
+from gateway.lanes.remembered import last_order
 from gateway.lanes.runner import LaneRunner
-from gateway.lanes.state import LaneRules
+from gateway.lanes.site_rules import lane_rules
 from gateway.site import LaneSection, SerialReaderDevice, Site
 from gateway.store import Entry, Store
 from gateway.supervision import Progress, Supervisor
@@ -39,6 +45,8 @@ from gateway.supervision import Progress, Supervisor
 log = structlog.get_logger(__name__)
 
 _LANE_STUCK_SECONDS = 10.0
+_LONGEST_PLATE = 32
+_LONGEST_REASON = 200
 _AS_SENT = ReaderBits()
 
 
@@ -63,8 +71,10 @@ class Lanes:
         clock: Clock,
         progress: Progress,
         boot: str,
+        showing: Mapping[int, ShowingReader] | None = None,
     ) -> None:
         self._site = site
+        self._showing = showing or {}
         self._store = store
         self._clock = clock
         self._progress = progress
@@ -118,6 +128,13 @@ class Lanes:
             await self._store.journal.record(Entry(events=(event,), commands=(settled,)))
         return len(unfinished)
 
+    async def resume_orders(self) -> None:
+        """Standing orders that people gave before the restart still count: a lane stays locked down. Call once."""
+        for runner in self._runners:
+            order = await last_order(self._store.events, lane_id=runner.rules.lane_id)
+            if order is not None:
+                runner.post(m.OrderGiven(order=order, by=order.by))
+
     def lanes(self) -> tuple[LaneSnapshot, ...]:
         """Every lane, in the site file's order."""
         return tuple(runner.snapshot() for runner in self._runners)
@@ -157,11 +174,25 @@ class Lanes:
         runner.post(m.CommandRequested(command, deadline=asked_at + life))
         return command
 
+    async def order(self, *, lane_id: str, kind: OrderKind | None, reason: str, source: str) -> None:
+        """See `Board.order`."""
+        runner = next((runner for runner in self._runners if runner.rules.lane_id == lane_id), None)
+        if runner is None:
+            raise NotFoundError(f"no lane {lane_id!r} at this site")
+        order = None if kind is None else Order(kind=kind, by=source, reason=reason[:_LONGEST_REASON])
+        runner.post(m.OrderGiven(order=order, by=source))
+
     def report(self, report: Report) -> None:
         """Take a driver's report. Called on the loop's thread; never blocks."""
         match report:
             case CardPresented():
                 self._card(report)
+            case PlateSeen():
+                self._plate(report)
+            case KeysPressed():
+                self._keys(report)
+            case TamperChanged():
+                self._tampered(report)
             case PointChanged():
                 self._point(report.device_id, report.point, report.state, report.at)
             case GateMoved():
@@ -180,6 +211,35 @@ class Lanes:
             log.warning("card_at_no_lane", reader=report.device_id)
             return
         runner.post(m.CardRead(reader_id=report.device_id, credential=credential, at=report.at))
+
+    def _plate(self, report: PlateSeen) -> None:
+        runner = self._by_reader.get(report.device_id)
+        if runner is None:
+            log.warning("plate_at_no_lane", camera=report.device_id)
+            return
+        runner.post(
+            m.PlateRead(
+                camera_id=report.device_id,
+                plate=report.plate[:_LONGEST_PLATE],
+                confidence=report.confidence,
+                vehicle=report.vehicle,
+                direction=report.direction,
+                at=report.at,
+            )
+        )
+
+    def _keys(self, report: KeysPressed) -> None:
+        runner = self._by_reader.get(report.device_id)
+        if runner is None:
+            log.warning("keys_at_no_lane", reader=report.device_id)
+            return
+        runner.post(m.KeysTyped(reader_id=report.device_id, keys=report.keys, at=report.at))
+
+    def _tampered(self, report: TamperChanged) -> None:
+        device = self._devices[report.device_id]
+        kind = EventKind.DEVICE_TAMPERED if report.tampered else EventKind.TAMPER_ENDED
+        text = f"{device.name}: its housing was {'opened' if report.tampered else 'closed again'}"
+        self._tell(kind, text, report.device_id)
 
     def _point(self, device_id: int, name: str, state: PointState, at: float) -> None:
         for route in self._points.get((device_id, name), ()):
@@ -232,6 +292,8 @@ class Lanes:
         device = self._devices[runner.rules.gate_id]
         if device.online is not True:
             return f"{device.name} does not answer" + (f": {device.detail}" if device.detail else "")
+        if action is GateAction.OPEN:
+            return runner.locked_down
         return runner.why_not_close() if action is GateAction.CLOSE else ""
 
     def _tell(self, kind: EventKind, text: str, device_id: int) -> None:
@@ -251,24 +313,9 @@ class Lanes:
 
     def _runner(self, lane: LaneSection, gate: Gate) -> LaneRunner:
         site = self._site
-        rules = LaneRules(
-            lane_id=lane.id,
-            direction=lane.direction,
-            gate_id=lane.gate,
-            boot=self._boot,
-            safety_points=len(lane.safety),
-            cameras=lane.cameras,
-            closes_itself=lane.closes == "device",
-            command_life=site.policy.command_seconds,
-            stale=site.policy.stale_seconds,
-            opening=lane.opening_seconds,
-            waiting=lane.waiting_seconds,
-            clip_before=site.events.clip_before_seconds,
-            clip_after=site.events.clip_after_seconds,
-        )
         return LaneRunner(
             name=lane.name,
-            rules=rules,
+            rules=lane_rules(site, lane, boot=self._boot),
             gate=gate,
             decisions=Decisions(
                 rules=access_rules(site, lane),
@@ -282,6 +329,7 @@ class Lanes:
             clock=self._clock,
             changed=self._store.changes.bump,
             beat=_beater(self._progress, f"lane {lane.id}"),
+            showing={reader: self._showing[reader] for reader in lane.readers if reader in self._showing},
         )
 
 
@@ -290,6 +338,9 @@ def _routes(lanes: Iterable[tuple[LaneSection, LaneRunner]]) -> dict[tuple[int, 
     for lane, runner in lanes:
         routes.setdefault((lane.arming.device, lane.arming.point), []).append(_Route(runner, m.Role.ARMING))
         routes.setdefault((lane.closing.device, lane.closing.point), []).append(_Route(runner, m.Role.CLOSING))
+        for role, point in ((m.Role.FAR, lane.far), (m.Role.FIRE, lane.fire), (m.Role.LOCAL, lane.local)):
+            if point is not None:
+                routes.setdefault((point.device, point.point), []).append(_Route(runner, role))
         for index, ref in enumerate(lane.safety):
             routes.setdefault((ref.device, ref.point), []).append(_Route(runner, m.Role.SAFETY, index))
     return routes

@@ -10,9 +10,11 @@
 | PASSING  | closing loop off, arming loop released before / not      | IDLE / OPEN            |
 
 Behind a vehicle the gate is closed (`Closing` in the state; shown as CLEARED, then CLOSING) while the next one may
-already be ARMED; its grant ends the closing. In every phase an operator's open leads to OPENING. A close, whoever wants
-it, is sent only when `why_not_close` has nothing to say. Only the position says moved; an acknowledgement does not.
-After a start the machine knows nothing and moves nothing until a vehicle or a person asks.
+already be ARMED; its grant ends the closing. In a counted lane OPEN follows PASSING while passages are owed. In every
+phase an operator's open leads to OPENING, and a fire or an order to hold open has the gate opened beside whatever a
+vehicle does; locked down, only who already has the right of way goes on. A close, whoever wants it, is sent only when
+`why_not_close` has nothing to say. Only the position says moved; an acknowledgement does not.
+After a start the machine knows nothing and moves nothing until a vehicle, a person, the schedule or a fire asks.
 """
 
 from __future__ import annotations
@@ -22,13 +24,11 @@ from dataclasses import dataclass
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
-from gateway.lanes import closing, flights, visits
+from gateway.lanes import closing, flights, intruders, readings, standing, troubles, visits
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
-from gateway.lanes.state import LaneRules, LaneState
+from gateway.lanes.state import Keeping, LaneRules, LaneState, Side
 from gateway.lanes.turn import Turn
-
-_GATE_MAY_BE_PASSED = frozenset({GatePosition.OPEN, GatePosition.OPENING, GatePosition.CLOSING, GatePosition.STOPPED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,34 +43,55 @@ def handle(rules: LaneRules, state: LaneState, event: m.LaneEvent, now: m.Now) -
     """Take one event. Deterministic: equal arguments give an equal step."""
     turn = Turn(rules, state, now)
     _take(turn, event)
-    flights.watch(turn)
     visits.watch(turn)
+    readings.watch(turn)
+    flights.watch(turn)
+    standing.watch(turn)
     closing.watch(turn)
+    troubles.watch(turn)
+    turn.set(looked_at=now.at)
     return Step(state=turn.state, commands=tuple(turn.commands))
 
 
 def wake_at(rules: LaneRules, state: LaneState) -> float | None:
-    """The next instant (monotonic seconds) at which `Ticked` is due though nothing else happens, or None."""
-    moments = [*flights.deadlines(state), *visits.deadlines(rules, state), *closing.deadlines(rules, state)]
-    return min((moment for moment in moments if moment < float("inf")), default=None)
+    """The next instant (monotonic seconds) at which `Ticked` is due though nothing else happens, or None.
+
+    Always later than the last step: what was due by then has been done.
+    """
+    moments = (
+        *flights.deadlines(state),
+        *visits.deadlines(rules, state),
+        *readings.deadlines(state),
+        *standing.deadlines(state),
+        *closing.deadlines(rules, state),
+        *troubles.deadlines(rules, state),
+    )
+    return min((moment for moment in moments if state.looked_at < moment < float("inf")), default=None)
 
 
-def _take(turn: Turn, event: m.LaneEvent) -> None:
+def _take(turn: Turn, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 (one branch per event)
     match event:
         case m.CardRead():
-            visits.card_read(turn, event)
+            readings.card_read(turn, event)
+        case m.PlateRead():
+            readings.plate_read(turn, event)
+        case m.KeysTyped():
+            readings.keys_typed(turn, event)
         case m.InputReported():
             _input_reported(turn, event)
         case m.GateReported():
             _gate_reported(turn, event)
         case m.GateLost():
-            flights.gate_lost(turn, event.reason)
+            flights.gate_lost(turn, event)
         case m.GateRegained():
-            turn.set(gate_lost="", note="")
+            turn.observe(event)
+            turn.set(note="", keeping=Keeping())
         case m.Decided():
             visits.decided(turn, event)
         case m.CommandRequested():
             _command_requested(turn, event)
+        case m.OrderGiven() | m.OrderScheduled():
+            standing.ordered(turn, event)
         case m.CommandAcknowledged():
             flights.acknowledged(turn, event)
         case m.CommandFailed():
@@ -80,46 +101,52 @@ def _take(turn: Turn, event: m.LaneEvent) -> None:
 
 
 def _input_reported(turn: Turn, event: m.InputReported) -> None:
-    if event.role is m.Role.ARMING:
-        _arming_reported(turn, event)
-    elif event.role is m.Role.CLOSING:
-        _closing_reported(turn, event)
-    else:
-        turn.see_safety(event)
+    match event.role:
+        case m.Role.ARMING:
+            _arming_reported(turn, event, Side.NEAR)
+        case m.Role.FAR:
+            _arming_reported(turn, event, Side.FAR)
+        case m.Role.CLOSING:
+            _closing_reported(turn, event)
+        case m.Role.FIRE:
+            standing.fire_reported(turn, event)
+        case m.Role.SAFETY | m.Role.LOCAL:
+            turn.observe(event)
 
 
-def _arming_reported(turn: Turn, event: m.InputReported) -> None:
-    before = turn.state.arming.state
-    turn.see_arming(event)
+def _arming_reported(turn: Turn, event: m.InputReported, side: Side) -> None:
+    before = turn.state.loop(side).state
+    turn.observe(event)
     if event.state is PointState.ON and before is not PointState.ON:
-        visits.arrived(turn)
+        visits.arrived(turn, side)
     elif event.state is PointState.OFF and before is not PointState.OFF:
-        visits.arming_released(turn)
+        visits.arming_released(turn, side)
 
 
 def _closing_reported(turn: Turn, event: m.InputReported) -> None:
     before = turn.state.closing.state
-    turn.see_closing(event)
+    turn.observe(event)
     if event.state is PointState.ON and before is not PointState.ON:
-        phase = turn.state.phase
-        known_free_before = before is PointState.OFF
-        if phase in {Phase.OPENING, Phase.OPEN}:
+        if turn.state.phase in {Phase.OPENING, Phase.OPEN}:
             visits.passing(turn)
-        elif known_free_before and phase is not Phase.PASSING and turn.state.gate.position in _GATE_MAY_BE_PASSED:
-            turn.set(intruder=turn.now.stamp)
+        elif before is PointState.OFF and turn.state.phase is not Phase.PASSING:
+            intruders.on_closing_loop(turn)
     elif event.state is PointState.OFF and before is not PointState.OFF:
         if turn.state.phase is Phase.PASSING:
             visits.left_closing_loop(turn)
         elif turn.state.intruder is not None:
-            visits.intruder_passed(turn, turn.state.intruder)
+            intruders.left_closing_loop(turn, turn.state.intruder)
 
 
 def _gate_reported(turn: Turn, event: m.GateReported) -> None:
-    before = turn.state.gate.position
-    turn.see_gate(event)
+    before, known = turn.state.gate.position, turn.state.gate.known
+    turn.observe(event)
+    troubles.follow_gate(turn, known)
     flights.settle(turn, event)
-    if event.position is GatePosition.OPEN and turn.state.phase is Phase.OPENING:
-        visits.opened(turn)
+    if event.position is GatePosition.OPEN:
+        turn.set(keeping=Keeping())
+        if turn.state.phase is Phase.OPENING:
+            visits.opened(turn)
     if event.position is GatePosition.CLOSED and before is not GatePosition.CLOSED:
         if before is not GatePosition.UNKNOWN:
             turn.tell(EventKind.GATE_CLOSED, "the gate is closed")
@@ -135,10 +162,14 @@ def _command_requested(turn: Turn, event: m.CommandRequested) -> None:
     elif turn.state.gate_lost:
         turn.refuse(command, f"the gate's controller is away: {turn.state.gate_lost}")
     elif command.action is GateAction.OPEN:
-        visits.operator_opens(turn, event)
+        if turn.state.locked_down:
+            turn.refuse(command, turn.state.locked_down)
+        else:
+            visits.operator_opens(turn, event)
     elif command.action is GateAction.CLOSE:
         closing.operator_closes(turn, event)
     else:
+        turn.set(fire_stopped=turn.state.on_fire, keeping=Keeping(tries=turn.rules.hold_tries, told=True))
         flights.send(turn, command, event.deadline)
 
 

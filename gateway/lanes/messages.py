@@ -5,14 +5,15 @@ Instants called `at` are seconds on the monotonic clock; stamps are wall time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from drivers.contract import GatePosition, PointState
+from drivers.contract import Feedback, GatePosition, PointState
 from gateway.clock import Stamp
 from gateway.domain.access import Decision
 from gateway.domain.commands import Command
 from gateway.domain.credentials import Credential
+from gateway.lanes.orders import Order
 from gateway.store import Entry
 
 
@@ -25,11 +26,14 @@ class Now:
 
 
 class Role(StrEnum):
-    """What an input means to a lane."""
+    """What an input means to a lane. `FAR` is the arming loop on the other side of a two-way lane."""
 
     ARMING = "arming"
+    FAR = "far"
     CLOSING = "closing"
     SAFETY = "safety"
+    FIRE = "fire"
+    LOCAL = "local"
 
 
 # Events
@@ -41,6 +45,27 @@ class CardRead:
 
     reader_id: int
     credential: Credential
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlateRead:
+    """A plate camera of this lane read a plate; see `drivers.contract.PlateSeen`."""
+
+    camera_id: int
+    plate: str
+    confidence: float
+    vehicle: str
+    direction: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeysTyped:
+    """Keys of a reader's keypad. They are a secret: shown nowhere."""
+
+    reader_id: int
+    keys: str = field(repr=False)
     at: float
 
 
@@ -91,6 +116,21 @@ class CommandRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderGiven:
+    """A person's standing order, or None: the schedule counts again."""
+
+    order: Order | None
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class OrderScheduled:
+    """What the schedule wants from now on; None for nothing."""
+
+    order: Order | None
+
+
+@dataclass(frozen=True, slots=True)
 class CommandAcknowledged:
     """The device acknowledged the command; whether it moves is another question."""
 
@@ -114,12 +154,16 @@ class Ticked:
 
 LaneEvent = (
     CardRead
+    | PlateRead
+    | KeysTyped
     | InputReported
     | GateReported
     | GateLost
     | GateRegained
     | Decided
     | CommandRequested
+    | OrderGiven
+    | OrderScheduled
     | CommandAcknowledged
     | CommandFailed
     | Ticked
@@ -131,10 +175,17 @@ LaneEvent = (
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """Look the credential up and decide; `Decided` with the same number must follow, whatever happens."""
+    """Look the credential up and decide; `Decided` with the same number must follow, whatever happens.
+
+    `direction` is "entry" or "exit", `arrived` when the vehicle was first noticed. `pin` is what was typed after the
+    card where the lane wants that, else "".
+    """
 
     number: int
     credential: Credential
+    direction: str
+    arrived: Stamp
+    pin: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,4 +203,12 @@ class Record:
     entry: Entry
 
 
-LaneCommand = Decide | SendCommand | Record
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Let a reader show something to whoever stands before it; one without lamps ignores it."""
+
+    reader_id: int
+    feedback: Feedback
+
+
+LaneCommand = Decide | SendCommand | Record | Show

@@ -7,8 +7,7 @@ lane's own group, each with a time-out.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -16,11 +15,11 @@ from drivers.contract import (
     DeadlinePassed,
     DriverError,
     Gate,
-    GatePosition,
     LineDown,
     LinkError,
     NotPermitted,
     PointState,
+    ShowingReader,
 )
 from gateway.clock import Clock
 from gateway.domain.access import Decision
@@ -29,9 +28,10 @@ from gateway.lanes import machine
 from gateway.lanes import messages as m
 from gateway.lanes.board import LaneSnapshot
 from gateway.lanes.decisions import Decisions, Wanted
+from gateway.lanes.observed import observe
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.safety import why_not_close
-from gateway.lanes.state import LaneRules, LaneState, SeenGate, SeenPoint
+from gateway.lanes.state import LaneRules, LaneState
 
 log = structlog.get_logger(__name__)
 
@@ -55,6 +55,7 @@ class LaneRunner:
         clock: Clock,
         changed: Callable[[], None],
         beat: Callable[[], None],
+        showing: Mapping[int, ShowingReader] | None = None,
     ) -> None:
         self.name = name
         self.rules = rules
@@ -64,6 +65,7 @@ class LaneRunner:
         self._clock = clock
         self._changed = changed
         self._beat = beat
+        self._showing = showing or {}
         self._inbox: asyncio.Queue[m.LaneEvent] = asyncio.Queue(_INBOX)
         self._state = LaneState()
         self._latest = LaneState()
@@ -104,9 +106,11 @@ class LaneRunner:
             since=state.since_stamp.micros,
             gate_id=self.rules.gate_id,
             position=state.gate.fresh(now, stale),
-            vehicle=state.arming.fresh(now, stale),
+            vehicle=self._vehicle(now),
             under=state.closing.fresh(now, stale),
-            note=state.note,
+            note=_note(state),
+            order="" if state.order is None else state.order.kind.value,
+            troubles=tuple(trouble.text for trouble in state.troubles),
         )
 
     async def _next(self) -> m.LaneEvent:
@@ -129,11 +133,14 @@ class LaneRunner:
                 group.create_task(self._send(command), name=f"command-{self.rules.lane_id}")
             case m.Record():
                 self._recorder.put(self._decisions.with_movement(command.entry))
+            case m.Show():
+                reader = self._showing.get(command.reader_id)
+                if reader is not None:
+                    reader.show(command.feedback)
 
     def _decide(self, group: asyncio.TaskGroup, wish: m.Decide) -> None:
         """At once when the cards are in memory, else beside the lane."""
-        visit = self._state.visit
-        wanted = Wanted(wish.credential, self.rules.direction, visit.arrived if visit else None)
+        wanted = Wanted(wish.credential, wish.direction, wish.arrived)
         decision = self._decisions.at_once(wanted)
         if decision is None:
             group.create_task(self._look_up(wish.number, wanted), name=f"decide-{self.rules.lane_id}")
@@ -173,29 +180,30 @@ class LaneRunner:
             case GateAction.STOP:
                 await self._gate.stop(deadline=wish.deadline)
 
+    @property
+    def locked_down(self) -> str:
+        """Why nobody is let through now, in one sentence; "" when they are."""
+        return self._latest.locked_down
+
     def why_not_close(self) -> str:
         """What forbids a close now. The driver asks right before the first byte, so the freshest reports count."""
         return why_not_close(self.rules, self._latest, self._clock.monotonic())
 
     def _look(self, event: m.LaneEvent) -> None:
         """Keep what inputs say now, ahead of the inbox."""
-        state = self._latest
-        match event:
-            case m.InputReported(role=m.Role.CLOSING):
-                self._latest = replace(state, closing=SeenPoint(event.state, event.at))
-            case m.InputReported(role=m.Role.SAFETY):
-                points = [*state.safety, *[SeenPoint()] * (self.rules.safety_points - len(state.safety))]
-                if event.index < len(points):
-                    points[event.index] = SeenPoint(event.state, event.at)
-                self._latest = replace(state, safety=tuple(points))
-            case m.GateReported():
-                self._latest = replace(state, gate=SeenGate(event.position, event.at))
-            case m.GateLost():
-                self._latest = replace(state, gate_lost=event.reason or "it does not answer")
-            case m.GateRegained():
-                self._latest = replace(state, gate_lost="")
-            case _:
-                pass
+        self._latest = observe(self.rules, self._latest, event)
 
-    def _shown_part(self, state: LaneState) -> tuple[object, GatePosition, PointState, PointState, str]:
-        return state.shown_phase, state.gate.position, state.arming.state, state.closing.state, state.note
+    def _vehicle(self, now: float) -> PointState:
+        """The arming loop; of a two-way lane, that side's which has a vehicle."""
+        near, far = (loop.fresh(now, self.rules.stale) for loop in (self._state.arming, self._state.far))
+        return PointState.ON if self.rules.two_way and far is PointState.ON else near
+
+    def _shown_part(self, state: LaneState) -> tuple[object, ...]:
+        loops = (state.arming.state, state.far.state, state.closing.state)
+        return (state.shown_phase, state.gate.position, loops, state.note, state.order, state.troubles)
+
+
+def _note(state: LaneState) -> str:
+    """What is unusual, in one line: the standing order, what is wrong, and why the lane is as it is."""
+    order = (state.order.sentence(),) if state.order is not None else ()
+    return "; ".join(text for text in (*order, *(trouble.text for trouble in state.troubles), state.note) if text)

@@ -3,16 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from drivers.contract import GatePosition, PointState
 from gateway.clock import Stamp
 from gateway.domain.access import Decision
 from gateway.domain.commands import Command
 from gateway.domain.credentials import Credential
+from gateway.domain.events import EventKind
 from gateway.lanes.board import Phase
+from gateway.lanes.orders import Order, OrderKind
+from gateway.lanes.plates import Votes
+from gateway.lanes.seen import NEVER, SeenGate, SeenPoint
 
-NEVER = float("-inf")
 _UNSTAMPED = Stamp(micros=0, trusted=False)
+
+
+class Vend(StrEnum):
+    """What an opening is worth, and who ends it.
+
+    `MOMENTARY`: one opening, one passage, then the gate is closed. `COUNTED`: each opening is owed a passage, and the
+    gate is closed once all have passed. `SUPERVISED`: the gate stays open until a person closes it.
+    """
+
+    MOMENTARY = "momentary"
+    COUNTED = "counted"
+    SUPERVISED = "supervised"
+
+
+class Side(StrEnum):
+    """From where a vehicle comes: `FAR` is the other side of a two-way lane, that of the leaving vehicles."""
+
+    NEAR = "near"
+    FAR = "far"
+
+    @property
+    def other(self) -> Side:
+        """The opposite side."""
+        return Side.FAR if self is Side.NEAR else Side.NEAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +57,25 @@ class LaneRules:
         back_out: both loops free for this long after a grant means that the vehicle left backwards.
         close_pause: how long the gate is left alone after a close that failed.
         close_tries: how many closes are sent before a person is called.
+        two_way: vehicles come from both sides; `direction` is then "two-way".
+        vend: what an opening is worth.
+        fire_input: the lane has a fire input.
+        local_input: the lane has an input for its key switch.
+        far_readers: readers on the far side of a two-way lane.
+        hold_tries: how many opens are sent to hold a gate open before a person is called; for a fire without limit.
+        held_open: how long a gate may be off its closed limit before that is told.
+        forced: how long a gate may be off it without a reason.
+        vehicle_stuck: how long a vehicle may stand under the gate.
+        input_stuck: how long an input may be on.
+        leaving: for so long the far loop belongs to the vehicle that has just passed.
+        late_opening: for so long an opening without a cause is taken for the late effect of an unanswered open.
+        pin: a card is decided on only together with a PIN.
+        pin_length: so many digits end a PIN without `#`.
+        pin_patience: how long a card waits for its PIN.
+        plate_settle: how long readings of a plate are collected.
+        plate_sure: a reading with this confidence is taken at once.
+        plate_least: readings with less confidence do not count.
+        plate_early: how long before its vehicle reaches the arming loop a plate may be read.
     """
 
     lane_id: str
@@ -49,30 +95,25 @@ class LaneRules:
     close_tries: int = 3
     clip_before: float = 5.0
     clip_after: float = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class SeenPoint:
-    """An input and when that was read."""
-
-    state: PointState = PointState.UNKNOWN
-    at: float = NEVER
-
-    def fresh(self, now: float, stale: float) -> PointState:
-        """Its state, or unknown once it is older than `stale` seconds."""
-        return self.state if now - self.at <= stale else PointState.UNKNOWN
-
-
-@dataclass(frozen=True, slots=True)
-class SeenGate:
-    """The gate's position and when that was read."""
-
-    position: GatePosition = GatePosition.UNKNOWN
-    at: float = NEVER
-
-    def fresh(self, now: float, stale: float) -> GatePosition:
-        """Its position, or unknown once it is older than `stale` seconds."""
-        return self.position if now - self.at <= stale else GatePosition.UNKNOWN
+    two_way: bool = False
+    vend: Vend = Vend.MOMENTARY
+    fire_input: bool = False
+    local_input: bool = False
+    far_readers: frozenset[int] = frozenset()
+    hold_tries: int = 3
+    held_open: float = 60.0
+    forced: float = 4.0
+    vehicle_stuck: float = 60.0
+    input_stuck: float = 300.0
+    leaving: float = 10.0
+    late_opening: float = 60.0
+    pin: bool = False
+    pin_length: int = 4
+    pin_patience: float = 10.0
+    plate_settle: float = 0.75
+    plate_sure: float = 0.95
+    plate_least: float = 0.5
+    plate_early: float = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +127,10 @@ class Visit:
         opened_by: who had the gate opened without a card, "" for none.
         vehicle_seen: whether the arming loop was on in this visit.
         arming_released: whether the arming loop has been released since the grant.
+        side: from where it comes.
+        followed: another vehicle came onto the arming loop while this one was under the gate.
+        followers: vehicles that went on from there while the closing loop was never free.
+        asked_by: the reader that read the credential, 0 for none.
     """
 
     arrived: Stamp
@@ -94,6 +139,10 @@ class Visit:
     opened_by: str = ""
     vehicle_seen: bool = False
     arming_released: bool = False
+    side: Side = Side.NEAR
+    followed: bool = False
+    followers: int = 0
+    asked_by: int = 0
 
     @property
     def granted(self) -> bool:
@@ -132,12 +181,69 @@ class Closing:
 
 
 @dataclass(frozen=True, slots=True)
+class Intruder:
+    """Something on the closing loop without a right of way.
+
+    Attributes:
+        visit: what is known of it.
+        first: whether it came onto the closing loop before any arming loop.
+        reached_arming: whether it came onto the arming loop from there.
+    """
+
+    visit: Visit
+    first: bool
+    reached_arming: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """The vehicle that has passed may still come onto this side's loop, which means nothing until then."""
+
+    side: Side
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Opens sent to keep the gate open, and until when it is left alone."""
+
+    tries: int = 0
+    not_before: float = NEVER
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedPin:
+    """A card that waits for its PIN."""
+
+    credential: Credential
+    until: float
+    keys: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something wrong that lasts: which kind (an event kind's name), of what, and since when for people."""
+
+    kind: EventKind
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class LaneState:
     """Everything a lane knows.
 
     `phase` is the vehicle's: IDLE, ARMED, DECIDING, OPENING, OPEN or PASSING. Behind a vehicle that has gone the gate
-    is still to be closed, which `closing_gate` tells; `shown_phase` is both in one word. `free_since` is when both
-    loops were last seen to become free.
+    is still to be closed, which `closing_gate` tells; `shown_phase` is both in one word.
+
+    Attributes:
+        owed: in a counted lane, granted visits that are still to pass after the present one.
+        queued: in a counted lane, the vehicle behind the present one, waiting for the decision of that number.
+        off_closed_at: since when the gate is off its closed limit, or since the last passage.
+        forced_at: since when it is off without a reason.
+        unanswered_open_at: when an open was given up without movement.
+        fire_stopped: a person stopped the gate during this fire: it is not opened again by itself.
     """
 
     phase: Phase = Phase.IDLE
@@ -146,16 +252,33 @@ class LaneState:
     gate: SeenGate = field(default_factory=SeenGate)
     gate_lost: str = ""
     arming: SeenPoint = field(default_factory=SeenPoint)
+    far: SeenPoint = field(default_factory=SeenPoint)
     closing: SeenPoint = field(default_factory=SeenPoint)
     safety: tuple[SeenPoint, ...] = ()
+    fire: SeenPoint = field(default_factory=SeenPoint)
+    local: SeenPoint = field(default_factory=SeenPoint)
+    on_fire: bool = False
+    fire_stopped: bool = False
+    operator_order: Order | None = None
+    scheduled_order: Order | None = None
+    keeping: Keeping = field(default_factory=Keeping)
     visit: Visit | None = None
+    owed: tuple[Visit, ...] = ()
+    queued: tuple[int, Visit] | None = None
     decisions: int = 0
     commands: int = 0
     flight: InFlight | None = None
     closing_gate: Closing | None = None
-    free_since: float | None = None
-    intruder: Stamp | None = None
+    leaving: Leaving | None = None
+    intruder: Intruder | None = None
+    awaited_pin: AwaitedPin | None = None
+    votes: Votes = field(default_factory=Votes)
+    off_closed_at: float | None = None
+    forced_at: float | None = None
+    unanswered_open_at: float = NEVER
+    troubles: tuple[Trouble, ...] = ()
     note: str = ""
+    looked_at: float = NEVER
 
     @property
     def shown_phase(self) -> Phase:
@@ -165,3 +288,36 @@ class LaneState:
         if self.phase is Phase.IDLE and self.closing_gate is not None:
             return Phase.CLOSING if self.closing_gate.sent else Phase.CLEARED
         return self.phase
+
+    @property
+    def order(self) -> Order | None:
+        """The standing order that counts: a person's before the schedule's; None when the lane works as usual."""
+        order = self.operator_order or self.scheduled_order
+        return None if order is None or order.kind is OrderKind.NORMAL else order
+
+    @property
+    def kept_open(self) -> str:
+        """Why the gate is to stay open, in one sentence; "" when it is not."""
+        if self.on_fire:
+            return "the fire input is active"
+        order = self.order
+        return order.sentence() if order is not None and order.kind is OrderKind.HOLD_OPEN else ""
+
+    @property
+    def locked_down(self) -> str:
+        """Why nobody is let through, in one sentence; "" when they are. A fire counts for more."""
+        order = self.order
+        if self.on_fire or order is None or order.kind is not OrderKind.LOCK_DOWN:
+            return ""
+        return order.sentence()
+
+    def loop(self, side: Side) -> SeenPoint:
+        """The arming loop of this side."""
+        return self.arming if side is Side.NEAR else self.far
+
+    def free_since(self, rules: LaneRules) -> float | None:
+        """Since when the closing loop and the visit's arming loop are free, or None; before it was seen, either's."""
+        points = [self.closing, self.loop(self.visit.side if self.visit else Side.NEAR)]
+        if rules.two_way and (self.visit is None or not self.visit.vehicle_seen):
+            points = [self.closing, self.arming, self.far]
+        return max(point.since for point in points) if all(point.is_off() for point in points) else None

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from drivers.contract import PointState
 from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.credentials import Credential
 from gateway.domain.events import Event, EventKind, Scalar
-from gateway.domain.passages import Moment, Passage
+from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
-from gateway.lanes.state import LaneRules, LaneState, SeenGate, SeenPoint, Visit
+from gateway.lanes.observed import observe
+from gateway.lanes.state import LaneRules, LaneState, Side, Visit
 from gateway.store import Entry
 
 _LONGEST_FOOTAGE = 110.0
@@ -37,32 +38,48 @@ class Turn:
         self.set(phase=phase, since=self.now.at, since_stamp=self.now.stamp, visit=visit)
 
     def rest(self) -> None:
-        """The visit is over: wait for the next vehicle, which may already stand on the arming loop."""
-        if self.state.arming.state is PointState.ON:
-            self.enter(Phase.ARMED, Visit(arrived=self.now.stamp, vehicle_seen=True))
+        """The visit is over: wait for the next vehicle, which may already stand on an arming loop."""
+        waiting = [side for side in self.sides() if self.state.loop(side).is_on() and not self.is_leaving(side)]
+        self.set(votes=self.state.votes.ended(self.now.at), awaited_pin=None, queued=None)
+        if waiting:
+            side = min(waiting, key=lambda one: self.state.loop(one).since)
+            self.enter(Phase.ARMED, Visit(arrived=self.now.stamp, vehicle_seen=True, side=side))
         else:
             self.enter(Phase.IDLE, None)
 
-    def see_arming(self, event: m.InputReported) -> None:
-        """Note the arming loop."""
-        self.set(arming=SeenPoint(event.state, event.at))
-        self._note_free()
+    def sides(self) -> tuple[Side, ...]:
+        """From where vehicles come."""
+        return (Side.NEAR, Side.FAR) if self.rules.two_way else (Side.NEAR,)
 
-    def see_closing(self, event: m.InputReported) -> None:
-        """Note the closing loop."""
-        self.set(closing=SeenPoint(event.state, event.at))
-        self._note_free()
+    def is_leaving(self, side: Side) -> bool:
+        """Whether what is on this side's loop is the vehicle that has just passed."""
+        leaving = self.state.leaving
+        return leaving is not None and leaving.side is side
 
-    def see_safety(self, event: m.InputReported) -> None:
-        """Note another safety point."""
-        points = list(self.state.safety) + [SeenPoint()] * (self.rules.safety_points - len(self.state.safety))
-        if event.index < len(points):
-            points[event.index] = SeenPoint(event.state, event.at)
-            self.set(safety=tuple(points))
+    def direction(self, side: Side) -> str:
+        """Which way a vehicle from this side goes: "entry" or "exit"."""
+        if not self.rules.two_way:
+            return self.rules.direction
+        return "entry" if side is Side.NEAR else "exit"
 
-    def see_gate(self, event: m.GateReported) -> None:
-        """Note the gate's position."""
-        self.set(gate=SeenGate(event.position, event.at))
+    def passage(self, visit: Visit, outcome: PassageOutcome, *, reason: str = "") -> Passage:
+        """This visit's end as a passage; `reason` for one that nobody decided on."""
+        card = visit.decision.card if visit.decision else None
+        return Passage(
+            lane_id=self.rules.lane_id,
+            direction=self.direction(visit.side),
+            outcome=outcome,
+            started_at=min(visit.arrived.micros, self.now.stamp.micros),
+            ended_at=self.now.stamp.micros,
+            clock_trusted=visit.arrived.trusted and self.now.stamp.trusted,
+            card_id=card.card_id if card else None,
+            credential=visit.credential.shown() if visit.credential else "",
+            reason=reason or (visit.decision.reason if visit.decision else visit.opened_by),
+        )
+
+    def observe(self, event: m.LaneEvent) -> None:
+        """Note what the event says of the world."""
+        self.state = observe(self.rules, self.state, event)
 
     def command(self, action: GateAction) -> Command:
         """A new command of the lane's own."""
@@ -137,12 +154,12 @@ class Turn:
             for camera_id in self.rules.cameras
         )
 
-    def _note_free(self) -> None:
-        free = self.state.arming.state is PointState.OFF and self.state.closing.state is PointState.OFF
-        if not free:
-            self.set(free_since=None)
-        elif self.state.free_since is None:
-            self.set(free_since=self.now.at)
+
+def named(credential: Credential | None) -> str:
+    """A reading for people: "card 0007", "plate ABC123"."""
+    if credential is None:
+        return "a card"
+    return f"{'plate' if credential.plate else 'card'} {credential.shown()}"
 
 
 _COMMAND_EVENTS = {

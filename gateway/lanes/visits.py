@@ -4,103 +4,105 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from drivers.contract import GatePosition, PointState
-from gateway.clock import Stamp
+from drivers.contract import Feedback, GatePosition
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
-from gateway.domain.passages import Passage, PassageOutcome
-from gateway.lanes import closing, flights
+from gateway.domain.passages import PassageOutcome
+from gateway.lanes import closing, flights, intruders, troubles
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
-from gateway.lanes.state import LaneRules, LaneState, Visit
-from gateway.lanes.turn import Turn
+from gateway.lanes.state import LaneRules, LaneState, Leaving, Side, Vend, Visit
+from gateway.lanes.turn import Turn, named
 
-_HAS_RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
+HAS_RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 
 
-def arrived(turn: Turn) -> None:
-    """The arming loop came on."""
-    visit = turn.state.visit
-    if visit is not None:
-        turn.set(visit=replace(visit, vehicle_seen=True))
-    if turn.state.phase is Phase.IDLE:
-        turn.enter(Phase.ARMED, Visit(arrived=turn.now.stamp, vehicle_seen=True))
-        turn.set(note="")
+def arrived(turn: Turn, side: Side) -> None:
+    """An arming loop came on."""
+    if turn.is_leaving(side):
+        return
+    visit, phase = turn.state.visit, turn.state.phase
+    if visit is not None and not visit.vehicle_seen:
+        turn.set(visit=replace(visit, vehicle_seen=True, side=side))
+    elif visit is not None and phase is Phase.PASSING and side is visit.side and visit.arming_released:
+        turn.set(visit=replace(visit, followed=True))
+    if phase is Phase.IDLE and not intruders.came_from_behind(turn):
+        votes = turn.state.votes.recent(since=turn.now.at - turn.rules.plate_early)
+        turn.enter(Phase.ARMED, Visit(arrived=turn.now.stamp, vehicle_seen=True, side=side))
+        turn.set(note="", votes=votes)
         turn.tell(EventKind.VEHICLE_ARRIVED, "a vehicle is on the arming loop")
 
 
-def arming_released(turn: Turn) -> None:
-    """The arming loop went off: before a grant the vehicle has left, after it the vehicle moves on."""
-    visit, phase = turn.state.visit, turn.state.phase
-    if visit is None:
+def arming_released(turn: Turn, side: Side) -> None:
+    """An arming loop went off: before a grant the vehicle has left, after it the vehicle moves on."""
+    if turn.is_leaving(side):
+        turn.set(leaving=None)
         return
+    visit, phase = turn.state.visit, turn.state.phase
+    if visit is None or visit.side is not side:
+        return
+    turn.set(queued=None)
     if phase in {Phase.ARMED, Phase.DECIDING}:
         tried = visit.credential is not None
-        turn.enter(Phase.IDLE, None)
-        if tried:
+        intruder = turn.state.intruder
+        if intruder is not None and not intruder.first:
+            # It drives on behind the vehicle before; what it is will be told when it has passed.
+            turn.set(intruder=replace(intruder, visit=visit))
+        elif tried:
             text = "the vehicle left before it was let in"
-            turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=_passage(turn, visit, PassageOutcome.BACKED_OUT))
-    elif phase in _HAS_RIGHT_OF_WAY:
-        turn.set(visit=replace(visit, arming_released=True))
-
-
-def card_read(turn: Turn, event: m.CardRead) -> None:
-    """A reader of the lane read something."""
-    shown, phase, visit = event.credential.shown(), turn.state.phase, turn.state.visit
-    if phase is Phase.DECIDING:
-        return
-    if phase in _HAS_RIGHT_OF_WAY:
-        reason = "while a vehicle already has its right of way"
-    elif turn.state.arming.fresh(turn.now.at, turn.rules.stale) is not PointState.ON or visit is None:
-        reason = "without a vehicle on the arming loop"
-    else:
-        number = turn.state.decisions + 1
-        turn.set(decisions=number)
-        turn.enter(Phase.DECIDING, replace(visit, credential=event.credential, decision=None))
-        turn.commands.append(m.Decide(number, event.credential))
-        return
-    text = f"card {shown} was read {reason}"
-    turn.tell(EventKind.CARD_IGNORED, text, device_id=event.reader_id, credential=shown)
+            turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=turn.passage(visit, PassageOutcome.BACKED_OUT))
+        turn.rest()
+    elif phase in HAS_RIGHT_OF_WAY:
+        followers = visit.followers + visit.followed
+        turn.set(visit=replace(visit, arming_released=True, followed=False, followers=followers))
 
 
 def decided(turn: Turn, event: m.Decided) -> None:
     """The decision came; one that is no longer waited for changes nothing."""
-    visit, decision = turn.state.visit, event.decision
-    if turn.state.phase is not Phase.DECIDING or event.number != turn.state.decisions or visit is None:
-        return
+    visit, queued = turn.state.visit, turn.state.queued
+    if turn.state.phase is Phase.DECIDING and event.number == turn.state.decisions and visit is not None:
+        visit = replace(visit, decision=event.decision)
+        if turn.state.locked_down:
+            turn.enter(Phase.ARMED, visit)
+            deny_locked(turn, visit)
+        elif event.decision.granted:
+            _open(turn, visit)
+        else:
+            turn.enter(Phase.ARMED, visit)
+            _tell_decision(turn, visit)
+    elif queued is not None and queued[0] == event.number:
+        _queued_decided(turn, replace(queued[1], decision=event.decision))
+
+
+def deny_locked(turn: Turn, visit: Visit) -> None:
+    """Nobody is let in while the lane is locked down."""
     shown = visit.credential.shown() if visit.credential else ""
-    card_id = decision.card.card_id if decision.card else None
-    trace = "; ".join(f"{rule.rule}: {'passed' if rule.passed else 'FAILED'} ({rule.seen})" for rule in decision.trace)
-    visit = replace(visit, decision=decision)
-    if decision.granted:
-        _open(turn, visit)
-        holder = decision.card.holder if decision.card else ""
-        text = f"card {shown}{f' of {holder}' if holder else ''}: {decision.sentence()}"
-        turn.tell(
-            EventKind.ACCESS_GRANTED, text, credential=shown, card_id=card_id, reason=decision.reason, trace=trace
-        )
-    else:
-        turn.enter(Phase.ARMED, visit)
-        turn.set(note=f"card {shown} denied: {decision.sentence()}")
-        turn.tell(
-            EventKind.ACCESS_DENIED,
-            f"card {shown}: {decision.sentence()}",
-            filmed_from=turn.now.stamp.micros,
-            credential=shown,
-            card_id=card_id,
-            reason=decision.reason,
-            trace=trace,
-        )
+    why = turn.state.locked_down
+    turn.set(note=f"{named(visit.credential)} denied: {why}")
+    _show(turn, visit, Feedback.DENIED)
+    turn.tell(
+        EventKind.ACCESS_DENIED,
+        f"{named(visit.credential)}: {why}",
+        filmed_from=turn.now.stamp.micros,
+        credential=shown,
+        reason="locked_down",
+    )
 
 
 def operator_opens(turn: Turn, event: m.CommandRequested) -> None:
     """A person wants the gate open."""
+    source = event.command.source
     flights.send(turn, event.command, event.deadline)
-    turn.set(closing_gate=None)
-    if turn.state.phase not in _HAS_RIGHT_OF_WAY:
-        seen = turn.state.arming.state is PointState.ON
-        visit = turn.state.visit or Visit(arrived=turn.now.stamp, vehicle_seen=seen)
-        turn.enter(Phase.OPENING, replace(visit, opened_by=event.command.source, arming_released=False))
+    troubles.right_of_way_began(turn)
+    turn.set(closing_gate=None, fire_stopped=False)
+    if turn.state.phase not in HAS_RIGHT_OF_WAY:
+        side = next((side for side in turn.sides() if turn.state.loop(side).is_on()), Side.NEAR)
+        seen = turn.state.loop(side).is_on()
+        visit = turn.state.visit or Visit(arrived=turn.now.stamp, vehicle_seen=seen, side=side)
+        turn.set(awaited_pin=None)
+        turn.enter(Phase.OPENING, replace(visit, opened_by=source, arming_released=False))
+    elif turn.rules.vend is Vend.COUNTED:
+        turn.set(owed=(*turn.state.owed, Visit(arrived=turn.now.stamp, opened_by=source)))
 
 
 def opened(turn: Turn) -> None:
@@ -117,23 +119,24 @@ def passing(turn: Turn) -> None:
 
 def left_closing_loop(turn: Turn) -> None:
     """The closing loop is free: passed when the arming loop was released too, else it stands before the gate again."""
-    visit = turn.state.visit
+    visit, passing_since = turn.state.visit, turn.state.since
     if visit is None:
         return
-    if not visit.arming_released and turn.state.arming.state is PointState.ON:
+    if not visit.arming_released and turn.state.loop(visit.side).is_on():
         turn.enter(Phase.OPEN, visit)
         return
-    who = f"card {visit.credential.shown()}" if visit.decision and visit.credential else visit.opened_by
-    turn.tell(
-        EventKind.VEHICLE_PASSED,
-        f"a vehicle passed ({who.removeprefix('user:')})",
-        passage=_passage(turn, visit, PassageOutcome.PASSED),
-        filmed_from=visit.arrived.micros,
-        credential=visit.credential.shown() if visit.credential else "",
-        direction=turn.rules.direction,
-    )
-    turn.rest()
-    closing.begin(turn)
+    _passed(turn, visit)
+    for _ in range(visit.followers):
+        if turn.state.owed:
+            _passed(turn, turn.state.owed[0])
+            turn.set(owed=turn.state.owed[1:])
+        else:
+            intruders.without_own_decision(turn, Visit(arrived=turn.now.stamp, side=visit.side), behind=True)
+    beyond = turn.state.loop(visit.side.other)
+    if turn.rules.two_way and not (beyond.is_on() and beyond.since < passing_since):
+        turn.set(leaving=Leaving(visit.side.other, until=turn.now.at + turn.rules.leaving))
+    troubles.right_of_way_began(turn)
+    _next(turn)
 
 
 def not_opened(turn: Turn, reason: str) -> None:
@@ -145,10 +148,11 @@ def not_opened(turn: Turn, reason: str) -> None:
     turn.tell(
         EventKind.OPENING_TIMED_OUT,
         f"the gate did not open: {reason}",
-        passage=_passage(turn, visit, PassageOutcome.NOT_OPENED),
+        passage=turn.passage(visit, PassageOutcome.NOT_OPENED),
         filmed_from=turn.now.stamp.micros,
         position=turn.state.gate.position,
     )
+    turn.set(owed=())
     turn.rest()
     if turn.state.gate.position is not GatePosition.CLOSED:
         closing.begin(turn)
@@ -159,71 +163,135 @@ def closed_before_passing(turn: Turn) -> None:
     visit = turn.state.visit
     if visit is not None:
         text = "the gate closed before the vehicle passed"
-        turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=_passage(turn, visit, PassageOutcome.BACKED_OUT))
+        turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=turn.passage(visit, PassageOutcome.BACKED_OUT))
+    turn.set(owed=())
     turn.rest()
 
 
-def intruder_passed(turn: Turn, since: Stamp) -> None:
-    """Something passed over the closing loop with the gate not closed and without a decision."""
-    turn.set(intruder=None)
-    visit = Visit(arrived=since)
-    turn.tell(
-        EventKind.UNAUTHORISED_PASSAGE,
-        "something passed without a decision while the gate was not closed",
-        passage=_passage(turn, visit, PassageOutcome.UNAUTHORISED),
-        filmed_from=since.micros,
-    )
-
-
 def watch(turn: Turn) -> None:
-    """Openings that take too long, and open gates that nobody drives through."""
+    """Openings that take too long, open gates that nobody drives through, and loops that belong to who has left."""
     state, now = turn.state, turn.now.at
     if state.phase is Phase.OPENING and now >= state.since + turn.rules.opening:
-        not_opened(turn, f"not seen open within {turn.rules.opening:g} s")
+        not_opened(turn, flights.why_not_moved(turn) or f"not seen open within {turn.rules.opening:g} s")
     elif state.phase is Phase.OPEN and now >= _given_up_at(turn.rules, state):
         _give_up(turn)
+    leaving = turn.state.leaving
+    if leaving is not None and now >= leaving.until:
+        turn.set(leaving=None)
+        if turn.state.loop(leaving.side).is_on():
+            arrived(turn, leaving.side)
 
 
 def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     """When `watch` has something to do."""
+    moments: list[float] = []
     if state.phase is Phase.OPENING:
-        return (state.since + rules.opening,)
-    return (_given_up_at(rules, state),) if state.phase is Phase.OPEN else ()
+        moments.append(state.since + rules.opening)
+    elif state.phase is Phase.OPEN:
+        moments.append(_given_up_at(rules, state))
+    if state.leaving is not None:
+        moments.append(state.leaving.until)
+    return tuple(moments)
 
 
 def _open(turn: Turn, visit: Visit) -> None:
+    """Let it in: the gate first, then the word about it."""
+    is_open = turn.state.gate.fresh(turn.now.at, turn.rules.stale) is GatePosition.OPEN
     turn.set(closing_gate=None, note="")
+    if turn.state.kept_open and is_open:
+        # Nothing to ask of the gate; a second open would close some gates.
+        turn.enter(Phase.OPEN, replace(visit, arming_released=False))
+        _tell_decision(turn, visit)
+        return
     turn.enter(Phase.OPENING, replace(visit, arming_released=False))
+    if turn.state.gate_lost:
+        _tell_decision(turn, visit)
+        not_opened(turn, f"the gate's controller is away: {turn.state.gate_lost}")
+        return
     flights.send(turn, turn.command(GateAction.OPEN), turn.now.at + turn.rules.command_life)
+    troubles.right_of_way_began(turn)
+    _tell_decision(turn, visit)
+
+
+def _queued_decided(turn: Turn, visit: Visit) -> None:
+    """The vehicle behind, in a counted lane: its passage is owed beside the present one."""
+    turn.set(queued=None)
+    if turn.state.locked_down:
+        deny_locked(turn, visit)
+        return
+    if visit.granted and turn.state.phase in HAS_RIGHT_OF_WAY:
+        turn.set(owed=(*turn.state.owed, visit))
+    elif visit.granted and turn.state.phase is Phase.ARMED:
+        _open(turn, visit)
+        return
+    _tell_decision(turn, visit)
+
+
+def _tell_decision(turn: Turn, visit: Visit) -> None:
+    decision = visit.decision
+    if decision is None:
+        return
+    shown = visit.credential.shown() if visit.credential else ""
+    trace = "; ".join(f"{rule.rule}: {'passed' if rule.passed else 'FAILED'} ({rule.seen})" for rule in decision.trace)
+    holder = f" of {decision.card.holder}" if decision.granted and decision.card and decision.card.holder else ""
+    _show(turn, visit, Feedback.GRANTED if decision.granted else Feedback.DENIED)
+    if not decision.granted:
+        turn.set(note=f"{named(visit.credential)} denied: {decision.sentence()}")
+    turn.tell(
+        EventKind.ACCESS_GRANTED if decision.granted else EventKind.ACCESS_DENIED,
+        f"{named(visit.credential)}{holder}: {decision.sentence()}",
+        filmed_from=None if decision.granted else turn.now.stamp.micros,
+        credential=shown,
+        card_id=decision.card.card_id if decision.card else None,
+        reason=decision.reason,
+        trace=trace,
+    )
+
+
+def _show(turn: Turn, visit: Visit, feedback: Feedback) -> None:
+    if visit.asked_by:
+        turn.commands.append(m.Show(visit.asked_by, feedback))
+
+
+def _passed(turn: Turn, visit: Visit) -> None:
+    who = named(visit.credential) if visit.decision and visit.credential else visit.opened_by
+    turn.tell(
+        EventKind.VEHICLE_PASSED,
+        f"a vehicle passed ({who.removeprefix('user:')})",
+        passage=turn.passage(visit, PassageOutcome.PASSED),
+        filmed_from=visit.arrived.micros,
+        credential=visit.credential.shown() if visit.credential else "",
+        direction=turn.direction(visit.side),
+    )
 
 
 def _give_up(turn: Turn) -> None:
     visit = turn.state.visit
     if visit is not None and visit.vehicle_seen:
         text = "the vehicle left backwards; its right of way is taken back"
-        turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=_passage(turn, visit, PassageOutcome.BACKED_OUT))
+        turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=turn.passage(visit, PassageOutcome.BACKED_OUT))
+    _next(turn)
+
+
+def _next(turn: Turn) -> None:
+    """This visit is over: the next vehicle that is owed a passage goes, or the gate is closed."""
+    if turn.state.owed:
+        following, rest = turn.state.owed[0], turn.state.owed[1:]
+        turn.set(owed=rest)
+        turn.enter(Phase.OPEN, following)
+        return
+    queued = turn.state.queued
     turn.rest()
+    if queued is not None and turn.state.visit is not None:
+        # The vehicle behind has asked already; its answer is still to come.
+        turn.set(queued=queued)
     closing.begin(turn)
 
 
 def _given_up_at(rules: LaneRules, state: LaneState) -> float:
     """When an open gate is given up. A loop that is on, or unknown, holds it without limit."""
-    if state.free_since is None:
-        return float("inf")
+    free_since = state.free_since(rules)
     seen = state.visit is not None and state.visit.vehicle_seen
-    return max(state.free_since, state.since) + (rules.back_out if seen else rules.waiting)
-
-
-def _passage(turn: Turn, visit: Visit, outcome: PassageOutcome) -> Passage:
-    card = visit.decision.card if visit.decision else None
-    return Passage(
-        lane_id=turn.rules.lane_id,
-        direction=turn.rules.direction,
-        outcome=outcome,
-        started_at=min(visit.arrived.micros, turn.now.stamp.micros),
-        ended_at=turn.now.stamp.micros,
-        clock_trusted=visit.arrived.trusted and turn.now.stamp.trusted,
-        card_id=card.card_id if card else None,
-        credential=visit.credential.shown() if visit.credential else "",
-        reason=visit.decision.reason if visit.decision else visit.opened_by,
-    )
+    if free_since is None or (rules.vend is not Vend.MOMENTARY and not seen):
+        return float("inf")
+    return max(free_since, state.since) + (rules.back_out if seen else rules.waiting)

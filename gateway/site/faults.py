@@ -197,6 +197,31 @@ def _lane_faults(draft: Draft) -> Iterator[Fault]:
         yield from _lane_camera_faults(draft, place, lane)
         if lane.arming == lane.closing:
             yield Fault(f"{place}.closing", "is the same point as arming; a passage needs both loops")
+        yield from _lane_way_faults(place, lane)
+
+
+def _lane_way_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
+    if lane.direction == "two-way" and lane.far is None:
+        yield Fault(f"{place}.far", "a two-way lane needs an arming loop on each side")
+    if lane.direction != "two-way" and lane.far is not None:
+        yield Fault(f"{place}.far", "only a two-way lane has a second arming loop")
+    if lane.direction != "two-way" and lane.far_readers:
+        yield Fault(f"{place}.far_readers", "only a two-way lane has readers on two sides")
+    if lane.far is not None and lane.far in (lane.arming, lane.closing):
+        yield Fault(f"{place}.far", "is the same point as another loop of the lane")
+    for position, reader in enumerate(lane.far_readers):
+        if reader not in lane.readers:
+            yield Fault(f"{place}.far_readers[{position}]", f"{reader} is not one of this lane's readers")
+    loops = (lane.arming, lane.far, lane.closing, *lane.safety)
+    for field, ref in (("fire", lane.fire), ("local", lane.local)):
+        if ref is not None and ref in loops:
+            yield Fault(f"{place}.{field}", "is the same point as a loop or safety point of the lane")
+    if lane.fire is not None and lane.fire == lane.local:
+        yield Fault(f"{place}.local", "is the same point as the fire input")
+    if lane.vend != "momentary" and lane.closes == "device":
+        yield Fault(
+            f"{place}.vend", f'{lane.vend!r} needs closes = "gateway": a device that closes by itself ends it early'
+        )
 
 
 def _lane_camera_faults(draft: Draft, place: str, lane: LaneSection) -> Iterator[Fault]:
@@ -216,6 +241,9 @@ def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, _Kind, str]]:
     yield "closing.device", lane.closing.device, PointDevice, "one with points"
     for position, ref in enumerate(lane.safety):
         yield f"safety[{position}].device", ref.device, PointDevice, "one with points"
+    for field, extra in (("far", lane.far), ("fire", lane.fire), ("local", lane.local)):
+        if extra is not None:
+            yield f"{field}.device", extra.device, PointDevice, "one with points"
 
 
 def _device_fault(draft: Draft, place: str, device_id: int, kind: _Kind, noun: str) -> Iterator[Fault]:

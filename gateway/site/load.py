@@ -129,7 +129,9 @@ def _profile_faults(draft: Draft, path: Path) -> Iterator[Fault]:
     yield from serial_faults(draft, partial(find_profile, folders=folders), points)
     for index, lane in draft.lanes.sound.items():
         safety = ((f"safety[{number}]", ref) for number, ref in enumerate(lane.safety))
-        for field, ref in (("arming", lane.arming), ("closing", lane.closing), *safety):
+        others = (("far", lane.far), ("fire", lane.fire), ("local", lane.local))
+        named = ((field, ref) for field, ref in others if ref is not None)
+        for field, ref in (("arming", lane.arming), ("closing", lane.closing), *safety, *named):
             known = points.get(ref.device)
             if known is not None and ref.point not in known:
                 names = ", ".join(sorted(known)) or "none"

@@ -192,7 +192,7 @@ class LaneSection(_Section):
 
     id: Slug
     name: Name
-    direction: Literal["entry", "exit"] = "entry"
+    direction: Literal["entry", "exit", "two-way"] = "entry"
     gate: RecordId
     readers: tuple[RecordId, ...] = ()
     cameras: tuple[RecordId, ...] = ()
@@ -202,6 +202,21 @@ class LaneSection(_Section):
     closes: Literal["device", "gateway"] = "device"
     opening_seconds: float = Field(default=8, ge=1, le=120, description="until an opening counts as timed out")
     waiting_seconds: float = Field(default=30, ge=2, le=600, description="open without a vehicle until it closes")
+    far: PointRef | None = Field(default=None, description="two-way lanes: the arming loop of leaving vehicles")
+    far_readers: tuple[RecordId, ...] = Field(default=(), description="those of 'readers' that stand on that side")
+    fire: PointRef | None = Field(default=None, description="opens the gate and keeps it open while it is on")
+    local: PointRef | None = Field(default=None, description="the gate's key switch: on while somebody works at it")
+    vend: Literal["momentary", "counted", "supervised"] = "momentary"
+    closing_seconds: float = Field(default=15, ge=1, le=120, description="until a closing counts as timed out")
+    back_out_seconds: float = Field(default=5, ge=1, le=60, description="both loops free after a grant: it went back")
+    held_open_seconds: float = Field(default=60, ge=15, le=600, description="off the closed limit until that is told")
+    forced_seconds: float = Field(default=4, ge=0.5, le=60, description="the same without a command")
+    vehicle_stuck_seconds: float = Field(default=60, ge=5, le=3600, description="a vehicle under the gate")
+    stuck_seconds: float = Field(default=300, ge=10, le=86_400, description="an input that is on counts as stuck")
+    plate_settle_seconds: float = Field(default=0.75, ge=0, le=10, description="readings of a plate are collected")
+    plate_sure: float = Field(default=0.95, ge=0, le=1, description="a reading this sure is taken at once")
+    plate_least: float = Field(default=0.5, ge=0, le=1, description="a reading less sure does not count")
+    plate_early_seconds: float = Field(default=3, ge=0, le=30, description="a plate read before the arming loop")
     zones: tuple[Name, ...] = Field(default=(), description="which cards it is for; none: all")
     inside: Slug | None = Field(default=None, description="the area that an entry leads into")
     outside: Slug | None = Field(default=None, description="the area that an entry leads out of; none: the street")

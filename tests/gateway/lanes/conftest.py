@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from drivers.contract import GatePosition, PointState
+from drivers.contract import Feedback, GatePosition, PointState
 from gateway.clock import Stamp
 from gateway.domain.access import decide
 from gateway.domain.commands import Command, CommandState, GateAction
@@ -11,6 +11,7 @@ from gateway.domain.events import EventKind
 from gateway.domain.passages import Passage
 from gateway.lanes import machine
 from gateway.lanes import messages as m
+from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.state import LaneRules, LaneState
 
 CARD = Card(7, "0007", holder="A. Driver", aliases=(text_alias("0007"),))
@@ -32,6 +33,8 @@ class Script:
         self.filmed = 0
         self.reached: dict[str, CommandState] = {}
         self.wishes = 0
+        self.shown: list[tuple[int, Feedback]] = []
+        self.asked: list[m.Decide] = []
 
     def do(self, event: m.LaneEvent) -> list[m.LaneCommand]:
         now = m.Now(self.at, Stamp(WALL + int(self.at * 1e6), trusted=True))
@@ -42,6 +45,10 @@ class Script:
             self.out.append(command)
             if isinstance(command, m.SendCommand):
                 self.sent.append(command.command)
+            elif isinstance(command, m.Show):
+                self.shown.append((command.reader_id, command.feedback))
+            elif isinstance(command, m.Decide):
+                self.asked.append(command)
             elif isinstance(command, m.Record):
                 self.events += [item.kind for item in command.entry.events]
                 self.texts += [item.description for item in command.entry.events]
@@ -66,6 +73,12 @@ class Script:
     def refresh(self) -> None:
         self.do(m.InputReported(m.Role.ARMING, self.state.arming.state, self.at))
         self.do(m.InputReported(m.Role.CLOSING, self.state.closing.state, self.at))
+        if self.rules.two_way:
+            self.do(m.InputReported(m.Role.FAR, self.state.far.state, self.at))
+        if self.rules.fire_input:
+            self.do(m.InputReported(m.Role.FIRE, self.state.fire.state, self.at))
+        if self.rules.local_input:
+            self.do(m.InputReported(m.Role.LOCAL, self.state.local.state, self.at))
         for index, point in enumerate(self.state.safety):
             self.do(m.InputReported(m.Role.SAFETY, point.state, self.at, index))
         self.do(m.GateReported(self.state.gate.position, self.at))
@@ -79,6 +92,31 @@ class Script:
     def safety(self, state: PointState, index: int = 0) -> None:
         self.do(m.InputReported(m.Role.SAFETY, state, self.at, index))
 
+    def far(self, state: PointState) -> None:
+        self.do(m.InputReported(m.Role.FAR, state, self.at))
+
+    def fire(self, state: PointState) -> None:
+        self.do(m.InputReported(m.Role.FIRE, state, self.at))
+
+    def local(self, state: PointState) -> None:
+        self.do(m.InputReported(m.Role.LOCAL, state, self.at))
+
+    def order(self, kind: OrderKind | None, reason: str = "market day") -> None:
+        order = None if kind is None else Order(kind, "user:guard", reason)
+        self.do(m.OrderGiven(order, "user:guard"))
+
+    def plate(self, plate: str, confidence: float = 0.8, vehicle: str = "", direction: str = "") -> None:
+        self.do(m.PlateRead(301, plate, confidence, vehicle, direction, self.at))
+
+    def keys(self, keys: str) -> None:
+        self.do(m.KeysTyped(102, keys, self.at))
+
+    def answer(self, *, granted: bool) -> None:
+        """Let the decision that was asked for last come."""
+        asked = self.asked[-1]
+        cards = (CARD,) if granted else ()
+        self.do(m.Decided(asked.number, decide(asked.credential, cards, now=WALL)))
+
     def gate(self, position: GatePosition) -> None:
         self.at += 0.01
         self.do(m.GateReported(position, self.at))
@@ -90,11 +128,17 @@ class Script:
         self.closing(PointState.OFF)
         for index in range(self.rules.safety_points):
             self.safety(PointState.OFF, index)
+        if self.rules.two_way:
+            self.far(PointState.OFF)
+        if self.rules.fire_input:
+            self.fire(PointState.OFF)
+        if self.rules.local_input:
+            self.local(PointState.OFF)
         self.gate(GatePosition.CLOSED)
 
-    def card(self, text: str = "0007") -> None:
+    def card(self, text: str = "0007", reader: int = 102) -> None:
         """Present a card and let the decision come at once."""
-        for command in self.do(m.CardRead(102, Credential(text=text), self.at)):
+        for command in self.do(m.CardRead(reader, Credential(text=text), self.at)):
             if isinstance(command, m.Decide):
                 cards = (CARD,) if text == CARD.number else ()
                 decision = decide(command.credential, cards, now=WALL)
@@ -109,6 +153,12 @@ class Script:
         self.gate(GatePosition.OPENING)
         self.wait(1)
         self.gate(GatePosition.OPEN)
+
+    def close_gate(self) -> None:
+        self.acknowledge()
+        self.gate(GatePosition.CLOSING)
+        self.wait(1)
+        self.gate(GatePosition.CLOSED)
 
     def drive_through(self) -> None:
         self.closing(PointState.ON)

@@ -210,7 +210,7 @@ def test_second_vehicle_without_a_decision_is_told(lane):
     lane.closing(ON)
     lane.wait(1)
     lane.closing(OFF)
-    assert lane.events[-1] is E.UNAUTHORISED_PASSAGE
+    assert lane.events[-1] is E.VEHICLE_TAILGATED
     assert lane.passages[-1].outcome is PassageOutcome.UNAUTHORISED
 
 

@@ -1,0 +1,177 @@
+"""What readers read: cards, PINs and plates, and for which vehicle it counts. Part of the machine.
+
+Only a vehicle on an arming loop may ask, and only from its own side of a two-way lane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from drivers.contract import Feedback, PointState
+from gateway.domain.credentials import Credential
+from gateway.domain.events import EventKind
+from gateway.lanes import messages as m
+from gateway.lanes import visits
+from gateway.lanes.board import Phase
+from gateway.lanes.plates import Reading
+from gateway.lanes.state import AwaitedPin, LaneState, Side, Vend, Visit
+from gateway.lanes.turn import Turn, named
+
+_LONGEST_PIN = 16
+_END, _CLEAR = "#", "*"
+
+
+def card_read(turn: Turn, event: m.CardRead) -> None:
+    """A reader of the lane read a card."""
+    phase = turn.state.phase
+    if phase is Phase.DECIDING:
+        return
+    if phase in visits.HAS_RIGHT_OF_WAY:
+        if not _queue(turn, event):
+            _ignored(turn, event.reader_id, _WAY_IS_GIVEN, event.credential)
+        return
+    _turn_to_reader(turn, event.reader_id)
+    visit = turn.state.visit
+    if visit is None or not _stands(turn, visit.side):
+        _ignored(turn, event.reader_id, _NO_VEHICLE, event.credential)
+        return
+    visit = replace(visit, credential=event.credential, decision=None, asked_by=event.reader_id)
+    if turn.state.locked_down:
+        turn.set(visit=visit)
+        visits.deny_locked(turn, visit)
+    elif turn.rules.pin:
+        turn.set(visit=visit, note="waiting for the PIN")
+        turn.set(awaited_pin=AwaitedPin(event.credential, until=turn.now.at + turn.rules.pin_patience))
+    else:
+        _ask(turn, visit, event.credential)
+
+
+def keys_typed(turn: Turn, event: m.KeysTyped) -> None:
+    """Keys of a keypad: the PIN of the card read before. `#` ends it, `*` begins it anew; other keys do not count."""
+    awaited, visit = turn.state.awaited_pin, turn.state.visit
+    if awaited is None or visit is None or visit.asked_by != event.reader_id or turn.state.phase is not Phase.ARMED:
+        return
+    keys, ended = awaited.keys, False
+    for key in event.keys:
+        if key == _CLEAR:
+            keys = ""
+        elif key == _END or (key.isdigit() and len(keys) + 1 >= min(turn.rules.pin_length, _LONGEST_PIN)):
+            keys, ended = keys + ("" if key == _END else key), True
+            break
+        elif key.isdigit():
+            keys += key
+    if ended and keys:
+        turn.set(awaited_pin=None, note="")
+        _ask(turn, visit, awaited.credential, pin=keys)
+    else:
+        turn.set(awaited_pin=replace(awaited, keys=keys))
+
+
+def plate_read(turn: Turn, event: m.PlateRead) -> None:
+    """A plate camera read a plate: a vote for the vehicle on the arming loop, or for one that is about to be there."""
+    phase, rules = turn.state.phase, turn.rules
+    if event.confidence < rules.plate_least or (event.direction == "leaving" and not rules.two_way):
+        return
+    if phase in visits.HAS_RIGHT_OF_WAY:
+        # It may be of the vehicle that passes or of the one behind: for the next it must be read again.
+        return
+    reading = Reading(event.camera_id, event.plate, event.confidence, event.vehicle, event.at)
+    votes = turn.state.votes
+    if phase is Phase.IDLE:
+        votes = votes.recent(since=turn.now.at - rules.plate_early)
+    turn.set(votes=votes.heard(reading, settle=rules.plate_settle, sure=rules.plate_sure))
+
+
+def watch(turn: Turn) -> None:
+    """Plates that were read long enough, and cards whose PIN did not come."""
+    state, now = turn.state, turn.now.at
+    if state.phase is not Phase.ARMED or state.visit is None:
+        return
+    awaited = state.awaited_pin
+    if awaited is not None:
+        if now >= awaited.until:
+            _pin_missing(turn, state.visit)
+        return
+    best = state.votes.best()
+    if best is None or now < state.votes.due or not _stands(turn, state.visit.side):
+        return
+    credential = Credential(plate=best.plate)
+    visit = replace(state.visit, credential=credential, decision=None, asked_by=best.camera_id)
+    turn.set(votes=state.votes.taken(best))
+    if state.locked_down:
+        turn.set(visit=visit)
+        visits.deny_locked(turn, visit)
+    else:
+        _ask(turn, visit, credential)
+
+
+def deadlines(state: LaneState) -> tuple[float, ...]:
+    """When `watch` has something to do."""
+    if state.phase is not Phase.ARMED:
+        return ()
+    return (state.awaited_pin.until,) if state.awaited_pin is not None else (state.votes.due,)
+
+
+def _ask(turn: Turn, visit: Visit, credential: Credential, *, pin: str = "") -> None:
+    number = turn.state.decisions + 1
+    turn.set(decisions=number)
+    turn.enter(Phase.DECIDING, visit)
+    turn.commands.append(m.Decide(number, credential, turn.direction(visit.side), visit.arrived, pin))
+
+
+def _queue(turn: Turn, event: m.CardRead) -> bool:
+    """In a counted lane the vehicle behind may ask while the one before it passes; whether it does."""
+    state, visit = turn.state, turn.state.visit
+    if turn.rules.vend is not Vend.COUNTED or visit is None or turn.rules.pin or state.locked_down:
+        return False
+    if not visit.arming_released or not _stands(turn, visit.side) or state.queued is not None:
+        return False
+    number = state.decisions + 1
+    behind = Visit(
+        arrived=turn.now.stamp,
+        credential=event.credential,
+        vehicle_seen=True,
+        side=visit.side,
+        asked_by=event.reader_id,
+    )
+    turn.set(decisions=number, queued=(number, behind))
+    turn.commands.append(m.Decide(number, event.credential, turn.direction(behind.side), behind.arrived))
+    return True
+
+
+def _turn_to_reader(turn: Turn, reader_id: int) -> None:
+    """In a two-way lane with readers on both sides, the vehicle at this reader is the one that asks."""
+    visit, rules = turn.state.visit, turn.rules
+    if visit is None or turn.state.phase is not Phase.ARMED or not rules.far_readers:
+        return
+    side = Side.FAR if reader_id in rules.far_readers else Side.NEAR
+    if side is not visit.side and not turn.is_leaving(side):
+        turn.set(votes=turn.state.votes.ended(turn.now.at), awaited_pin=None)
+        turn.set(visit=Visit(arrived=turn.now.stamp, vehicle_seen=turn.state.loop(side).is_on(), side=side))
+
+
+def _stands(turn: Turn, side: Side) -> bool:
+    return turn.state.loop(side).fresh(turn.now.at, turn.rules.stale) is PointState.ON
+
+
+def _pin_missing(turn: Turn, visit: Visit) -> None:
+    shown = visit.credential.shown() if visit.credential else ""
+    text = f"no PIN within {turn.rules.pin_patience:g} s"
+    turn.set(awaited_pin=None, note=f"card {shown} denied: {text}")
+    turn.commands.append(m.Show(visit.asked_by, Feedback.DENIED))
+    turn.tell(
+        EventKind.ACCESS_DENIED,
+        f"card {shown}: {text}",
+        filmed_from=turn.now.stamp.micros,
+        credential=shown,
+        reason="pin_missing",
+    )
+
+
+_WAY_IS_GIVEN = "while a vehicle already has its right of way"
+_NO_VEHICLE = "without a vehicle on the arming loop"
+
+
+def _ignored(turn: Turn, reader_id: int, reason: str, credential: Credential) -> None:
+    text = f"{named(credential)} was read {reason}"
+    turn.tell(EventKind.CARD_IGNORED, text, device_id=reader_id, credential=credential.shown())

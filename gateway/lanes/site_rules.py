@@ -1,0 +1,40 @@
+"""What the site file tells a lane's machine."""
+
+from __future__ import annotations
+
+from gateway.lanes.state import LaneRules, Vend
+from gateway.site import LaneSection, Site
+
+
+def lane_rules(site: Site, lane: LaneSection, *, boot: str) -> LaneRules:
+    """The rules of this lane. `boot` distinguishes this run's command ids from all others."""
+    return LaneRules(
+        lane_id=lane.id,
+        direction=lane.direction,
+        gate_id=lane.gate,
+        boot=boot,
+        safety_points=len(lane.safety),
+        cameras=lane.cameras,
+        closes_itself=lane.closes == "device",
+        command_life=site.policy.command_seconds,
+        stale=site.policy.stale_seconds,
+        opening=lane.opening_seconds,
+        closing=lane.closing_seconds,
+        waiting=lane.waiting_seconds,
+        back_out=lane.back_out_seconds,
+        two_way=lane.direction == "two-way",
+        vend=Vend(lane.vend),
+        fire_input=lane.fire is not None,
+        local_input=lane.local is not None,
+        far_readers=frozenset(lane.far_readers),
+        held_open=lane.held_open_seconds,
+        forced=lane.forced_seconds,
+        vehicle_stuck=lane.vehicle_stuck_seconds,
+        input_stuck=lane.stuck_seconds,
+        plate_settle=lane.plate_settle_seconds,
+        plate_sure=lane.plate_sure,
+        plate_least=lane.plate_least,
+        plate_early=lane.plate_early_seconds,
+        clip_before=site.events.clip_before_seconds,
+        clip_after=site.events.clip_after_seconds,
+    )

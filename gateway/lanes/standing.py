@@ -1,0 +1,97 @@
+"""Standing orders and the fire input carried out: a gate kept open, or a lane locked down. Part of the machine.
+
+A fire counts for more than any order, and only a person's stop counts for more than a fire. Nobody is trapped by a
+lock-down: who has the right of way goes on, and fire and stop work as ever. No output is held on to keep a gate open:
+when the gate is seen elsewhere it is told again, with a pause between and, but for a fire, a few times only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from drivers.contract import GatePosition, PointState
+from gateway.domain.commands import GateAction
+from gateway.domain.events import EventKind
+from gateway.lanes import closing, flights
+from gateway.lanes import messages as m
+from gateway.lanes.board import Phase
+from gateway.lanes.orders import Order
+from gateway.lanes.state import Keeping, LaneState
+from gateway.lanes.turn import Turn
+
+_RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
+_ON_ITS_WAY = frozenset({GatePosition.OPEN, GatePosition.OPENING})
+
+
+def ordered(turn: Turn, event: m.OrderGiven | m.OrderScheduled) -> None:
+    """A person or the schedule wants something else from now on."""
+    before, was_kept = turn.state.order, bool(turn.state.kept_open)
+    turn.observe(event)
+    order = turn.state.order
+    if order == before:
+        return
+    if before is not None:
+        by = event.by.removeprefix("user:") if isinstance(event, m.OrderGiven) else "schedule"
+        turn.tell(EventKind.ORDER_ENDED, f"no longer: {before.sentence()} (ended by {by})", order=before.kind.value)
+    if order is not None:
+        turn.tell(EventKind.ORDER_BEGAN, order.sentence(), order=order.kind.value, by=order.by, reason=order.reason)
+    _changed(turn, was_kept=was_kept, order=order)
+
+
+def fire_reported(turn: Turn, event: m.InputReported) -> None:
+    """The fire input: it opens the gate at once, and what it kept open is closed once it is over."""
+    was_kept, was_on_fire = bool(turn.state.kept_open), turn.state.on_fire
+    turn.observe(event)
+    if turn.state.on_fire is not was_on_fire:
+        turn.set(fire_stopped=False)
+        _changed(turn, was_kept=was_kept, order=turn.state.order)
+
+
+def watch(turn: Turn) -> None:
+    """Have the gate opened while it is to be open and is not."""
+    state, now = turn.state, turn.now.at
+    if not state.kept_open or state.gate_lost or not _may_move(turn):
+        return
+    if state.gate.position in _ON_ITS_WAY or now < state.keeping.not_before or _is_opening(turn):
+        return
+    keeping = state.keeping
+    if not state.on_fire and keeping.tries >= turn.rules.hold_tries:
+        if not keeping.told:
+            turn.set(keeping=replace(keeping, told=True), note="the gate could not be held open")
+            text = f"the gate is not open after {keeping.tries} commands, though {state.kept_open}"
+            turn.tell(EventKind.HOLD_FAILED, text, tries=keeping.tries)
+        return
+    pause = turn.rules.opening + turn.rules.close_pause
+    turn.set(keeping=Keeping(tries=keeping.tries + 1, not_before=now + pause), closing_gate=None)
+    flights.send(turn, turn.command(GateAction.OPEN), now + turn.rules.command_life)
+
+
+def deadlines(state: LaneState) -> tuple[float, ...]:
+    """When `watch` has something to do."""
+    return (state.keeping.not_before,) if state.kept_open else ()
+
+
+def _changed(turn: Turn, *, was_kept: bool, order: Order | None) -> None:
+    state = turn.state
+    turn.set(keeping=Keeping(), note="" if order is None else state.note)
+    if state.kept_open:
+        turn.set(closing_gate=None, forced_at=None)
+        return
+    if state.off_closed_at is not None and was_kept:
+        turn.set(off_closed_at=turn.now.at)
+    if (was_kept or state.locked_down) and state.phase not in _RIGHT_OF_WAY and state.closing_gate is None:
+        closing.begin(turn)
+
+
+def _may_move(turn: Turn) -> bool:
+    """A fire moves a gate of unknown position too; an order does not, nor one that somebody works at."""
+    state = turn.state
+    if state.on_fire:
+        return not state.fire_stopped
+    known = state.gate.fresh(turn.now.at, turn.rules.stale) is not GatePosition.UNKNOWN
+    return known and (not turn.rules.local_input or state.local.state is PointState.OFF)
+
+
+def _is_opening(turn: Turn) -> bool:
+    flight = turn.state.flight
+    return flight is not None and flight.command.action is GateAction.OPEN

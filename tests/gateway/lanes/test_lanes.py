@@ -1,0 +1,244 @@
+"""All lanes of a site over a real store: what drivers report reaches the right lane, and what it says is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from drivers.contract import (
+    CardPresented,
+    DeviceConnected,
+    DeviceLost,
+    Feedback,
+    GateMoved,
+    GatePosition,
+    KeysPressed,
+    PlateSeen,
+    PointChanged,
+    PointState,
+    TamperChanged,
+)
+from gateway.clock import SystemClock
+from gateway.domain.commands import GateAction
+from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.events import EventKind as E
+from gateway.lanes import Lanes
+from gateway.lanes.board import Phase
+from gateway.lanes.orders import OrderKind
+from gateway.site import Site
+from gateway.store import Store
+from gateway.supervision import Progress, Supervisor
+
+SITE = Site.model_validate(
+    {
+        "site": {"name": "North"},
+        "links": [{"id": "plc", "url": "tcp://127.0.0.1:502"}, {"id": "desk", "url": "serial:/dev/ttyS0"}],
+        "devices": [
+            {"id": 101, "name": "Barrier", "driver": "modbus-gate", "link": "plc", "profile": "demo"},
+            {"id": 102, "name": "Reader", "driver": "serial-reader", "link": "desk"},
+        ],
+        "lanes": [
+            {
+                "id": "main",
+                "name": "Main",
+                "direction": "two-way",
+                "gate": 101,
+                "readers": [102],
+                "arming": {"device": 101, "point": "near"},
+                "far": {"device": 101, "point": "far"},
+                "closing": {"device": 101, "point": "under"},
+                "fire": {"device": 101, "point": "fire"},
+                "local": {"device": 101, "point": "key"},
+                "closes": "gateway",
+            }
+        ],
+    }
+)
+
+
+class GateInMemory:
+    """A gate that acknowledges everything and tells what it was asked."""
+
+    device_id = 101
+
+    def __init__(self) -> None:
+        self.told: list[GateAction] = []
+
+    async def run(self, reports):
+        await asyncio.Event().wait()
+
+    async def open(self, *, deadline):
+        self.told.append(GateAction.OPEN)
+
+    async def close(self, *, deadline, forbidden):
+        assert forbidden() == ""
+        self.told.append(GateAction.CLOSE)
+
+    async def stop(self, *, deadline):
+        self.told.append(GateAction.STOP)
+
+
+class ReaderInMemory:
+    """A reader with lamps."""
+
+    device_id = 102
+
+    def __init__(self) -> None:
+        self.shown: list[Feedback] = []
+
+    async def run(self, reports):
+        await asyncio.Event().wait()
+
+    def show(self, feedback: Feedback) -> None:
+        self.shown.append(feedback)
+
+
+class House:
+    """The lanes of the site, alive, over a store in a folder."""
+
+    def __init__(self, *, store: Store, boot: str) -> None:
+        self.store = store
+        self.clock = SystemClock()
+        self.gate = GateInMemory()
+        self.reader = ReaderInMemory()
+        self.lanes = Lanes(
+            site=SITE,
+            gates={101: self.gate},
+            showing={102: self.reader},
+            store=store,
+            clock=self.clock,
+            progress=Progress(clock=self.clock),
+            boot=boot,
+        )
+
+    def report(self, kind, *args) -> None:
+        self.lanes.report(kind(101, *args, self.clock.monotonic()))
+
+    def point(self, name: str, state: PointState) -> None:
+        self.report(PointChanged, name, state)
+
+    def all_well(self) -> None:
+        self.report(DeviceConnected)
+        for name in ("near", "far", "under", "fire", "key"):
+            self.point(name, PointState.OFF)
+        self.report(GateMoved, GatePosition.CLOSED)
+
+    def lane(self):
+        return self.lanes.lanes()[0]
+
+    async def events(self) -> list[E]:
+        return [E(event.type) for event in reversed(await self.store.events.latest(limit=50))]
+
+    async def told(self, kind: E) -> str:
+        """Wait until an event of this kind is on disk; its text."""
+        async with asyncio.timeout(5):
+            while True:
+                for event in await self.store.events.latest(limit=50):
+                    if event.type == kind:
+                        return event.description
+                await asyncio.sleep(0.01)
+
+    async def until(self, condition) -> None:
+        async with asyncio.timeout(5):
+            while not condition():
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def alive(folder, boot: str = "one") -> AsyncIterator[House]:
+    store = Store(folder=folder, site_name="North", sends=False)
+    await store.open()
+    try:
+        async with Supervisor(clock=SystemClock()) as lasting:
+            lasting.keep("store", store.run)
+            house = House(store=store, boot=boot)
+            lasting.keep("recorder", house.lanes.recorder.run)
+            await house.lanes.resume_orders()
+            async with Supervisor(clock=house.clock) as working:
+                house.lanes.start(working)
+                house.all_well()
+                yield house
+            assert await house.lanes.recorder.drained(within=2)
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+async def house(tmp_path):
+    async with alive(tmp_path) as house:
+        yield house
+
+
+async def test_plate_on_the_loop_is_decided_on_and_shown(house):
+    house.point("near", PointState.ON)
+    house.lanes.report(PlateSeen(102, "ABC123", 0.99, "", "", house.clock.monotonic()))
+    assert "plate ABC123: no card has this number" in await house.told(E.ACCESS_DENIED)
+    assert house.reader.shown == [Feedback.DENIED]
+
+
+async def test_far_loop_is_a_way_in_too_and_the_snapshot_shows_its_vehicle(house):
+    house.point("far", PointState.ON)
+    await house.until(lambda: house.lane().phase is Phase.ARMED)
+    assert house.lane().vehicle is PointState.ON
+    assert house.lane().direction == "two-way"
+
+
+async def test_fire_opens_and_the_lane_says_why(house):
+    house.point("fire", PointState.ON)
+    await house.until(lambda: house.gate.told == [GateAction.OPEN])
+    assert "fire input is active" in house.lane().note
+    with pytest.raises(CommandRefused, match="fire"):
+        await house.lanes.command(device_id=101, action=GateAction.CLOSE, source="user:x")
+    await house.told(E.FIRE_INPUT)
+
+
+async def test_key_switch_forbids_the_last_moment_too(house):
+    house.report(GateMoved, GatePosition.OPEN)
+    house.point("key", PointState.ON)
+    with pytest.raises(CommandRefused, match="key switch"):
+        await house.lanes.command(device_id=101, action=GateAction.CLOSE, source="user:x")
+
+
+async def test_tamper_is_told_and_told_to_be_over(house):
+    house.report(TamperChanged, True)
+    house.report(TamperChanged, False)
+    assert await house.told(E.DEVICE_TAMPERED) == "Barrier: its housing was opened"
+    await house.told(E.TAMPER_ENDED)
+
+
+async def test_keys_reach_the_lane_and_appear_nowhere(house):
+    house.point("near", PointState.ON)
+    house.lanes.report(CardPresented(102, 0, 0, "0007", house.clock.monotonic()))
+    house.lanes.report(KeysPressed(102, "4711", house.clock.monotonic()))
+    await house.told(E.ACCESS_DENIED)
+    assert not [event for event in await house.store.events.latest(limit=50) if "4711" in str(event)]
+
+
+async def test_lost_controller_leaves_nothing_known(house):
+    house.report(DeviceLost, "unplugged")
+    await house.until(lambda: house.lane().phase is Phase.FAULT)
+    assert house.lane().position is GatePosition.UNKNOWN
+
+
+async def test_lock_down_refuses_and_outlives_a_restart_until_it_is_ended(tmp_path):
+    async with alive(tmp_path) as house:
+        await house.lanes.order(lane_id="main", kind=OrderKind.LOCK_DOWN, reason="police", source="user:chief")
+        assert "locked down by chief: police" in await house.told(E.ORDER_BEGAN)
+        assert house.lane().order == "lock_down"
+    async with alive(tmp_path, "two") as house:
+        await house.until(lambda: house.lane().order == "lock_down")
+        with pytest.raises(CommandRefused, match="police"):
+            await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
+        await house.lanes.order(lane_id="main", kind=None, reason="", source="user:chief")
+        await house.told(E.ORDER_ENDED)
+    async with alive(tmp_path, "three") as house:
+        await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
+        await house.until(lambda: house.gate.told == [GateAction.OPEN])
+
+
+async def test_order_for_no_lane_is_refused(house):
+    with pytest.raises(NotFoundError):
+        await house.lanes.order(lane_id="nowhere", kind=OrderKind.HOLD_OPEN, reason="", source="user:x")

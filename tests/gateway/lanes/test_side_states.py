@@ -1,0 +1,332 @@
+"""What goes otherwise than it should, and that it is told once, and told to be over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from drivers.contract import GatePosition, PointState
+from gateway.domain.commands import GateAction
+from gateway.domain.events import EventKind as E
+from gateway.domain.passages import PassageOutcome as P
+from gateway.lanes import messages as m
+from gateway.lanes.board import Phase
+from gateway.lanes.orders import OrderKind
+
+ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
+OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP
+
+
+def let_in(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+
+
+def outcomes(lane):
+    return [passage.outcome for passage in lane.passages]
+
+
+def test_tailgate_by_a_vehicle_that_was_denied_names_its_card(lane):
+    let_in(lane)
+    lane.drive_through()
+    lane.arming(ON)
+    lane.card("9999")
+    lane.closing(ON)
+    lane.arming(OFF)
+    lane.wait(1)
+    lane.closing(OFF)
+    assert outcomes(lane) == [P.PASSED, P.UNAUTHORISED]
+    assert lane.events[-1] is E.VEHICLE_TAILGATED
+    assert "card 9999 had been denied" in lane.texts[-1]
+    assert E.VEHICLE_BACKED_OUT not in lane.events
+
+
+def test_bumper_to_bumper_the_second_vehicle_is_a_tailgate_though_the_loop_was_never_free(lane):
+    let_in(lane)
+    lane.closing(ON)
+    lane.arming(OFF)
+    lane.wait(0.5)
+    lane.arming(ON)
+    lane.wait(0.5)
+    lane.arming(OFF)
+    lane.wait(1)
+    lane.closing(OFF)
+    assert outcomes(lane) == [P.PASSED, P.UNAUTHORISED]
+    assert lane.events.count(E.VEHICLE_TAILGATED) == 1
+
+
+def test_next_vehicle_waiting_at_the_loop_is_no_tailgate(lane):
+    let_in(lane)
+    lane.closing(ON)
+    lane.arming(OFF)
+    lane.wait(0.5)
+    lane.arming(ON)
+    lane.wait(0.5)
+    lane.closing(OFF)
+    assert outcomes(lane) == [P.PASSED]
+    assert lane.state.phase is Phase.ARMED
+
+
+def test_wrong_way_is_told_and_its_card_does_not_count(lane):
+    let_in(lane)
+    lane.drive_through()
+    lane.closing(ON)
+    lane.wait(0.5)
+    lane.arming(ON)
+    lane.card()
+    assert lane.actions() == [OPEN, CLOSE]
+    lane.closing(OFF)
+    lane.wait(0.5)
+    lane.arming(OFF)
+    assert E.WRONG_WAY in lane.events
+    assert lane.passages[-1].direction == "exit"
+    assert lane.passages[-1].outcome is P.UNAUTHORISED
+    lane.arming(ON)
+    assert lane.state.phase is Phase.ARMED, "the next vehicle is as welcome as any"
+
+
+def test_vehicle_that_takes_over_the_loop_of_a_wrong_way_driver_is_noticed_soon(lane):
+    let_in(lane)
+    lane.drive_through()
+    lane.closing(ON)
+    lane.arming(ON)
+    lane.closing(OFF)
+    assert lane.state.phase is Phase.IDLE
+    lane.wait(lane.rules.leaving)
+    assert lane.state.phase is Phase.ARMED
+
+
+def test_forced_open_is_an_alarm_with_footage_and_is_over_when_closed(lane):
+    lane.gate(GatePosition.STOPPED)
+    lane.wait(lane.rules.forced - 0.1)
+    assert lane.events == []
+    lane.wait(0.2)
+    assert lane.events == [E.FORCED_OPEN]
+    assert lane.filmed == 2
+    lane.gate(GatePosition.CLOSED)
+    assert lane.events[-1] is E.TROUBLE_ENDED
+    assert lane.state.troubles == ()
+    assert lane.sent == [], "nobody asked for anything"
+
+
+def test_arm_that_only_shakes_is_not_forced(lane):
+    lane.gate(GatePosition.STOPPED)
+    lane.wait(2)
+    lane.gate(GatePosition.CLOSED)
+    lane.wait(30)
+    assert E.FORCED_OPEN not in lane.events
+
+
+def test_gate_found_open_after_its_controller_was_away_is_forced(lane):
+    lane.do(m.GateLost("no power"))
+    lane.wait(20, refresh=False)
+    lane.do(m.GateRegained())
+    lane.gate(GatePosition.OPEN)
+    lane.wait(5)
+    assert E.FORCED_OPEN in lane.events
+
+
+def test_gate_that_opens_late_is_not_forced_and_is_closed_again(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.acknowledge()
+    lane.wait(lane.rules.opening)
+    assert lane.events[-2:] == [E.OPENING_TIMED_OUT, E.COMMAND_UNKNOWN]
+    assert "did not move (locked?)" in lane.texts[-2]
+    lane.wait(5)
+    lane.gate(GatePosition.OPENING)
+    lane.gate(GatePosition.OPEN)
+    assert E.OPENED_LATE in lane.events
+    lane.wait(5)
+    assert lane.actions() == [OPEN, CLOSE]
+    assert E.FORCED_OPEN not in lane.events
+
+
+def test_key_switch_explains_movement_and_keeps_the_lane_from_closing(rules, make_script):
+    lane = make_script(replace(rules, local_input=True))
+    lane.ready()
+    lane.local(ON)
+    assert lane.events == [E.LOCAL_CONTROL]
+    lane.gate(GatePosition.OPENING)
+    lane.gate(GatePosition.OPEN)
+    lane.wait(10)
+    assert E.FORCED_OPEN not in lane.events
+    lane.wish(CLOSE)
+    assert lane.sent == []
+    assert "key switch is active" in lane.texts[-1]
+    lane.local(OFF)
+    assert lane.events[-1] is E.TROUBLE_ENDED
+    lane.wish(CLOSE)
+    assert lane.actions() == [CLOSE]
+
+
+def test_gate_open_too_long_is_told_once_and_is_over_when_closed(lane):
+    let_in(lane)
+    lane.closing(ON)
+    lane.wait(lane.rules.held_open + 30)
+    assert lane.events.count(E.HELD_OPEN) == 1
+    lane.arming(OFF)
+    lane.closing(OFF)
+    lane.close_gate()
+    assert "the gate has been open for more than 60 s" in lane.texts[-1]
+    assert lane.events[-1] is E.TROUBLE_ENDED
+
+
+def test_steady_traffic_is_not_open_too_long(lane):
+    for _ in range(6):
+        let_in(lane)
+        lane.wait(15)
+        lane.drive_through()
+        lane.gate(GatePosition.OPEN)
+    assert E.HELD_OPEN not in lane.events
+
+
+def test_vehicle_stuck_under_the_gate(lane):
+    let_in(lane)
+    lane.closing(ON)
+    lane.wait(lane.rules.vehicle_stuck)
+    assert E.VEHICLE_STUCK in lane.events
+    lane.arming(OFF)
+    lane.closing(OFF)
+    assert E.TROUBLE_ENDED in lane.events
+
+
+def test_stuck_input_is_named_with_its_time(lane):
+    lane.closing(ON)
+    lane.wait(299)
+    assert lane.events == []
+    lane.wait(1)
+    assert lane.events == [E.INPUT_STUCK]
+    assert lane.texts == ["the closing loop has been on for 5 minutes"]
+    lane.closing(OFF)
+    assert lane.events == [E.INPUT_STUCK, E.TROUBLE_ENDED]
+
+
+def test_chattering_input_is_named_forbids_closing_and_is_believed_again_when_quiet(lane):
+    let_in(lane)
+    lane.drive_through()
+    lane.gate(GatePosition.OPEN)
+    lane.acknowledge()
+    for state in [ON, OFF] * 6:
+        lane.safety(state)
+        lane.wait(0.25)
+    assert lane.events[-1] is E.INPUT_CHATTERS
+    assert lane.texts[-1] == "safety point 1 changes too often to be believed"
+    lane.wish(CLOSE)
+    assert lane.actions() == [OPEN, CLOSE]
+    assert "chatters" in lane.texts[-1]
+    lane.wait(11)
+    assert lane.events[-1] is E.TROUBLE_ENDED
+    lane.wait(10)
+    assert lane.actions() == [OPEN, CLOSE, CLOSE]
+
+
+def test_closing_waits_while_the_closing_loop_chatters_and_goes_on_by_itself(lane):
+    let_in(lane)
+    lane.arming(OFF)
+    for state in [ON, OFF] * 6:
+        lane.closing(state)
+        lane.wait(0.25)
+    assert CLOSE not in lane.actions()[2:]
+    lane.wait(12)
+    assert lane.actions()[-1] is CLOSE
+
+
+# Fire
+
+
+@pytest.fixture
+def burning(rules, make_script):
+    lane = make_script(replace(rules, fire_input=True))
+    lane.ready()
+    lane.fire(ON)
+    return lane
+
+
+def test_fire_opens_at_once_and_keeps_open(burning):
+    lane = burning
+    assert lane.actions() == [OPEN]
+    assert lane.events == [E.FIRE_INPUT]
+    lane.open_gate()
+    lane.wait(600)
+    assert lane.actions() == [OPEN]
+    lane.wish(CLOSE)
+    assert lane.actions() == [OPEN]
+    assert "fire" in lane.texts[-1]
+    lane.gate(GatePosition.CLOSING)
+    assert lane.actions() == [OPEN, OPEN], "whoever closes it, it is opened again"
+
+
+def test_fire_is_tried_again_without_limit_but_with_pauses(burning):
+    burning.wait(130)
+    assert 8 <= len(burning.sent) <= 12
+
+
+def test_fire_that_is_over_closes_the_gate_when_safe(burning):
+    lane = burning
+    lane.open_gate()
+    lane.closing(ON)
+    lane.fire(OFF)
+    assert lane.actions() == [OPEN]
+    lane.closing(OFF)
+    assert lane.actions() == [OPEN, CLOSE]
+    assert E.TROUBLE_ENDED in lane.events
+
+
+def test_lost_fire_input_is_no_all_clear(burning):
+    lane = burning
+    lane.open_gate()
+    lane.fire(UNKNOWN)
+    lane.wait(60)
+    assert CLOSE not in lane.actions()
+    assert lane.state.on_fire
+
+
+def test_stop_counts_for_more_than_fire_until_the_next_fire_or_open(burning):
+    lane = burning
+    lane.acknowledge()
+    lane.gate(GatePosition.OPENING)
+    lane.wish(STOP)
+    lane.acknowledge()
+    lane.gate(GatePosition.STOPPED)
+    lane.wait(120)
+    assert lane.actions() == [OPEN, STOP]
+    lane.fire(OFF)
+    lane.fire(ON)
+    assert lane.actions()[-1] is OPEN
+
+
+def test_fire_supersedes_a_close_under_way(rules, make_script):
+    lane = make_script(replace(rules, fire_input=True))
+    lane.ready()
+    let_in(lane)
+    lane.drive_through()
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+    lane.fire(ON)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
+def test_passages_during_a_fire_are_counted_as_passages(burning):
+    lane = burning
+    lane.open_gate()
+    for _ in range(2):
+        lane.arming(ON)
+        lane.closing(ON)
+        lane.arming(OFF)
+        lane.closing(OFF)
+    assert outcomes(lane) == [P.PASSED, P.PASSED]
+    assert {passage.reason for passage in lane.passages} == {"fire"}
+
+
+def test_fire_during_lock_down_opens(rules, make_script):
+    lane = make_script(replace(rules, fire_input=True))
+    lane.ready()
+    lane.order(OrderKind.LOCK_DOWN)
+    lane.fire(ON)
+    assert lane.actions() == [OPEN]
+    lane.open_gate()
+    lane.fire(OFF)
+    assert lane.actions() == [OPEN, CLOSE]

@@ -1,0 +1,167 @@
+"""The machine says itself when it wants to be woken: nothing comes sooner, nothing is missed, and nobody spins."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drivers.contract import GatePosition, PointState
+from gateway.clock import Stamp
+from gateway.domain.access import decide
+from gateway.domain.commands import Command, GateAction
+from gateway.domain.credentials import Card, Credential
+from gateway.lanes import machine
+from gateway.lanes import messages as m
+from gateway.lanes.orders import Order, OrderKind
+from gateway.lanes.state import LaneRules, LaneState, Vend
+
+GRID = 16
+"""Steps a second: a power of two, so that both ways of stepping see exactly equal instants."""
+
+points = st.sampled_from(list(PointState))
+waits = st.integers(0, 20 * GRID)
+happenings = st.one_of(
+    st.tuples(st.sampled_from([m.Role.ARMING, m.Role.CLOSING, m.Role.SAFETY, m.Role.FAR, m.Role.FIRE]), points),
+    st.tuples(st.just("gate"), st.sampled_from(list(GatePosition))),
+    st.tuples(st.just("card"), st.booleans()),
+    st.tuples(st.just("plate"), st.sampled_from(["AAA111", "AAA112", "ZZZ999"])),
+    st.tuples(st.just("keys"), st.sampled_from(["12", "34#"])),
+    st.tuples(st.just("wish"), st.sampled_from(list(GateAction))),
+    st.tuples(st.just("order"), st.sampled_from([None, *OrderKind])),
+    st.tuples(st.just("acknowledged"), st.none()),
+    st.tuples(st.just("lost"), st.none()),
+    st.tuples(st.just("regained"), st.none()),
+)
+stories = st.lists(st.tuples(waits, happenings), max_size=25)
+lanes = st.builds(
+    LaneRules,
+    lane_id=st.just("in"),
+    direction=st.just("entry"),
+    gate_id=st.just(101),
+    boot=st.just("b"),
+    safety_points=st.just(1),
+    closes_itself=st.booleans(),
+    two_way=st.booleans(),
+    vend=st.sampled_from(list(Vend)),
+    pin=st.booleans(),
+    fire_input=st.just(True),
+    plate_sure=st.just(0.9),
+    stale=st.sampled_from([5.0, 1e6]),
+)
+
+
+class Player:
+    """Plays a story; time between its happenings passes as `pass_time` says."""
+
+    def __init__(self, rules: LaneRules) -> None:
+        self.rules = rules
+        self.state = LaneState()
+        self.step = 0
+        self.said: list[tuple[int, m.LaneCommand]] = []
+        self.ticks = 0
+
+    def do(self, event: m.LaneEvent) -> None:
+        at = self.step / GRID
+        outcome = machine.handle(self.rules, self.state, event, m.Now(at, Stamp(int(at * 1e6), trusted=True)))
+        self.state = outcome.state
+        for command in outcome.commands:
+            self.said.append((self.step, command))
+            if isinstance(command, m.Decide):
+                cards = (Card(7, "0007"),) if command.credential.shown() in {"0007", "AAA111"} else ()
+                self.do(m.Decided(command.number, decide(command.credential, cards, now=0)))
+
+    def fine(self, until: int) -> None:
+        while self.step < until:
+            self.step += 1
+            self.do(m.Ticked())
+
+    def exact(self, until: int) -> None:
+        while True:
+            wake = machine.wake_at(self.rules, self.state)
+            assert wake is None or wake > self.step / GRID, "it would be woken for nothing, again and again"
+            if wake is None or wake * GRID > until:
+                break
+            assert (wake * GRID).is_integer()
+            self.step = int(wake * GRID)
+            self.ticks += 1
+            self.do(m.Ticked())
+        self.step = until
+
+    def happen(self, what: object, value: object) -> None:
+        at = self.step / GRID
+        match what, value:
+            case m.Role() as role, PointState() as state:
+                self.do(m.InputReported(role, state, at))
+            case "gate", GatePosition() as position:
+                self.do(m.GateReported(position, at))
+            case "card", known:
+                self.do(m.CardRead(102, Credential(text="0007" if known else "1"), at))
+            case "plate", str() as plate:
+                self.do(m.PlateRead(301, plate, 0.8 if plate != "ZZZ999" else 0.95, "", "", at))
+            case "keys", str() as keys:
+                self.do(m.KeysTyped(102, keys, at))
+            case "wish", GateAction() as action:
+                command = Command(f"w{self.step}-{len(self.said)}", 101, "in", action, "user:x", 0, 0)
+                self.do(m.CommandRequested(command, at + 5))
+            case "order", OrderKind() as kind:
+                self.do(m.OrderGiven(Order(kind, "user:x"), "user:x"))
+            case "order", None:
+                self.do(m.OrderGiven(None, "user:x"))
+            case "acknowledged", _ if self.state.flight:
+                self.do(m.CommandAcknowledged(self.state.flight.command.command_id, at))
+            case "lost", _:
+                self.do(m.GateLost("unplugged"))
+            case "regained", _:
+                self.do(m.GateRegained())
+
+
+@settings(max_examples=100, deadline=None)
+@given(rules=lanes, story=stories)
+def test_stepping_from_wake_to_wake_says_the_same_as_stepping_finely(rules, story):
+    fine, exact = Player(rules), Player(rules)
+    for wait, (what, value) in [*story, (90 * GRID, ("end", None))]:
+        until = fine.step + wait
+        fine.fine(until)
+        exact.exact(until)
+        for player in (fine, exact):
+            player.happen(what, value)
+    assert exact.said == fine.said
+    assert exact.ticks <= 40 + 12 * len(story), "woken now and then, not all the time"
+
+
+NEAR, CLOSING = m.Role.ARMING, m.Role.CLOSING
+STORIES = {
+    "visits": [
+        *[(0, (NEAR, PointState.ON)), (16, ("card", True)), (8, ("acknowledged", None))],
+        (8, ("gate", GatePosition.OPENING)),
+    ],
+    "flights": [(0, ("gate", GatePosition.OPEN)), (16, ("wish", GateAction.STOP))],
+    "readings": [(0, (NEAR, PointState.ON)), (16, ("plate", "AAA111"))],
+    "standing": [(0, ("gate", GatePosition.CLOSED)), (16, ("order", OrderKind.HOLD_OPEN))],
+    "closing": [
+        *[(0, (role, PointState.OFF)) for role in (NEAR, CLOSING, m.Role.FIRE)],
+        *[(0, ("gate", GatePosition.OPEN)), (16, ("order", OrderKind.HOLD_OPEN)), (16, ("order", None))],
+    ],
+    "troubles": [(0, (CLOSING, PointState.ON))],
+}
+
+
+@pytest.mark.parametrize("part", STORIES)
+def test_forgotten_deadline_would_be_noticed(part, monkeypatch):
+    rules = LaneRules(
+        "in", "entry", 101, "b", safety_points=1, closes_itself=False, fire_input=True, input_stuck=20, stale=1e6
+    )
+    fine, exact = Player(rules), Player(rules)
+    monkeypatch.setattr(getattr(machine, part), "deadlines", lambda *_: ())
+    for wait, (what, value) in [*STORIES[part], (90 * GRID, ("end", None))]:
+        until = fine.step + wait
+        fine.fine(until)
+        exact.exact(until)
+        for player in (fine, exact):
+            player.happen(what, value)
+    assert exact.said != fine.said
+
+
+def test_what_happens_in_a_quiet_lane_needs_no_waking(lane):
+    assert machine.wake_at(lane.rules, lane.state) is None

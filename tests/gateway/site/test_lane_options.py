@@ -1,0 +1,83 @@
+"""What a lane can be told, and what of it does not go together."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.lanes.site_rules import lane_rules
+from gateway.lanes.state import Vend
+from gateway.site import Site, check
+from gateway.site.faults import faults_of
+
+POINT = {"device": 101, "point": "x"}
+
+
+def site(**lane) -> Site:
+    return Site.model_validate(
+        {
+            "site": {"name": "North"},
+            "links": [{"id": "plc", "url": "tcp://127.0.0.1:502"}, {"id": "desk", "url": "serial:/dev/ttyS0"}],
+            "devices": [
+                {"id": 101, "name": "Barrier", "driver": "modbus-gate", "link": "plc", "profile": "demo"},
+                {"id": 102, "name": "Reader", "driver": "serial-reader", "link": "desk"},
+            ],
+            "lanes": [
+                {
+                    "id": "main",
+                    "name": "Main",
+                    "gate": 101,
+                    "readers": [102],
+                    "arming": {"device": 101, "point": "arming"},
+                    "closing": {"device": 101, "point": "closing"},
+                    **lane,
+                }
+            ],
+        }
+    )
+
+
+def test_lane_with_everything_is_sound_and_reaches_the_rules():
+    whole = site(
+        direction="two-way",
+        far=POINT,
+        far_readers=[102],
+        fire={"device": 101, "point": "fire"},
+        local={"device": 101, "point": "key"},
+        vend="counted",
+        closes="gateway",
+        held_open_seconds=135,
+    )
+    assert check(whole) == ()
+    rules = lane_rules(whole, whole.lanes[0], boot="b")
+    assert (rules.two_way, rules.vend, rules.fire_input, rules.local_input) == (True, Vend.COUNTED, True, True)
+    assert (rules.far_readers, rules.held_open) == (frozenset({102}), 135)
+
+
+@pytest.mark.parametrize(
+    ("lane", "place"),
+    [
+        ({"direction": "two-way"}, "lanes[0].far"),
+        ({"far": POINT}, "lanes[0].far"),
+        ({"far_readers": [102]}, "lanes[0].far_readers"),
+        ({"direction": "two-way", "far": {"device": 101, "point": "arming"}}, "lanes[0].far"),
+        ({"direction": "two-way", "far": POINT, "far_readers": [103]}, "lanes[0].far_readers[0]"),
+        ({"fire": {"device": 101, "point": "closing"}}, "lanes[0].fire"),
+        ({"fire": POINT, "local": POINT}, "lanes[0].local"),
+        ({"fire": {"device": 109, "point": "x"}}, "lanes[0].fire.device"),
+        ({"local": {"device": 102, "point": "x"}}, "lanes[0].local.device"),
+        ({"vend": "counted", "closes": "device"}, "lanes[0].vend"),
+        ({"vend": "supervised"}, "lanes[0].vend"),
+    ],
+)
+def test_what_does_not_go_together_is_named_with_its_place(lane, place):
+    assert [fault.place for fault in check(site(**lane))] == [place]
+
+
+@pytest.mark.parametrize(
+    "lane",
+    [{"held_open_seconds": 5}, {"vend": "often"}, {"direction": "both"}, {"plate_sure": 1.5}, {"forced_seconds": 0}],
+)
+def test_values_out_of_range_are_refused(lane):
+    with pytest.raises(ValueError, match=next(iter(lane))) as caught:
+        site(**lane)
+    assert list(faults_of(caught.value))
