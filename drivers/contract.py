@@ -156,14 +156,7 @@ class DeviceLost:
 
 
 Report = (
-    CardPresented
-    | PlateSeen
-    | KeysPressed
-    | TamperChanged
-    | GateMoved
-    | PointChanged
-    | DeviceConnected
-    | DeviceLost
+    CardPresented | PlateSeen | KeysPressed | TamperChanged | GateMoved | PointChanged | DeviceConnected | DeviceLost
 )
 Reports = Callable[[Report], None]
 """Where a driver reports. Called on the loop's thread; never blocks, never raises."""
