@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
 
 from gateway.demo.vehicles import DrivingLane, Manners, Outcome
 from gateway.domain.commands import GateAction
-from gateway.domain.credentials import Card, CardStatus
 from gateway.domain.errors import StoreError
 from gateway.simulation import observations as seen
-from gateway.simulation.agenda import Fault, Happening, Trouble, Vehicle, Wish, day
-from gateway.simulation.central import CentralFarEnd
-from gateway.simulation.disk import CutAt, Disk
-from gateway.simulation.lane_field import POINTS, LaneField
+from gateway.simulation.agenda import Happening, Trouble, Vehicle, Wish, day
+from gateway.simulation.card_list import CardList
+from gateway.simulation.lane_field import LaneField
 from gateway.simulation.life import Life
-from gateway.simulation.plan import Plan
-from gateway.simulation.power import Box
-from gateway.simulation.scene import UNKNOWN_CARD, bad_cards, good_cards
-from gateway.simulation.virtual_time import VirtualClock
+from gateway.simulation.troubles import Injector
 from gateway.simulation.witness import Witness
-from gateway.store import CardRecord
+from gateway.simulation.world import World
 from gateway.supervision import Supervisor
 
 SETTLE = 9.0
@@ -32,21 +25,8 @@ _CALM_AFTER = 60.0
 _GUARD_LOOKS = 15.0
 _LEFT_OPEN = 40.0
 _BOOKS_EVERY = 600.0
+_DRAINS_WITHIN = 900.0
 _FOREVER = float("inf")
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """Everything that is there, whatever the gateway does."""
-
-    plan: Plan
-    fields: Mapping[int, LaneField]
-    central: CentralFarEnd
-    disk: Disk
-    clock: VirtualClock
-    witness: Witness
-    box: Box
-    dice: random.Random
 
 
 class _Post:
@@ -70,9 +50,8 @@ class Director:
         self._tasks = tasks
         self._day_begins = day_begins
         self._enough = enough
-        self._good = {card.number: card for card in good_cards()}
-        self._bad = {card.number: card for card in bad_cards()}
-        self._suspended: dict[str, bool | None] = {}
+        self._cards = CardList(world=world)
+        self._injector = Injector(world=world, cards=self._cards)
         self._wished: dict[str, float] = {}
         self._next_at = 0.0
         self._busy = 0
@@ -86,7 +65,7 @@ class Director:
 
     def quiet_until(self) -> float:
         """Until when nothing happens that has not been settled; minus infinity while something does."""
-        world, now = self._world, self._world.clock.monotonic()
+        world, now = self._world, self._world.now()
         if self._busy or self._next_at <= now or not world.box.is_up or now - world.box.up_since < SETTLE:
             return -_FOREVER
         if world.disk.hangs_until + SETTLE > now or world.box.life.lanes.recorder.waiting:
@@ -101,7 +80,7 @@ class Director:
         self._tasks.once("guard", self._guard())
         self._tasks.once("books", self._look_at_books())
         self._busy += 1
-        await self._list_cards()
+        await self._cards.put_all()
         self._busy -= 1
         number = 0
         while number < world.plan.days:
@@ -116,9 +95,9 @@ class Director:
         await self._come_to_rest()
 
     async def _wait_until(self, at: float) -> None:
-        self._next_at = max(at, self._world.clock.monotonic())
-        await asyncio.sleep(at - self._world.clock.monotonic())
-        self._next_at = self._world.clock.monotonic()
+        self._next_at = max(at, self._world.now())
+        await asyncio.sleep(at - self._world.now())
+        self._next_at = self._world.now()
 
     def _begin(self, happening: Happening) -> None:
         match happening:
@@ -127,7 +106,7 @@ class Director:
             case Wish():
                 self._tasks.once("wish", self._counted(self._wish(happening)))
             case Trouble():
-                self._tasks.once("trouble", self._trouble(happening))
+                self._tasks.once("trouble", self._injector.inject(happening))
 
     async def _counted(self, doing: Awaitable[None]) -> None:
         self._busy += 1
@@ -140,8 +119,7 @@ class Director:
         dice, field = self._world.dice, self._world.fields[vehicle.lane]
         field.vehicles += 1
         try:
-            numbers = tuple(self._good if vehicle.good else (*self._bad, UNKNOWN_CARD))
-            card = numbers[int(vehicle.card * len(numbers))]
+            card = self._cards.pick(good=vehicle.good, chance=vehicle.card)
             manners = Manners(
                 finds_card=dice.uniform(0.4, 3.0),
                 waits_for_gate=dice.uniform(4.0, 12.0),
@@ -150,7 +128,7 @@ class Director:
             )
             drive = self._drives[vehicle.lane].drive(card, backs_out=vehicle.backs_out, manners=manners)
             outcome = await drive
-            self._see(seen.Drove(self._now(), field.lane_id, outcome))
+            self._world.see(seen.Drove(self._world.now(), field.lane_id, outcome))
             if vehicle.tailgated and outcome is Outcome.PASSED:
                 await self._tailgate(field)
         finally:
@@ -160,20 +138,20 @@ class Director:
         """One more slips through behind, while the arm is still up enough."""
         dice = self._world.dice
         await asyncio.sleep(dice.uniform(0.05, 2.5))
-        if field.barrier.state(now=self._now()).opening < 0.5:
+        if field.barrier.state(now=self._world.now()).opening < 0.5:
             return
-        field.barrier.set_closing_loop(occupied=True, now=self._now())
+        field.barrier.set_closing_loop(occupied=True, now=self._world.now())
         await asyncio.sleep(dice.uniform(0.4, 2.0))
-        field.barrier.set_closing_loop(occupied=False, now=self._now())
-        self._see(seen.Drove(self._now(), field.lane_id, "tailgated"))
+        field.barrier.set_closing_loop(occupied=False, now=self._world.now())
+        self._world.see(seen.Drove(self._world.now(), field.lane_id, "tailgated"))
 
     async def _wish(self, wish: Wish) -> None:
         box, field = self._world.box, self._world.fields[wish.lane]
         if not box.is_up:
             return
         action = GateAction.OPEN if wish.action < 0.5 else GateAction.CLOSE if wish.action < 0.85 else GateAction.STOP
-        self._wished[field.lane_id] = self._now()
-        self._see(seen.Asked(self._now(), field.lane_id, action))
+        self._wished[field.lane_id] = self._world.now()
+        self._world.see(seen.Asked(self._world.now(), field.lane_id, action))
         await self._ask(box.life, field, action)
 
     async def _ask(self, life: Life, field: LaneField, action: GateAction) -> None:
@@ -184,145 +162,14 @@ class Director:
         except TimeoutError:
             return
 
-    async def _trouble(self, trouble: Trouble) -> None:
-        world, now, field = self._world, self._now(), self._world.fields[trouble.lane]
-        where, until = field.lane_id, now + trouble.seconds
-        detail = f"{trouble.seconds:.1f} s"
-        match trouble.kind:
-            case Fault.CENTRAL_AWAY:
-                where, world.central.away_until = "central", until
-            case Fault.DISK_HANGS:
-                where, world.disk.hangs_until = "disk", until
-            case Fault.CLOCK_STEP | Fault.CARD | Fault.POWER_CUT | Fault.RESTART:
-                await self._trouble_of_box(trouble)
-                return
-            case _:
-                detail += self._trouble_of_lane(trouble, field, until)
-        self._see(seen.Injected(now, trouble.kind, where, detail))
-        field.barrier.touch(now)
-        if trouble.kind in {Fault.LOCKED, Fault.BROKEN, Fault.HAND}:
-            await asyncio.sleep(trouble.seconds)
-            self._let_go(trouble.kind, field)
-
-    def _trouble_of_lane(self, trouble: Trouble, field: LaneField, until: float) -> str:
-        troubles, now = field.troubles, self._now()
-        point = POINTS[int(trouble.chance * len(POINTS))]
-        match trouble.kind:
-            case Fault.AWAY:
-                troubles.away_until = until
-            case Fault.LOSING:
-                troubles.losing_until = until
-            case Fault.LATE:
-                troubles.late_until = until
-            case Fault.JAMMED:
-                troubles.jammed_until = until
-            case Fault.STUCK:
-                on = trouble.chance * 10 % 1 < 0.5
-                troubles.stuck[point] = (on, until)
-                return f", {point} {'on' if on else 'off'}"
-            case Fault.CHATTER:
-                troubles.chattering[point] = until
-                return f", {point}"
-            case Fault.HAND:
-                troubles.hand_until = until
-                field.barrier.set_photocell(interrupted=True, now=now)
-            case Fault.LOCKED:
-                troubles.hand_until = until
-                field.barrier.set_locked(locked=True, now=now)
-            case _:
-                troubles.hand_until = until
-                field.barrier.set_fault(present=True, now=now)
-        return ""
-
-    def _let_go(self, kind: Fault, field: LaneField) -> None:
-        now = self._now()
-        if kind is Fault.HAND:
-            field.barrier.set_photocell(interrupted=False, now=now)
-        elif kind is Fault.LOCKED:
-            field.barrier.set_locked(locked=False, now=now)
-        else:
-            field.barrier.set_fault(present=False, now=now)
-        field.barrier.touch(now)
-
-    async def _trouble_of_box(self, trouble: Trouble) -> None:
-        world, kind = self._world, trouble.kind
-        detail = f"{trouble.seconds:.1f} s"
-        if kind is Fault.CLOCK_STEP:
-            offset = (trouble.chance - 0.5) * 2 * 300 * 86_400
-            self._see(seen.Injected(self._now(), kind, "box", f"{detail}, off by {offset:.0f} s"))
-            await self._step_clock(offset, trouble.seconds)
-        elif kind is Fault.CARD:
-            await self._suspend(trouble)
-        elif not world.box.is_up:
-            return
-        elif kind is Fault.RESTART:
-            self._see(seen.Injected(self._now(), kind, "box", detail))
-            world.box.restart(off=trouble.seconds)
-        else:
-            cuts = tuple(CutAt)
-            cut = cuts[int(trouble.chance * len(cuts))]
-            self._see(seen.Injected(self._now(), f"{kind} {cut}", "box", detail))
-            await world.box.cut(cut, off=trouble.seconds)
-
-    async def _step_clock(self, offset: float, seconds: float) -> None:
-        clock = self._world.clock
-        if not clock.wall().trusted:
-            return
-        self._see(seen.ClockJudged(self._now(), trusted=False, true_micros=clock.true_micros()))
-        clock.step(offset)
-        await asyncio.sleep(seconds)
-        clock.synchronise()
-        self._see(seen.ClockJudged(self._now(), trusted=True, true_micros=clock.true_micros()))
-
-    async def _suspend(self, trouble: Trouble) -> None:
-        """A card is suspended on the list for a while, as a sweep would do it."""
-        number = tuple(self._good)[int(trouble.chance * len(self._good))]
-        if number in self._suspended or not self._world.box.is_up:
-            return
-        self._see(seen.Injected(self._now(), trouble.kind, number, f"{trouble.seconds:.1f} s"))
-        card = self._good[number]
-        await self._put_card(replace(card, status=CardStatus.SUSPENDED), good=False)
-        await asyncio.sleep(trouble.seconds)
-        await self._put_card(card, good=True)
-        del self._suspended[number]
-
-    async def _put_card(self, card: Card, *, good: bool) -> None:
-        """Until it is on disk; a gateway that dies meanwhile is asked again when it is back."""
-        self._suspended[card.number] = None
-        self._see(seen.CardJudged(self._now(), card.card_id, None))
-        while True:
-            life = self._world.box.life
-            try:
-                async with asyncio.timeout(20):
-                    await life.store.cards.apply(put=(CardRecord(card, "{}"),), now=self._world.clock.true_micros())
-            except (StoreError, TimeoutError):
-                pass
-            else:
-                if life.up:
-                    break
-            await asyncio.sleep(5)
-        self._suspended[card.number] = not good
-        self._see(seen.CardJudged(self._now(), card.card_id, good))
-
-    async def _list_cards(self) -> None:
-        box = self._world.box
-        await box.life.came_up.wait()
-        cards = (*self._good.values(), *self._bad.values())
-        records = [CardRecord(card, "{}") for card in cards]
-        await box.life.store.cards.apply(put=records, now=self._world.clock.true_micros())
-        for card in cards:
-            self._see(seen.CardJudged(0.0, card.card_id, card.number in self._good))
-
     def _post(self, field: LaneField) -> _Post:
         return _Post(lambda card: self._present(field, card))
 
     def _present(self, field: LaneField, card: str) -> None:
-        box, now = self._world.box, self._now()
+        box, now = self._world.box, self._world.now()
         if not box.is_up:
             return
-        suspended = self._suspended.get(card, False)
-        good = None if suspended is None else card in self._good and not suspended
-        self._see(seen.Presented(now, field.lane_id, card, good, self._is_calm(field, now)))
+        self._world.see(seen.Presented(now, field.lane_id, card, self._cards.may_pass(card), self._is_calm(field, now)))
         box.life.present(field.reader_id, card)
 
     def _is_calm(self, field: LaneField, now: float) -> bool:
@@ -341,16 +188,16 @@ class Director:
             for field in self._world.fields.values():
                 if self._is_left_open(field, _LEFT_OPEN) and self._world.box.is_up:
                     self._busy += 1
-                    self._wished[field.lane_id] = self._now()
-                    self._see(seen.Asked(self._now(), field.lane_id, GateAction.CLOSE))
+                    self._wished[field.lane_id] = self._world.now()
+                    self._world.see(seen.Asked(self._world.now(), field.lane_id, GateAction.CLOSE))
                     await self._ask(self._world.box.life, field, GateAction.CLOSE)
                     await asyncio.sleep(5)
                     if self._is_left_open(field, 4.0):
-                        field.barrier.force(opening=0.0, now=self._now())
+                        field.barrier.force(opening=0.0, now=self._world.now())
                     self._busy -= 1
 
     def _is_left_open(self, field: LaneField, seconds: float) -> bool:
-        barrier, now = field.barrier, self._now()
+        barrier, now = field.barrier, self._world.now()
         return (
             not field.vehicles
             and not barrier.occupied_since
@@ -370,22 +217,16 @@ class Director:
             books = await self._world.box.life.store.outbox.books()
         except StoreError:
             return
-        self._see(seen.BooksSeen(self._now(), books, settled))
+        self._world.see(seen.BooksSeen(self._world.now(), books, settled))
 
     async def _come_to_rest(self) -> None:
         """Let every trouble end, central come back, and what waits go up."""
         world = self._world
         while self._busy or not world.box.is_up:  # whoever is busy is many, and each ends by itself
-            await self._wait_until(self._now() + 5.0)
-        await self._wait_until(self._now() + 7_200.0)
+            await self._wait_until(self._world.now() + 5.0)
+        await self._wait_until(self._world.now() + 7_200.0)
         world.central.away_until = -_FOREVER
         world.central.troubled = False
-        for _ in range(30):
-            await self._wait_until(self._now() + 60.0)
+        self._busy += 1  # from here on no moment is skipped: the outbox needs them
+        await asyncio.sleep(_DRAINS_WITHIN)
         await self._see_books(settled=True)
-
-    def _now(self) -> float:
-        return self._world.clock.monotonic()
-
-    def _see(self, observation: seen.Observation) -> None:
-        self._world.witness.see(observation)

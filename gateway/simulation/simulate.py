@@ -21,7 +21,7 @@ from gateway.lanes import Lanes
 from gateway.simulation import observations as seen
 from gateway.simulation.central import CentralFarEnd, SimulatedCentral
 from gateway.simulation.checks import all_checks
-from gateway.simulation.director import SETTLE, Director, World
+from gateway.simulation.director import SETTLE, Director
 from gateway.simulation.disk import Disk
 from gateway.simulation.gate import SimulatedGate
 from gateway.simulation.lane_field import LaneField
@@ -32,6 +32,7 @@ from gateway.simulation.report import Report
 from gateway.simulation.scene import START_MICROS, gate_id, lane_id, reader_id, site_of
 from gateway.simulation.virtual_time import DeadEnd, VirtualClock, VirtualLoop
 from gateway.simulation.witness import Witness
+from gateway.simulation.world import World
 from gateway.store import Store
 from gateway.supervision import Supervisor
 
