@@ -10,8 +10,8 @@ from gateway.simulation.plan import Plan
 
 _DAY = 86_400.0
 _RUSH_HOURS = (7.0, 8.0, 12.0, 17.0, 18.0)
-_BURST_SECONDS = 40.0
-_PER_BURST = 5
+_BURST_SECONDS = 45.0
+_PER_BURST = 8
 
 
 class Fault(StrEnum):

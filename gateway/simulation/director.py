@@ -18,7 +18,7 @@ from gateway.simulation.witness import Witness
 from gateway.simulation.world import World
 from gateway.supervision import Supervisor
 
-SETTLE = 9.0
+SETTLE = 7.0
 """Seconds after which nothing is under way any more at a lane where nothing happened."""
 
 _CALM_AFTER = 60.0
@@ -122,9 +122,9 @@ class Director:
             card = self._cards.pick(good=vehicle.good, chance=vehicle.card)
             manners = Manners(
                 finds_card=dice.uniform(0.4, 3.0),
-                waits_for_gate=dice.uniform(4.0, 12.0),
+                waits_for_gate=dice.uniform(4.0, 9.0),
                 starts=dice.uniform(0.2, 1.5),
-                rolls=dice.uniform(0.5, 1.5),
+                rolls=dice.uniform(0.4, 1.2),
             )
             drive = self._drives[vehicle.lane].drive(card, backs_out=vehicle.backs_out, manners=manners)
             outcome = await drive

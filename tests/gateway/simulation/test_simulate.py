@@ -25,6 +25,8 @@ from gateway.simulation.report import show
 from gateway.simulation.virtual_time import VirtualClock
 from gateway.store import Store
 
+pytestmark = pytest.mark.timeout(180)  # much work, on machines that do other work too
+
 SHORT = Plan(days=1.0, lanes=3, seed=7)
 
 
