@@ -26,7 +26,7 @@ debian:  ## real peers for the tests: GStreamer's RTSP server, ffmpeg, Chromium
 	@scripts/debian-packages
 
 test: $(STAMP) debian  ## the whole suite; TESTS=path narrows it
-	$(BIN)/pytest $(TESTS)
+	$(BIN)/pytest -n 3 --dist loadfile $(TESTS)
 
 check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff check .

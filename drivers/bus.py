@@ -4,7 +4,9 @@ What it keeps:
 - A command is on the wire at the next turn: at most one transaction is ahead of it, besides earlier commands.
 - A command past its deadline, or for a line that is down, is refused; it is never kept for later.
 - After a time-out the line is drained to quiet, and an answer that comes late never answers the next request.
-- A unit that does not answer gets a bounded share of the line: its polls are refused while it rests.
+- A unit that does not answer gets a bounded share of the line, in the pauses of the others (`drivers.standings`): its
+  polls are refused while it rests.
+- A line that is open while nobody answers is opened anew: a converter or an adapter may have hung.
 """
 
 from __future__ import annotations
@@ -24,13 +26,26 @@ from drivers.contract import (
     ProtocolViolation,
 )
 from drivers.link import Connection, LinkSpec, open_link, reconnect_wait
-from drivers.transactions import Answer, Exchange, Priority, Reply, Rests, Transaction, TransactionQueue, UnitRests
+from drivers.standings import Standings
+from drivers.transactions import (
+    Answer,
+    Exchange,
+    Prelude,
+    Priority,
+    Reply,
+    Transaction,
+    TransactionQueue,
+    UnitRests,
+)
+from drivers.turns import next_turn
 
 _OPEN_SECONDS = 3.0
 _LONGEST_REPLY = 1024
 _LONGEST_DRAIN = 0.25
 _QUIET_FLOOR = 0.02
+_PAUSE_LOOK = 0.02
 _SILENT_LIMIT = 10
+_SILENT_LIMIT_SERIAL = 30
 _TAGS = 0xFFFF
 
 
@@ -71,7 +86,7 @@ class Bus:
         self._monotonic = monotonic
         self._trace = trace
         self._queue = TransactionQueue(limit=queue_limit)
-        self._rests = Rests()
+        self._standings = Standings()
         self._wake = asyncio.Event()
         self._connection: Connection | None = None
         self._down_reason = f"line {name} is not open yet"
@@ -97,6 +112,11 @@ class Bus:
     def busy_since(self) -> MonotonicSeconds | None:
         """When the transaction that is under way began, or None between transactions. One ends within its time-out."""
         return self._busy_since
+
+    @property
+    def silent_units(self) -> frozenset[int]:
+        """The units that were asked and do not answer."""
+        return self._standings.silent
 
     @property
     def last_command_written_at(self) -> MonotonicSeconds | None:
@@ -144,7 +164,8 @@ class Bus:
             exchange: what to send, and how to know the answer.
             priority: commands go before polls.
             deadline: past it the request is not sent any more.
-            timeout: seconds from the request to the whole answer.
+            timeout: seconds from the request to the whole answer; polls are given up earlier where answers of late
+                came much faster.
             forbidden: asked right before the first byte is written, after whoever waited for the answer before it had
                 its turn; a reason given then stops the request.
 
@@ -157,6 +178,10 @@ class Bus:
             ProtocolViolation: the answer is none; the line was drained.
         """
         self._refuse_hopeless(exchange.unit, priority, deadline)
+        now = self._monotonic()
+        if priority is not Priority.COMMAND:
+            priority = self._poll_or_probe(exchange.unit)
+            self._standings.asked(exchange.unit, now=now)
         loop = asyncio.get_running_loop()
         transaction = Transaction(
             exchange,  # type: ignore[arg-type]  # the line does not care which reply
@@ -165,9 +190,10 @@ class Bus:
             timeout,
             loop.create_future(),
             forbidden,
+            added_at=now,
         )
         self._queue.add(transaction)
-        expiry = loop.call_later(max(0.0, deadline - self._monotonic()), transaction.expire)
+        expiry = loop.call_later(max(0.0, deadline - now), transaction.expire)
         self._wake.set()
         try:
             answer = await transaction.answer
@@ -182,9 +208,13 @@ class Bus:
         now = self._monotonic()
         if now >= deadline:
             raise DeadlinePassed(f"the deadline passed before line {self._name} was asked")
-        rest = self._rests.left(unit, now=now)
-        if priority is Priority.POLL and rest > 0:
+        rest = self._standings.rest_left(unit, now=now)
+        if priority is not Priority.COMMAND and rest > 0:
             raise UnitRests(f"unit {unit} on {self._name} does not answer; asked again in {rest:.1f} s")
+
+    def _poll_or_probe(self, unit: int) -> Priority:
+        is_probe = self._standings.has_live and not self._standings.is_live(unit)
+        return Priority.PROBE if is_probe else Priority.POLL
 
     async def _serve_until_lost(self, connection: Connection) -> bool:
         """Serve until the line is lost; whether any unit answered meanwhile."""
@@ -216,16 +246,26 @@ class Bus:
                 await asyncio.sleep(gap)
                 if connection.has_arrivals:
                     continue
-            transaction = self._queue.next(now=self._monotonic())
+            transaction = next_turn(self._queue, self._standings, quiet=self._quiet, now=self._monotonic())
             if transaction is not None:
                 return transaction
+            if self._queue:
+                await self._await_pause()
         return None
+
+    async def _await_pause(self) -> None:
+        """Probes alone wait, and no pause is long enough: until something is asked, or it is time to look again."""
+        try:
+            async with asyncio.timeout(_PAUSE_LOOK):
+                await self._wake.wait()
+        except TimeoutError:
+            return
 
     async def _serve(self, connection: Connection, transaction: Transaction) -> bool:
         """Make one transaction; whether it was answered. LinkError when the line is lost while it is drained."""
         exchange = transaction.exchange
         try:
-            if transaction.forbidden is not None and not await self._is_permitted(transaction, transaction.forbidden):
+            if not await self._is_ready(connection, transaction):
                 return False
             self._drop(connection.discard())
             written_at = self._monotonic()
@@ -236,7 +276,9 @@ class Bus:
                 reply, at = await self._await_reply(connection, exchange)
         except TimeoutError:
             self._silent += 1
-            self._rests.blame(exchange, timeout=transaction.timeout, now=self._monotonic())
+            self._standings.failed(
+                exchange.unit, timeout=transaction.timeout, tagged=exchange.tagged, now=self._monotonic()
+            )
             waited = f"{transaction.timeout * 1000:.0f} ms"
             transaction.fail(LinkError(f"unit {exchange.unit} on {self._name} did not answer within {waited}"))
             await self._quieten(connection)
@@ -252,10 +294,20 @@ class Bus:
             # Cancelled in the middle, or a parser's own fault: the caller must hear of it before it goes on.
             transaction.fail(LinkError(f"line {self._name} closes"))
             raise
-        self._silent = 0
-        self._rests.forgive(exchange.unit)
+        if exchange.answered:
+            self._silent = 0
+            self._standings.answered(exchange.unit, took=at - written_at)
         transaction.succeed(Answer(reply, written_at, at))
-        return True
+        return exchange.answered
+
+    async def _is_ready(self, connection: Connection, transaction: Transaction) -> bool:
+        """Whether the line is prepared and the request may be sent on it now."""
+        prelude = transaction.exchange.prelude
+        if prelude is not None:
+            await self._prepare(connection, prelude)
+        if transaction.forbidden is not None:
+            return await self._is_permitted(transaction, transaction.forbidden)
+        return prelude is None or self._is_wanted(transaction)
 
     async def _is_permitted(self, transaction: Transaction, forbidden: Forbidden) -> bool:
         """Whether the request may still be sent: not forbidden, not given up and not late.
@@ -267,30 +319,55 @@ class Bus:
         reason = forbidden()
         if reason:
             transaction.fail(NotPermitted(reason))
-        elif self._monotonic() >= transaction.deadline:
+        return self._is_wanted(transaction)
+
+    def _is_wanted(self, transaction: Transaction) -> bool:
+        """Whether nobody gave the transaction up, its deadline included."""
+        if self._monotonic() >= transaction.deadline:
             transaction.expire()
         return not transaction.answer.done()
 
+    async def _prepare(self, connection: Connection, prelude: Prelude) -> None:
+        silence = self._last_byte_at + prelude.silence - self._monotonic()
+        if silence > 0:
+            await asyncio.sleep(silence)
+        if prelude.break_seconds > 0:
+            await connection.send_break(prelude.break_seconds)
+
     async def _await_reply(self, connection: Connection, exchange: Exchange[object]) -> tuple[object, MonotonicSeconds]:
         received = bytearray()
+        if not exchange.answered:
+            # Nothing will tell when the request is out; whatever follows waits for as long as it takes.
+            self._last_byte_at += self._spec.seconds_for(len(exchange.request))
+            return exchange.parse(b""), self._last_byte_at
+        echo = exchange.request if self._spec.echoes else b""
         while True:
             arrival = await connection.read()
             received += arrival.data
             self._last_byte_at = arrival.at
             self._tell(Direction.RECEIVED, arrival.data, arrival.at)
-            reply = exchange.parse(bytes(received))
+            if not echo.startswith(received[: len(echo)]):
+                raise ProtocolViolation(
+                    f"what was sent on {self._name} did not come back as sent: somebody else sends too"
+                )
+            if len(received) <= len(echo):
+                continue
+            reply = exchange.parse(bytes(received[len(echo) :]))
             if reply is not None:
                 return reply, arrival.at
             if len(received) > _LONGEST_REPLY:
                 raise ProtocolViolation(f"{self._name} babbles: {len(received)} bytes and no answer among them")
 
     async def _quieten(self, connection: Connection) -> None:
-        quiet = max(self._spec.frame_gap, _QUIET_FLOOR)
-        self._drop(await connection.drain_to_quiet(quiet=quiet, longest=_LONGEST_DRAIN))
+        self._drop(await connection.drain_to_quiet(quiet=self._quiet, longest=_LONGEST_DRAIN))
+
+    @property
+    def _quiet(self) -> float:
+        return max(self._spec.frame_gap, _QUIET_FLOOR)
 
     def _is_dead_session(self) -> bool:
-        """Whether nobody answers on a TCP line that looks open: a new session is what may help."""
-        return not self._spec.is_serial and self._silent >= _SILENT_LIMIT
+        """Whether nobody answers on a line that looks open: opening it anew is what may help."""
+        return self._silent >= (_SILENT_LIMIT_SERIAL if self._spec.is_serial else _SILENT_LIMIT)
 
     def _note_sent(self, transaction: Transaction, at: MonotonicSeconds) -> None:
         if transaction.priority is Priority.COMMAND:

@@ -37,17 +37,23 @@ class LinkSpec:
         baud: bits per second.
         parity: of each character.
         stop_bits: of each character.
+        echoes: whether what is sent comes back first, as some two-wire adapters do.
     """
 
     url: str
     baud: int = 9600
     parity: Literal["none", "even", "odd"] = "none"
     stop_bits: Literal[1, 2] = 1
+    echoes: bool = False
 
     @property
     def is_serial(self) -> bool:
         """Whether this is a serial port of this machine."""
         return self.url.startswith("serial:")
+
+    def seconds_for(self, count: int) -> float:
+        """How long so many bytes are on the line: of a serial port, with 11 bits each; 0.0 elsewhere."""
+        return count * 11 / self.baud if self.is_serial else 0.0
 
     @property
     def frame_gap(self) -> float:
@@ -90,6 +96,7 @@ class Connection:
         self._closed = asyncio.Event()
         self._reason: str | None = None
         self._transport: asyncio.Transport | None = None
+        self._breaking: asyncio.Future[None] | None = None
 
     @property
     def lost(self) -> str | None:
@@ -127,6 +134,21 @@ class Connection:
         self._unread = 0
         return dropped
 
+    async def send_break(self, seconds: float) -> None:
+        """Hold the line in its break condition for at least `seconds`.
+
+        Raises LinkError when the line is gone, or is no serial port and has no such condition.
+        """
+        port = None if self._transport is None else self._transport.get_extra_info("serial")
+        if self._reason is not None or port is None:
+            raise LinkError(self._reason or f"{self._url} is no serial port and cannot send a break")
+        # In a thread: a system call to a USB adapter takes as long as the adapter likes.
+        self._breaking = asyncio.get_running_loop().run_in_executor(None, port.send_break, seconds)
+        try:
+            await asyncio.shield(self._breaking)
+        except (OSError, serial.SerialException, termios.error) as error:
+            raise LinkError(f"{self._url} sends no break: {error}") from error
+
     async def drain_to_quiet(self, *, quiet: float, longest: float) -> bytes:
         """Read and drop until nothing came for `quiet` seconds, for at most `longest`; what was dropped.
 
@@ -146,6 +168,9 @@ class Connection:
         """Close the line and its descriptor; unsent bytes are dropped. Harmless when already closed."""
         if self._transport is None:
             return
+        if self._breaking is not None:
+            # Its thread must not come upon a descriptor that is somebody else's by then.
+            await asyncio.wait({self._breaking}, timeout=_CLOSE_SECONDS)
         self._transport.abort()
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):

@@ -1,4 +1,4 @@
-"""What goes over a shared line, and in which order: exchanges, the queue, and the rest of units that do not answer."""
+"""What goes over a shared line, and in which order: exchanges and the queue."""
 
 from __future__ import annotations
 
@@ -13,19 +13,33 @@ from drivers.contract import DeadlinePassed, Forbidden, LineDown, LinkError, Mon
 
 Reply = TypeVar("Reply")
 
-LATE_GUARD_SECONDS = 1.0
-REST_SHARE = 4.0
-
 
 class UnitRests(LinkError):
     """The poll was not sent: the unit did not answer lately, and its share of the line is used up for now."""
 
 
 class Priority(IntEnum):
-    """Who goes first. Commands are tried while a unit rests; polls are not."""
+    """Who goes first. Commands are tried while a unit rests; polls are not.
+
+    The line itself makes a poll of a silent unit a probe, which goes in the pauses of the others.
+    """
 
     COMMAND = 0
     POLL = 1
+    PROBE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Prelude:
+    """What some lines want before a frame.
+
+    Attributes:
+        silence: seconds for which nothing may have been on the line.
+        break_seconds: for how long the line is held in its break condition right before the first byte.
+    """
+
+    silence: float = 0.0
+    break_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +53,17 @@ class Exchange(Generic[Reply]):
             frames that belong to somebody else are passed over. Raises ProtocolViolation for what can become nothing.
         tagged: whether answers carry the request's number. If not, a late answer looks like a fresh one, so the unit
             rests after a time-out until a late answer must have come.
+        answered: False for a device that says nothing: the exchange is over once it is written, and `parse` is given no
+            bytes to make the answer of.
+        prelude: what goes before the request.
     """
 
     unit: int
     request: bytes
     parse: Callable[[bytes], Reply | None]
     tagged: bool
+    answered: bool = True
+    prelude: Prelude | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +92,7 @@ class Transaction:
     answer: asyncio.Future[Answer[object]] = field(repr=False)
     forbidden: Forbidden | None = None
     sent: bool = False
+    added_at: MonotonicSeconds = 0.0
 
     def expire(self) -> None:
         """The deadline is here. What is on the wire already stays."""
@@ -112,54 +132,25 @@ class TransactionQueue:
             raise LineDown(f"the line is overloaded: {self._limit} requests wait")
         queue.append(transaction)
 
-    def next(self, *, now: MonotonicSeconds) -> Transaction | None:
-        """Take out the first that is still wanted and in time."""
-        for queue in self._waiting.values():
-            while queue:
-                transaction = queue.popleft()
-                if now >= transaction.deadline:
-                    transaction.expire()
-                if not transaction.answer.done():
-                    return transaction
+    def first(self, priority: Priority, *, now: MonotonicSeconds) -> Transaction | None:
+        """The first of that kind that is still wanted and in time; it stays in the queue."""
+        queue = self._waiting[priority]
+        while queue:
+            transaction = queue[0]
+            if now >= transaction.deadline:
+                transaction.expire()
+            if not transaction.answer.done():
+                return transaction
+            queue.popleft()
         return None
+
+    def take(self, transaction: Transaction) -> Transaction:
+        """Take out what `first` gave."""
+        self._waiting[transaction.priority].remove(transaction)
+        return transaction
 
     def refuse_all(self, reason: str) -> None:
         """The line is down: nothing is kept for later."""
         for queue in self._waiting.values():
             while queue:
                 queue.popleft().fail(LineDown(reason))
-
-
-def rest_after(*, failures: int, timeout: float, tagged: bool, silent_units: int = 1) -> float:
-    """Seconds for which the polls of a unit rest after that many time-outs in a row.
-
-    One lost answer costs nothing where answers are numbered. From the second on, all silent units together take about a
-    fifth of the line. Where answers are not numbered, a unit always rests until 1 s after its request, so that its late
-    answer cannot be taken for the answer to the next.
-    """
-    share = 0.0 if failures < 2 else REST_SHARE * timeout * silent_units
-    return share if tagged else max(share, LATE_GUARD_SECONDS - timeout)
-
-
-class Rests:
-    """Which units of a line did not answer lately, and how long each is left alone."""
-
-    def __init__(self) -> None:
-        self._failures: dict[int, int] = {}
-        self._until: dict[int, MonotonicSeconds] = {}
-
-    def blame(self, exchange: Exchange[object], *, timeout: float, now: MonotonicSeconds) -> None:
-        """The unit did not answer within `timeout`."""
-        failures = self._failures.get(exchange.unit, 0) + 1
-        self._failures[exchange.unit] = failures
-        rest = rest_after(failures=failures, timeout=timeout, tagged=exchange.tagged, silent_units=len(self._failures))
-        self._until[exchange.unit] = now + rest
-
-    def forgive(self, unit: int) -> None:
-        """The unit answered."""
-        self._failures.pop(unit, None)
-        self._until.pop(unit, None)
-
-    def left(self, unit: int, *, now: MonotonicSeconds) -> float:
-        """Seconds for which the unit's polls still rest; 0.0 when they do not."""
-        return max(0.0, self._until.get(unit, now) - now)

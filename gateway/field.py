@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
 
 from drivers.bus import Bus
 from drivers.contract import Driver, Gate, Reports
+from drivers.hikvision.barrier import HikvisionBarrier
+from drivers.http_session import Account
 from drivers.link import LinkSpec
+from drivers.lpr.axis import AXIS
+from drivers.lpr.dahua import DAHUA
+from drivers.lpr.dialect import Dialect
+from drivers.lpr.hikvision import HIKVISION
+from drivers.lpr.listener import PushListener
+from drivers.lpr.plate_recognizer import plate_recognizer
+from drivers.lpr.pushed import PushedPlates
+from drivers.lpr.stream import PlateStream
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.profile import GateProfile, ProfileError, load_profile
+from drivers.modbus.inputs import ModbusInputs
+from drivers.modbus.profile import ProfileError, UnitProfile, load_profile, load_unit_profile
 from drivers.serial_line.reader import SerialReader
 from gateway.clock import Clock
 from gateway.domain.errors import ConfigError
-from gateway.site import Link, ModbusGateDevice, Site, find_profile, profile_folders
+from gateway.site import (
+    DahuaPlatesDevice,
+    HikvisionBarrierDevice,
+    HikvisionPlatesDevice,
+    Link,
+    ModbusDevice,
+    ModbusGateDevice,
+    ModbusIoDevice,
+    PlateCamera,
+    PlateRecognizerDevice,
+    Secrets,
+    Site,
+    find_profile,
+    profile_folders,
+)
 from gateway.supervision import Supervisor
+
+Profile = TypeVar("Profile", bound=UnitProfile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,35 +55,63 @@ class Field:
     buses: Mapping[str, Bus]
     gates: Mapping[int, Gate]
     drivers: tuple[Driver, ...]
+    listeners: Mapping[str, PushListener]
 
     def start(self, supervisor: Supervisor, *, reports: Reports) -> None:
         """Set lines and drivers going; they report to `reports`."""
         for name, bus in self.buses.items():
             supervisor.keep(f"bus-{name}", bus.run)
+        for name, listener in self.listeners.items():
+            supervisor.keep(f"listener-{name}", listener.run)
         for driver in self.drivers:
             supervisor.keep(f"device-{driver.device_id}", partial(driver.run, reports))
 
 
-def build_field(site: Site, *, site_path: Path, clock: Clock) -> Field:
-    """The site file's devices. Raises ConfigError for a profile that cannot be used."""
+def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) -> Field:
+    """The site file's devices. Raises ConfigError for a profile or a secret that cannot be used."""
     specs = {link.id: _spec(link) for link in site.links}
-    shared = {device.link for device in site.devices if isinstance(device, ModbusGateDevice)}
+    shared = {device.link for device in site.devices if isinstance(device, ModbusDevice)}
     buses = {name: Bus(name=name, spec=specs[name], monotonic=clock.monotonic) for name in sorted(shared)}
     folders = profile_folders(site, site_path)
     gates: dict[int, Gate] = {}
-    readers: list[Driver] = []
+    others: list[Driver] = []
+    pushed: dict[str, list[PushedPlates]] = {}
     for device in site.devices:
         if isinstance(device, ModbusGateDevice):
             gates[device.id] = ModbusGate(
                 device_id=device.id,
                 bus=buses[device.link],
-                profile=_profile(device.profile, folders),
+                profile=_loaded(device.profile, folders, load_profile),
                 unit=device.unit,
                 framing=device.framing,
                 monotonic=clock.monotonic,
             )
+        elif isinstance(device, HikvisionBarrierDevice):
+            gates[device.id] = HikvisionBarrier(
+                device_id=device.id,
+                url=specs[device.link].url,
+                account=Account(device.username, secrets.get(device.password)),
+                channel=device.channel,
+                monotonic=clock.monotonic,
+            )
+        elif isinstance(device, PlateCamera):
+            camera = _plate_camera(device, url=specs[device.link].url, clock=clock, secrets=secrets)
+            others.append(camera)
+            if isinstance(camera, PushedPlates):
+                pushed.setdefault(device.link, []).append(camera)
+        elif isinstance(device, ModbusIoDevice):
+            others.append(
+                ModbusInputs(
+                    device_id=device.id,
+                    bus=buses[device.link],
+                    profile=_loaded(device.profile, folders, load_unit_profile),
+                    unit=device.unit,
+                    framing=device.framing,
+                    monotonic=clock.monotonic,
+                )
+            )
         else:
-            readers.append(
+            others.append(
                 SerialReader(
                     device_id=device.id,
                     spec=specs[device.link],
@@ -64,18 +121,59 @@ def build_field(site: Site, *, site_path: Path, clock: Clock) -> Field:
                     monotonic=clock.monotonic,
                 )
             )
-    return Field(buses=buses, gates=gates, drivers=(*gates.values(), *readers))
+    listeners = {name: _listener(specs[name].url, cameras) for name, cameras in pushed.items()}
+    return Field(buses=buses, gates=gates, drivers=(*gates.values(), *others), listeners=listeners)
 
 
-def _profile(name: str, folders: tuple[Path, ...]) -> GateProfile:
+def _plate_camera(device: PlateCamera, *, url: str, clock: Clock, secrets: Secrets) -> PlateStream | PushedPlates:
+    dialect = _dialect(device)
+    if isinstance(device, DahuaPlatesDevice | HikvisionPlatesDevice) and device.username and device.password:
+        return PlateStream(
+            device_id=device.id,
+            url=url,
+            dialect=dialect,
+            account=Account(device.username, secrets.get(device.password)),
+            silence_seconds=device.silence_seconds,
+            monotonic=clock.monotonic,
+        )
+    if isinstance(device, DahuaPlatesDevice):
+        raise ConfigError(f"device {device.id} needs an account")
+    return PushedPlates(
+        device_id=device.id,
+        dialect=dialect,
+        source=device.source or "",
+        token=secrets.get(device.token) if device.token else "",
+        silence_seconds=device.silence_seconds,
+        monotonic=clock.monotonic,
+    )
+
+
+def _dialect(device: PlateCamera) -> Dialect:
+    match device:
+        case HikvisionPlatesDevice():
+            return HIKVISION
+        case DahuaPlatesDevice():
+            return DAHUA
+        case PlateRecognizerDevice():
+            return plate_recognizer(camera=device.camera)
+        case _:
+            return AXIS
+
+
+def _listener(url: str, cameras: list[PushedPlates]) -> PushListener:
+    parts = urlsplit(url)
+    return PushListener(host=parts.hostname or "", port=parts.port or 0, cameras=cameras)
+
+
+def _loaded(name: str, folders: tuple[Path, ...], load: Callable[[Path], Profile]) -> Profile:
     path = find_profile(name, folders)
     if path is None:
         raise ConfigError(f"no profile {name!r}")
     try:
-        return load_profile(path)
+        return load(path)
     except ProfileError as error:
         raise ConfigError(str(error)) from error
 
 
 def _spec(link: Link) -> LinkSpec:
-    return LinkSpec(url=link.url, baud=link.baud, parity=link.parity, stop_bits=link.stop_bits)
+    return LinkSpec(url=link.url, baud=link.baud, parity=link.parity, stop_bits=link.stop_bits, echoes=link.echoes)

@@ -7,14 +7,14 @@ unit, the function code and the length (and over TCP the number) before an answe
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
 from pymodbus.framer import FramerRTU, FramerSocket
 from pymodbus.pdu import DecodePDU, ModbusPDU, ReadCoilsRequest, ReadHoldingRegistersRequest
 from pymodbus.pdu.bit_message import ReadDiscreteInputsRequest
-from pymodbus.pdu.register_message import ReadInputRegistersRequest
+from pymodbus.pdu.register_message import ReadInputRegistersRequest, WriteMultipleRegistersRequest
 from pymodbus.pdu.utils import pack_bitstring, unpack_bitstring
 
 from drivers.contract import ProtocolViolation
@@ -26,6 +26,7 @@ _RTU = FramerRTU(DecodePDU(is_server=False))
 _MBAP = struct.Struct(">HHHB")
 _LONGEST_MBAP_LENGTH = 254
 _PLAIN_REQUEST_BYTES = 5
+_WRITE_MANY = 16
 
 
 class Table(StrEnum):
@@ -71,14 +72,24 @@ class Write:
     """Write one coil (function 5) or one holding register (function 6) at a 0-based address.
 
     `value` is the raw 16-bit word: a coil is 0xFF00 for on and 0 for off, and some devices give other words a meaning.
+    With `any_answer` the device's answer to this write counts whatever value it carries.
     """
 
     table: Literal[Table.COIL, Table.HOLDING_REGISTER]
     address: int
     value: int
+    any_answer: bool = field(default=False, compare=False)
 
 
-Request = Read | Write
+@dataclass(frozen=True, slots=True)
+class WriteMany:
+    """Write neighbouring holding registers (function 16) from a 0-based address on."""
+
+    address: int
+    values: tuple[int, ...]
+
+
+Request = Read | Write | WriteMany
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +163,8 @@ def parse_reply(framing: Framing, *, unit: int, tag: int, request: Request, rece
     """The answer to `request` among the bytes received since it was sent, or None while more are needed.
 
     Whole frames that answer somebody else's request are passed over: over TCP those with another transaction id, over
-    RTU those of another unit or function, which are late answers. Raises ProtocolViolation when the bytes can become
-    nothing.
+    RTU those of another unit or function, which are late answers. Over RTU noise before or between frames is passed
+    over too. Raises ProtocolViolation when the bytes can become nothing.
     """
     parse = _parse_tcp if framing == "tcp" else _parse_rtu
     return parse(unit, tag, request, received)
@@ -188,9 +199,9 @@ def encode_reply(framing: Framing, *, asked: Asked, reply: Reply, unit: int | No
         case Values(values):
             pdu = bytes((asked.function,)) + _values_body(asked, values)
         case Written():
-            if not isinstance(asked.request, Write):
-                raise ValueError("only a write is echoed")  # noqa: TRY004 (the value does not fit; its type is right)
-            pdu = _request_pdu(asked.request)
+            if asked.request is None or isinstance(asked.request, Read):
+                raise ValueError("only a write is echoed")
+            pdu = _request_pdu(asked.request)[:_PLAIN_REQUEST_BYTES]
     return _framed(framing, pdu, asked.unit if unit is None else unit, asked.tag)
 
 
@@ -206,6 +217,9 @@ def _request_pdu(request: Request) -> bytes:
             return bytes((_READ_CODES[table],)) + pdu.encode()
         case Write(table, address, value):
             return struct.pack(">BHH", 5 if table is Table.COIL else 6, address, value)
+        case WriteMany(address, words):
+            many = WriteMultipleRegistersRequest(address=address, count=len(words), registers=list(words))
+            return bytes((_WRITE_MANY,)) + many.encode()
 
 
 def _framed(framing: Framing, pdu: bytes, unit: int, tag: int) -> bytes:
@@ -239,17 +253,38 @@ def _first_mbap_frame(received: bytes) -> tuple[int, int, bytes, int] | None:
 
 
 def _parse_rtu(unit: int, _tag: int, request: Request, received: bytes) -> Reply | None:
-    rest = received
-    while len(rest) >= 3:
+    """Go over the bytes frame by frame, and byte by byte where no frame is."""
+    spoilt = False
+    place = 0
+    while (rest := received[place:])[2:]:
         length = _rtu_reply_length(rest)
-        if len(rest) < length:
-            return None
-        _check_crc(rest[:length])
-        pdu = rest[1 : length - 2]
-        if rest[0] == unit and pdu[0] & 0x7F == _function(request):
-            return _reply(request, pdu)
-        rest = rest[length:]
+        if len(rest) >= length and FramerRTU.check_CRC(
+            rest[: length - 2], int.from_bytes(rest[length - 2 : length], "big")
+        ):
+            if rest[0] == unit and rest[1] & 0x7F == _function(request):
+                return _reply(request, rest[1 : length - 2])
+            place += length
+            continue
+        if _may_begin_answer(unit, request, rest):
+            if len(rest) < length:
+                return None
+            spoilt = True
+        place += 1
+    if spoilt and unit not in rest:
+        raise ProtocolViolation("the check sum (CRC-16) does not fit")
     return None
+
+
+def _may_begin_answer(unit: int, request: Request, rest: bytes) -> bool:
+    """Whether a frame with these first three bytes would answer the request, if its check sum fits."""
+    function = _function(request)
+    if rest[0] != unit or rest[1] & 0x7F != function:
+        return False
+    return rest[1] != function or not isinstance(request, Read) or rest[2] == _value_bytes(request)
+
+
+def _value_bytes(read: Read) -> int:
+    return (read.count + 7) // 8 if read.table.holds_bits else 2 * read.count
 
 
 def _reply(request: Request, pdu: bytes) -> Reply:
@@ -262,12 +297,13 @@ def _reply(request: Request, pdu: bytes) -> Reply:
     if pdu[0] != function:
         raise ProtocolViolation(f"function {pdu[0]} answered function {function}")
     match request:
-        case Write():
-            if pdu != _request_pdu(request):
+        case Write() | WriteMany():
+            exact = not (isinstance(request, Write) and request.any_answer)
+            if exact and pdu != _request_pdu(request)[:_PLAIN_REQUEST_BYTES]:
                 raise ProtocolViolation("the write was not echoed as sent")
             return Written()
         case Read(table, _, count):
-            expected = (count + 7) // 8 if table.holds_bits else 2 * count
+            expected = _value_bytes(request)
             if len(pdu) != expected + 2 or pdu[1] != expected:
                 raise ProtocolViolation(f"{len(pdu) - 2} bytes of values where {expected} were asked for")
             if table.holds_bits:
@@ -281,17 +317,16 @@ def _function(request: Request) -> int:
             return _READ_CODES[table]
         case Write(table):
             return 5 if table is Table.COIL else 6
+        case WriteMany():
+            return _WRITE_MANY
 
 
 def _rtu_reply_length(frame: bytes) -> int:
+    """How long a frame with these first three bytes is; no answer is shorter than that of an exception."""
     function = frame[1]
-    if function & 0x80:
-        return 5
     if function in _READ_TABLES:
         return frame[2] + 5
-    if function in {5, 6, 15, 16}:
-        return 8
-    raise ProtocolViolation(f"answer with function code {function}")
+    return 8 if function in {5, 6, 15, 16} else 5
 
 
 def _rtu_request_length(frame: bytes) -> int | None:
@@ -309,6 +344,10 @@ def _check_crc(frame: bytes) -> None:
 
 
 def _asked(pdu: bytes) -> Request | None:
+    if pdu[0] == _WRITE_MANY and len(pdu) > _PLAIN_REQUEST_BYTES:
+        _, address, count, size = struct.unpack(">BHHB", pdu[:6])
+        fits = count > 0 and size == 2 * count == len(pdu) - 6
+        return WriteMany(address, struct.unpack(f">{count}H", pdu[6:])) if fits else None
     if len(pdu) != _PLAIN_REQUEST_BYTES:
         return None
     function, address, value = struct.unpack(">BHH", pdu)

@@ -20,13 +20,21 @@ from drivers.contract import (
     Report,
     Reports,
 )
-from drivers.modbus.frames import Framing, Table, Write
+from drivers.modbus.frames import Framing, Write, WriteMany
 from drivers.modbus.profile import Command, GateProfile
 from drivers.modbus.session import Session
-from drivers.modbus.watch import Watch, points_of, position_of
+from drivers.modbus.unit import PolledUnit
+from drivers.modbus.watch import Watch, points_of, poll_deadline, position_of
 from drivers.transactions import UnitRests
 
-_POLL_PATIENCE = 1.0
+_STEP_SECONDS = 3.0
+_P = GatePosition
+_NO_STEP: dict[GatePosition, frozenset[GatePosition]] = {
+    _P.OPENING: frozenset({_P.OPEN, _P.OPENING, _P.UNKNOWN}),
+    _P.CLOSING: frozenset({_P.CLOSED, _P.CLOSING, _P.UNKNOWN}),
+    _P.STOPPED: frozenset({_P.OPEN, _P.CLOSED, _P.STOPPED, _P.UNKNOWN}),
+}
+"""Where a step command towards the key would do something else, or nobody knows what it would do."""
 _RELEASE_SECONDS = 0.5
 _RELEASE_AGAIN = 0.1
 
@@ -35,8 +43,17 @@ _RELEASE_AGAIN = 0.1
 class _HeldOutput:
     """An output that the host's own pulse keeps on."""
 
-    release: Write
+    release: Write | WriteMany
     due: MonotonicSeconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A command that must not be given twice, as it was last sent."""
+
+    leads_to: GatePosition
+    position: GatePosition
+    at: MonotonicSeconds
 
 
 class ModbusGate:
@@ -65,7 +82,9 @@ class ModbusGate:
         self._profile = profile
         self._monotonic = monotonic
         self._session = Session(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
-        self._reads = profile.reads()
+        self._unit = PolledUnit(session=self._session, profile=profile, monotonic=monotonic)
+        self._position = GatePosition.UNKNOWN
+        self._step: _Step | None = None
         self._wake = asyncio.Event()
         self._commanded: GatePosition | None = None
         self._held_outputs: list[_HeldOutput] = []
@@ -77,7 +96,7 @@ class ModbusGate:
 
     async def run(self, reports: Reports) -> None:
         """Poll and report until cancelled. A host's pulse still on then is ended first, if the line works."""
-        watch = Watch(device_id=self._device_id, started_at=self._monotonic())
+        watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
         try:
             while True:
                 self._wake.clear()
@@ -112,6 +131,8 @@ class ModbusGate:
     ) -> None:
         if command is None:
             raise DeviceFault(f"{self._profile.name} has no command to {name}")
+        if not command.idempotent:
+            self._check_step(name, leads_to)
         held: _HeldOutput | None = None
         if command.pulse_seconds is not None:
             # Noted before it is sent: an output whose answer was lost may be on all the same.
@@ -121,31 +142,39 @@ class ModbusGate:
             await self._session.write(self._profile.write_of(command), deadline=deadline, forbidden=forbidden)
             self._commanded = leads_to
         except (DeadlinePassed, LineDown, NotPermitted):
+            self._step = None
             if held in self._held_outputs:
                 self._held_outputs.remove(held)
             raise
         finally:
             self._wake.set()
 
+    def _check_step(self, name: str, leads_to: GatePosition) -> None:
+        """Step-by-step inputs answer a second pulse with the opposite; one is given only where its meaning is known."""
+        now = self._monotonic()
+        last = self._step
+        if self._position in _NO_STEP[leads_to]:
+            raise NotPermitted(
+                f"{name} is a step command and the gate is {self._position}: a step would do another thing"
+            )
+        if last is not None and last.position is self._position and now - last.at < _STEP_SECONDS:
+            raise NotPermitted(f"{name} is a step command and the last step shows no effect yet")
+        self._step = _Step(leads_to, self._position, now)
+
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:
-        held: dict[tuple[Table, int], int] = {}
-        first_at: MonotonicSeconds | None = None
         try:
-            for read in self._reads:
-                values, at = await self._session.read(read, deadline=self._poll_deadline(watch))
-                first_at = at if first_at is None else first_at
-                held.update({(read.table, read.address + place): value for place, value in enumerate(values)})
+            held, at = await self._unit.ask(deadline=lambda: poll_deadline(watch, now=self._monotonic()))
         except DriverError as error:
-            return watch.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
+            told = watch.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
+            self._position = watch.position
+            if not watch.is_online:
+                self._unit.forget()
+            return told
         points = points_of(self._profile, held)
         position = position_of(self._profile, held, points, before=watch.position, commanded=self._commanded)
         self._commanded = None
-        return watch.heard(position, points, at=self._monotonic() if first_at is None else first_at)
-
-    def _poll_deadline(self, watch: Watch) -> MonotonicSeconds:
-        """Until when a poll may wait for the line: not past the instant at which the device would count as lost."""
-        now = self._monotonic()
-        return min(now + _POLL_PATIENCE, watch.lost_at) if watch.lost_at > now else now + _POLL_PATIENCE
+        self._position = position
+        return watch.heard(position, points, at=at)
 
     async def _rest(self, *, until: MonotonicSeconds) -> None:
         try:

@@ -1,179 +1,105 @@
-"""What a gate controller on Modbus looks like, as data: the model of a profile file."""
+"""What a device on Modbus looks like, as data: the model of a profile file."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    StringConstraints,
-    Tag,
-    ValidationError,
-    field_validator,
-    model_validator,
+from pydantic import Field, ValidationError, model_validator
+
+from drivers.contract import DriverError
+from drivers.modbus.frames import Read, Table, Write, WriteMany, coil_word
+from drivers.modbus.profile_parts import (
+    Block,
+    Command,
+    Commands,
+    Heartbeat,
+    LimitPosition,
+    Order,
+    Part,
+    PartName,
+    Point,
+    Position,
+    Preparation,
+    PulseBy,
+    Reading,
+    RegisterPosition,
+    Writable,
 )
 
-from drivers.contract import DriverError, GatePosition
-from drivers.modbus.frames import Read, Table, Write, coil_word
+__all__ = [
+    "Command",
+    "Commands",
+    "GateProfile",
+    "LimitPosition",
+    "Point",
+    "ProfileError",
+    "PulseBy",
+    "RegisterPosition",
+    "UnitProfile",
+    "load_profile",
+    "load_unit_profile",
+]
 
-PointName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
-Word = Annotated[int, Field(ge=0, le=0xFFFF)]
+
+Kind = TypeVar("Kind", bound="UnitProfile")
 
 
 class ProfileError(DriverError, ValueError):
     """A profile file cannot be used; the text names the file, the place in it and the fault, one per line."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Line(Part):
+    """How the maker sets the device's line. For people and for `probe`; a site file decides."""
+
+    framing: Literal["tcp", "rtu"] = "rtu"
+    baud: int | None = None
+    parity: Literal["none", "even", "odd"] = "none"
+    stop_bits: Literal[1, 2] = 1
+    unit: int = Field(default=1, ge=0, le=255)
 
 
-class Point(_Part):
-    """A named input: one bit of a table of bits, or some bits of a register.
-
-    Attributes:
-        table: where it is.
-        address: in the file's own counting; see `address_base`.
-        mask: which bits of a register count: the point is on when any of them is. Only for registers.
-        inverted: on when the device says off, as with normally closed contacts.
-    """
-
-    table: Table
-    address: int = Field(ge=0, le=65_536)
-    mask: Word | None = Field(default=None, gt=0)
-    inverted: bool = False
-
-    @model_validator(mode="after")
-    def _mask_where_needed(self) -> Self:
-        if self.table.holds_bits and self.mask is not None:
-            raise ValueError("a mask is for registers")
-        if not self.table.holds_bits and self.mask is None:
-            raise ValueError("a point in a register needs a mask")
-        return self
-
-    def is_on(self, value: int) -> bool:
-        """Whether the point is on when the device holds `value` there."""
-        return bool(value & (1 if self.mask is None else self.mask)) != self.inverted
-
-
-class RegisterPosition(_Part):
-    """The device says its position in a register, by number.
+class UnitProfile(Part):
+    """A device with points: an input module, or whatever else is polled.
 
     Attributes:
-        table: holding or input registers.
-        address: in the file's own counting.
-        mask: which bits of the register count.
-        values: what each number means; others are unknown positions.
-    """
-
-    table: Literal[Table.HOLDING_REGISTER, Table.INPUT_REGISTER]
-    address: int = Field(ge=0, le=65_536)
-    mask: Word = 0xFFFF
-    values: dict[int, GatePosition] = Field(min_length=1)
-
-    @field_validator("values", mode="before")
-    @classmethod
-    def _numbers(cls, values: object) -> object:
-        """TOML's keys are strings; here they are numbers, decimal or 0x…."""
-        if not isinstance(values, dict):
-            return values
-        return {int(key, 0) if isinstance(key, str) else key: value for key, value in values.items()}
-
-
-class LimitPosition(_Part):
-    """The device has limit switches: the position is derived from two of the points."""
-
-    closed_point: PointName
-    open_point: PointName
-
-
-def _kind_of_position(raw: object) -> str:
-    if isinstance(raw, LimitPosition) or (isinstance(raw, dict) and {"closed_point", "open_point"} & raw.keys()):
-        return "limits"
-    return "register"
-
-
-Position = Annotated[
-    Annotated[RegisterPosition, Tag("register")] | Annotated[LimitPosition, Tag("limits")],
-    Discriminator(_kind_of_position),
-]
-
-
-class PulseBy(StrEnum):
-    """Who ends the pulse of a command."""
-
-    DEVICE = "device"
-    HOST = "host"
-
-
-class Command(_Part):
-    """What to write for a command.
-
-    Attributes:
-        write: a coil (function 5) or a holding register (function 6).
-        address: in the file's own counting.
-        value: true and false for a coil; a number is sent as it is, to coils too (some take a pulse length there).
-        pulse_by: `device`: one write, and the device itself ends the pulse. `host`: the release is written after
-            `pulse_ms`; the last resort, because a gateway that dies in between leaves the output on.
-        pulse_ms: length of a host's pulse.
-        release: what ends a host's pulse.
-    """
-
-    write: Literal[Table.COIL, Table.HOLDING_REGISTER]
-    address: int = Field(ge=0, le=65_536)
-    value: bool | Word = True
-    pulse_by: PulseBy = PulseBy.DEVICE
-    pulse_ms: int = Field(default=500, ge=50, le=2_000)
-    release: bool | Word = False
-
-    @property
-    def pulse_seconds(self) -> float | None:
-        """How long the host holds the output; None when the device does."""
-        return self.pulse_ms / 1000 if self.pulse_by is PulseBy.HOST else None
-
-
-class Commands(_Part):
-    """The commands that the device knows; one that is left out is refused."""
-
-    open: Command
-    close: Command | None = None
-    stop: Command | None = None
-
-
-class GateProfile(_Part):
-    """A whole profile.
-
-    Attributes:
-        name: for people.
-        address_base: 0 when the file's addresses are those on the wire, 1 when they count from one as manuals do.
-        poll_ms: how often inputs and position are read.
+        name: what people call the device.
+        address_base: 1 when the file counts addresses from one, as many manuals do.
+        word_order: which of two registers comes first in a number of 32 bits.
+        byte_order: which byte of a register comes first; Modbus says high first, some devices do not.
+        poll_ms: how often it is asked.
         reply_ms: how long an answer may take.
-        position: where the position comes from.
-        points: the inputs by name.
-        commands: what to write.
+        read_gap: so many addresses between two wanted ones may be read along to save a request; 0 for devices that
+            refuse addresses which they do not have.
+        line: the maker's settings.
+        blocks: what is read only as a whole.
+        points: the named inputs.
+        readings: numbers for technicians.
+        prepare: what is set whenever it comes (back).
+        heartbeat: what keeps its watchdog content.
     """
 
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, max_length=80)
     address_base: Literal[0, 1] = 0
+    word_order: Order = "high_first"
+    byte_order: Order = "high_first"
     poll_ms: int = Field(default=100, ge=20, le=500)
     reply_ms: int = Field(default=300, ge=20, le=900)
-    position: Position
-    points: dict[PointName, Point] = Field(default_factory=dict)
-    commands: Commands
+    read_gap: int = Field(default=0, ge=0, le=100)
+    line: Line = Line()
+    blocks: tuple[Block, ...] = ()
+    points: dict[PartName, Point] = Field(default_factory=dict)
+    readings: dict[PartName, Reading] = Field(default_factory=dict)
+    prepare: tuple[Preparation, ...] = ()
+    heartbeat: Heartbeat | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if isinstance(self.position, LimitPosition):
-            for name in (self.position.closed_point, self.position.open_point):
-                if name not in self.points:
-                    raise ValueError(f"position names the point {name!r}, which is not in points")
+        if not self._places():
+            raise ValueError("nothing is ever read: a device that is never asked cannot be known to be there")
         for place, address in self._addresses():
             if not 0 <= address - self.address_base <= 0xFFFF:
                 raise ValueError(f"{place}: address {address} with address_base {self.address_base}")
@@ -183,29 +109,88 @@ class GateProfile(_Part):
         """An address of this file as it goes over the wire."""
         return address - self.address_base
 
+    def ordered(self, table: Table, value: int) -> int:
+        """A register's value with its bytes in this device's order; the same way out and in."""
+        if table.holds_bits or self.byte_order == "high_first":
+            return value
+        return (value & 0xFF) << 8 | value >> 8
+
     def reads(self) -> tuple[Read, ...]:
-        """The fewest reads that fetch all points and the position; values that nobody asked for are never read."""
-        places = {(point.table, self.wire_address(point.address)) for point in self.points.values()}
-        if isinstance(self.position, RegisterPosition):
-            places.add((self.position.table, self.wire_address(self.position.address)))
-        return tuple(_joined(places))
+        """The fewest reads that fetch everything polled; but for gaps, values that nobody asked for are never read."""
+        blocks = [Read(block.table, self.wire_address(block.address), block.count) for block in self.blocks]
+        places = {place for place in self._places() if not any(_holds(block, place) for block in blocks)}
+        wanted = [block for block in blocks if any(_holds(block, place) for place in self._places())]
+        return (*wanted, *_joined(places, gap=self.read_gap))
 
-    def write_of(self, command: Command) -> Write:
+    def stale_seconds(self) -> dict[str, float]:
+        """The staleness of those points that have one of their own."""
+        return {name: point.stale_ms / 1000 for name, point in self.points.items() if point.stale_ms is not None}
+
+    def write_of(self, command: Command) -> Write | WriteMany:
         """The write that gives the command."""
-        return self._write(command, command.value)
+        write = self.write(command.write, command.address, command.written, many=command.many)
+        any_answer = command.acknowledged_by == "answer"
+        return replace(write, any_answer=True) if any_answer and isinstance(write, Write) else write
 
-    def release_of(self, command: Command) -> Write:
+    def release_of(self, command: Command) -> Write | WriteMany:
         """The write that ends a host's pulse."""
-        return self._write(command, command.release)
+        return self.write(command.write, command.address, command.release, many=command.many)
 
-    def _write(self, command: Command, value: bool | int) -> Write:  # noqa: FBT001 (the profile's own either-or)
+    def write(self, table: Writable, address: int, value: bool | int, *, many: bool = False) -> Write | WriteMany:  # noqa: FBT001 (the profile's own either-or)
+        """A write of this device, by the file's own counting."""
         word = value
         if isinstance(value, bool):
-            word = coil_word(on=value) if command.write is Table.COIL else int(value)
-        return Write(command.write, self.wire_address(command.address), word)
+            word = coil_word(on=value) if table is Table.COIL else int(value)
+        word = self.ordered(table, word)
+        wire = self.wire_address(address)
+        return WriteMany(wire, (word,)) if many else Write(table, wire, word)
+
+    def _places(self) -> set[tuple[Table, int]]:
+        """Table and wire address of everything that is polled."""
+        places = {(point.table, self.wire_address(point.address)) for point in self.points.values()}
+        if self.heartbeat is not None and self.heartbeat.expired is not None:
+            expired = self.heartbeat.expired
+            places.add((expired.table, self.wire_address(expired.address)))
+        return places
 
     def _addresses(self) -> Iterable[tuple[str, int]]:
         yield from ((f"points.{name}", point.address) for name, point in self.points.items())
+        yield from ((f"readings.{name}", reading.address) for name, reading in self.readings.items())
+        yield from ((f"prepare[{number}]", part.address) for number, part in enumerate(self.prepare))
+        yield from ((f"blocks[{number}]", block.address) for number, block in enumerate(self.blocks))
+        if self.heartbeat is not None:
+            yield "heartbeat", self.heartbeat.address
+            if self.heartbeat.expired is not None:
+                yield "heartbeat.expired", self.heartbeat.expired.address
+
+
+class GateProfile(UnitProfile):
+    """A device that moves a gate.
+
+    Attributes:
+        position: where the gate's position comes from; None when this device does not know it.
+        commands: what it can be told.
+    """
+
+    position: Position | None = None
+    commands: Commands
+
+    @model_validator(mode="after")
+    def _limits_are_points(self) -> Self:
+        if isinstance(self.position, LimitPosition):
+            for name in (self.position.closed_point, self.position.open_point):
+                if name not in self.points:
+                    raise ValueError(f"position names the point {name!r}, which is not in points")
+        return self
+
+    def _places(self) -> set[tuple[Table, int]]:
+        places = super()._places()
+        if isinstance(self.position, RegisterPosition):
+            places.add((self.position.table, self.wire_address(self.position.address)))
+        return places
+
+    def _addresses(self) -> Iterable[tuple[str, int]]:
+        yield from super()._addresses()
         if isinstance(self.position, RegisterPosition):
             yield "position", self.position.address
         named = (("open", self.commands.open), ("close", self.commands.close), ("stop", self.commands.stop))
@@ -215,15 +200,28 @@ class GateProfile(_Part):
 
 
 def load_profile(path: Path) -> GateProfile:
-    """Read a profile file. Raises ProfileError with every fault of it."""
+    """Read the profile file of a gate. Raises ProfileError with every fault of it."""
+    return _validated(path, _raw(path), GateProfile)
+
+
+def load_unit_profile(path: Path) -> UnitProfile:
+    """Read a profile file, of a gate or of a device with points alone. Raises ProfileError with every fault of it."""
+    raw = _raw(path)
+    return _validated(path, raw, GateProfile if {"position", "commands"} & raw.keys() else UnitProfile)
+
+
+def _raw(path: Path) -> dict[str, object]:
     try:
-        raw = tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ProfileError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ProfileError(f"{path}: is not TOML: {error}") from error
+
+
+def _validated(path: Path, raw: dict[str, object], kind: type[Kind]) -> Kind:
     try:
-        return GateProfile.model_validate(raw)
+        return kind.model_validate(raw)
     except ValidationError as error:
         faults = (
             f"{path}: {'.'.join(str(part) for part in fault['loc']) or 'profile'}: {fault['msg']}"
@@ -232,16 +230,20 @@ def load_profile(path: Path) -> GateProfile:
         raise ProfileError("\n".join(faults)) from error
 
 
-def _joined(places: Iterable[tuple[Table, int]]) -> Iterable[Read]:
-    """Neighbouring addresses of one table become one read, as long as a request may be."""
+def _holds(read: Read, place: tuple[Table, int]) -> bool:
+    return read.table is place[0] and read.address <= place[1] < read.address + read.count
+
+
+def _joined(places: Iterable[tuple[Table, int]], *, gap: int) -> Iterable[Read]:
+    """Near addresses of one table become one read, as long as a request may be."""
     table: Table | None = None
-    first = count = 0
+    first = last = 0
     for next_table, address in sorted(places):
-        if next_table is table and address == first + count and count < next_table.longest_read:
-            count += 1
+        if next_table is table and address - last <= 1 + gap and address - first < next_table.longest_read:
+            last = address
             continue
         if table is not None:
-            yield Read(table, first, count)
-        table, first, count = next_table, address, 1
+            yield Read(table, first, last - first + 1)
+        table, first, last = next_table, address, address
     if table is not None:
-        yield Read(table, first, count)
+        yield Read(table, first, last - first + 1)

@@ -14,8 +14,10 @@ from drivers.modbus.frames import (
     Refusal,
     Reply,
     Request,
+    Table,
     Values,
     Write,
+    WriteMany,
     encode_request,
     parse_reply,
 )
@@ -41,8 +43,10 @@ class Session:
             raise self._refused(answer.reply, f"reading {read.table} {read.address}")
         return answer.reply.values, answer.at
 
-    async def write(self, write: Write, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
-        """Write, and return once the device acknowledged it. Goes before polls.
+    async def write(
+        self, write: Write | WriteMany, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None
+    ) -> None:
+        """Write what commands the device, and return once it acknowledged it. Goes before polls.
 
         Raises LinkError when the device does not answer or its answer is garbled (it may have obeyed), DeviceFault when
         it refuses; LineDown, DeadlinePassed and, for what `forbidden` says, NotPermitted when nothing was sent.
@@ -51,8 +55,19 @@ class Session:
             answer = await self._ask(write, Priority.COMMAND, deadline, forbidden)
         except ProtocolViolation as violation:
             raise LinkError(f"unit {self._unit} answered a command with garbage: {violation}") from violation
-        if isinstance(answer.reply, Refusal) and answer.reply.code != ACKNOWLEDGED:
-            raise self._refused(answer.reply, f"writing {write.table} {write.address}")
+        self._judge(answer.reply, write)
+
+    async def put(self, write: Write | WriteMany, *, deadline: MonotonicSeconds) -> None:
+        """Write what commands nothing (a setting, a heartbeat). Goes behind commands, as polls do.
+
+        Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
+        """
+        self._judge((await self._ask(write, Priority.POLL, deadline)).reply, write)
+
+    def _judge(self, reply: Reply, write: Write | WriteMany) -> None:
+        if isinstance(reply, Refusal) and reply.code != ACKNOWLEDGED:
+            table = write.table if isinstance(write, Write) else Table.HOLDING_REGISTER
+            raise self._refused(reply, f"writing {table} {write.address}")
 
     async def _ask(
         self, request: Request, priority: Priority, deadline: MonotonicSeconds, forbidden: Forbidden | None = None

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 
 import structlog
 
-from drivers.contract import (
-    CardPresented,
-    DeviceConnected,
-    DeviceLost,
-    LinkError,
-    MonotonicSeconds,
-    ProtocolViolation,
-    Reports,
-)
-from drivers.link import Arrival, Connection, LinkSpec, open_link, reconnect_wait
+from drivers.contract import CardPresented, MonotonicSeconds, ProtocolViolation, Reports
+from drivers.link import Connection, LinkSpec
 from drivers.serial_line.forms import Form, read_line
 from drivers.serial_line.lines import QUIET_SECONDS, LineSplitter
+from drivers.serial_line.listening import listen, next_arrival
 
 log = structlog.get_logger(__name__)
-
-_LONGEST_WAIT = 2.0
-_STEADY_SECONDS = 5.0
 
 
 class SerialReader:
@@ -71,32 +60,20 @@ class SerialReader:
 
     async def run(self, reports: Reports) -> None:
         """Keep the port open and report cards until cancelled."""
-        told_lost = False
-        failures = 0
-        while True:
-            opened_at = float("inf")
-            try:
-                connection = await open_link(self._spec, monotonic=self._monotonic)
-                try:
-                    opened_at = self._monotonic()
-                    reports(DeviceConnected(self._device_id, opened_at))
-                    told_lost = False
-                    await self._read(connection, reports)
-                finally:
-                    await connection.close()
-            except LinkError as error:
-                failures = 1 if self._monotonic() - opened_at > _STEADY_SECONDS else failures + 1
-                if not told_lost:
-                    told_lost = True
-                    reports(DeviceLost(self._device_id, str(error), self._monotonic()))
-            await asyncio.sleep(reconnect_wait(failures, longest=_LONGEST_WAIT))
+        await listen(
+            self._spec,
+            lambda connection: self._read(connection, reports),
+            device_id=self._device_id,
+            reports=reports,
+            monotonic=self._monotonic,
+        )
 
     async def _read(self, connection: Connection, reports: Reports) -> None:
         """Report cards until the line hangs up, which is a LinkError. A torn line is dropped with it."""
         splitter = LineSplitter(terminator=self._terminator)
         last_at = self._monotonic()
         while True:
-            arrival = await self._next(connection, within=QUIET_SECONDS if splitter.is_pending else None)
+            arrival = await next_arrival(connection, within=QUIET_SECONDS if splitter.is_pending else None)
             if arrival is None:
                 line = splitter.end_of_silence()
                 lines: tuple[bytes, ...] = () if line is None else (line,)
@@ -105,13 +82,6 @@ class SerialReader:
                 lines = splitter.feed(arrival.data)
             for line in lines:
                 self._present(line, last_at, reports)
-
-    async def _next(self, connection: Connection, *, within: float | None) -> Arrival | None:
-        try:
-            async with asyncio.timeout(within):
-                return await connection.read()
-        except TimeoutError:
-            return None
 
     def _present(self, line: bytes, at: MonotonicSeconds, reports: Reports) -> None:
         try:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.site import ModbusGateDevice, SerialReaderDevice, Site, load
+from gateway.site import GateDevice, ModbusIoDevice, ReaderDevice, Site, load
 
 
 def check(
@@ -24,13 +24,15 @@ def check(
 
 def summary(site: Site) -> str:
     """What a site holds, in one line."""
-    gates = sum(isinstance(device, ModbusGateDevice) for device in site.devices)
-    readers = sum(isinstance(device, SerialReaderDevice) for device in site.devices)
+    gates = sum(isinstance(device, GateDevice) for device in site.devices)
+    readers = sum(isinstance(device, ReaderDevice) for device in site.devices)
+    modules = sum(isinstance(device, ModbusIoDevice) for device in site.devices)
     held = ", ".join(
         (
             _counted(len(site.lanes), "lane"),
             _counted(gates, "gate"),
             _counted(readers, "reader"),
+            *((_counted(modules, "input module"),) if modules else ()),
             _counted(len(site.cameras), "camera"),
             _counted(len(site.links), "link"),
         )

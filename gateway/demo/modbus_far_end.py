@@ -21,6 +21,7 @@ from drivers.modbus.frames import (
     Reply,
     Request,
     Write,
+    WriteMany,
     decode_request,
     encode_reply,
 )
@@ -45,6 +46,7 @@ class Misbehaviour:
         wrong_unit: it answers with another address.
         piece_seconds: it answers one byte at a time with this pause; None answers in one piece.
         corrupt: it spoils the last byte of its answers.
+        noise: it begins each answer with these bytes, as a line driver does that switches on.
         hangs_up: it drops the connection instead of answering.
     """
 
@@ -55,6 +57,7 @@ class Misbehaviour:
     wrong_unit: bool = False
     piece_seconds: float | None = None
     corrupt: bool = False
+    noise: bytes = b""
     hangs_up: bool = False
 
 
@@ -167,7 +170,7 @@ class ModbusFarEnd:
         wiring = self._units.get(asked.unit)
         how = self._misbehaviours.get(asked.unit, WELL_BEHAVED)
         now = self._monotonic()
-        wish = wiring.wish_of(asked.request) if wiring and isinstance(asked.request, Write) else None
+        wish = wiring.wish_of(asked.request) if wiring and isinstance(asked.request, Write | WriteMany) else None
         self._received.append(Received(asked.unit, asked.request, wish, now))
         if wiring is None or how.deaf:
             return
@@ -184,7 +187,7 @@ class ModbusFarEnd:
         match request:
             case Read():
                 return wiring.read(request, now=now)
-            case Write():
+            case Write() | WriteMany():
                 return wiring.write(request, now=now)
             case None:
                 return _ILLEGAL_FUNCTION
@@ -243,6 +246,7 @@ class _SerialCaller:
 def _answer(outlet: _Outlet, frame: bytes, how: Misbehaviour) -> None:
     if how.corrupt:
         frame = frame[:-1] + bytes((frame[-1] ^ 0x55,))
+    frame = how.noise + frame
     pieces = [frame] if how.piece_seconds is None else [frame[place : place + 1] for place in range(len(frame))]
     if how.late == 0 and len(pieces) == 1:
         outlet.send(frame)

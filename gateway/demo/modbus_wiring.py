@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Protocol
 
-from drivers.modbus.frames import Read, Refusal, Reply, Table, Values, Write, Written, coil_word
+from drivers.modbus.frames import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written, coil_word
 from gateway.demo.barrier import Barrier, Wish
 
 _ILLEGAL_ADDRESS = Refusal(2)
@@ -19,11 +19,11 @@ class Wiring(Protocol):
         """The values, or a refusal."""
         ...
 
-    def write(self, write: Write, *, now: float) -> Reply:
+    def write(self, write: Write | WriteMany, *, now: float) -> Reply:
         """Obey, or refuse."""
         ...
 
-    def wish_of(self, write: Write) -> Wish | None:
+    def wish_of(self, write: Write | WriteMany) -> Wish | None:
         """Which command a write is, or None."""
         ...
 
@@ -53,9 +53,9 @@ class RelayWiring:
         )
         return _slice(tuple(int(value) for value in inputs), read)
 
-    def write(self, write: Write, *, now: float) -> Reply:
+    def write(self, write: Write | WriteMany, *, now: float) -> Reply:
         """A coil switched on is a pulse."""
-        if write.table is not Table.COIL or write.address >= len(self._WISHES):
+        if isinstance(write, WriteMany) or write.table is not Table.COIL or write.address >= len(self._WISHES):
             return _ILLEGAL_ADDRESS
         if write.value not in {coil_word(on=True), coil_word(on=False)}:
             return _ILLEGAL_VALUE
@@ -64,11 +64,11 @@ class RelayWiring:
             self._barrier.command(wish, now=now)
         return Written()
 
-    def wish_of(self, write: Write) -> Wish | None:
+    def wish_of(self, write: Write | WriteMany) -> Wish | None:
         """Open, close or stop when the coil is switched on."""
-        if write.table is Table.COIL and write.address < len(self._WISHES) and write.value == coil_word(on=True):
-            return self._WISHES[write.address]
-        return None
+        if isinstance(write, WriteMany) or write.table is not Table.COIL or write.value != coil_word(on=True):
+            return None
+        return self._WISHES[write.address] if write.address < len(self._WISHES) else None
 
 
 class CameWiring:
@@ -94,7 +94,7 @@ class CameWiring:
         shifted = Read(read.table, read.address - self._STATE_ADDRESS, read.count)
         return _slice((number, round(state.opening * 100)), shifted)
 
-    def write(self, write: Write, *, now: float) -> Reply:
+    def write(self, write: Write | WriteMany, *, now: float) -> Reply:
         """An output switched on is a pulse."""
         wish = self.wish_of(write)
         if wish is None:
@@ -102,9 +102,9 @@ class CameWiring:
         self._barrier.command(wish, now=now)
         return Written()
 
-    def wish_of(self, write: Write) -> Wish | None:
+    def wish_of(self, write: Write | WriteMany) -> Wish | None:
         """The command of an output switched on."""
-        on = write.table is Table.COIL and write.value == coil_word(on=True)
+        on = isinstance(write, Write) and write.table is Table.COIL and write.value == coil_word(on=True)
         return self._WISHES.get(write.address) if on else None
 
 

@@ -75,6 +75,10 @@ class Recorder:
                     log.error("record_waits", error=str(error))  # noqa: TRY400 (the sentence says it all)
                 self.failing = str(error)
                 await asyncio.sleep(_RETRY_SECONDS)
+            except Exception:  # an entry that can never be written must not hold up all that come after it
+                self.lost += 1
+                log.exception("record_unwritable", entry=repr(entry))
+                return
             else:
                 if self.failing:
                     log.info("records_written_again", waiting=len(self._waiting))

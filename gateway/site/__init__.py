@@ -1,6 +1,14 @@
 """The site file: what is at this site. `load` reads and checks it; `check` judges one already read."""
 
 from gateway.site.faults import Fault, SiteFaults, check
+from gateway.site.http_devices import (
+    AxisPlatesDevice,
+    DahuaPlatesDevice,
+    HikvisionBarrierDevice,
+    HikvisionPlatesDevice,
+    PlateCamera,
+    PlateRecognizerDevice,
+)
 from gateway.site.load import find_profile, load, profile_folders, secrets_beside, secrets_folder
 from gateway.site.models import (
     Account,
@@ -10,11 +18,15 @@ from gateway.site.models import (
     DemoSection,
     Device,
     EventsSection,
+    GateDevice,
     LaneSection,
     Link,
+    ModbusDevice,
     ModbusGateDevice,
+    ModbusIoDevice,
     PointRef,
     PolicySection,
+    ReaderDevice,
     SerialReaderDevice,
     Site,
     SiteSection,
@@ -25,17 +37,27 @@ from gateway.site.secrets import Secrets
 __all__ = [
     "Account",
     "ApiSection",
+    "AxisPlatesDevice",
     "Camera",
     "CentralSection",
+    "DahuaPlatesDevice",
     "DemoSection",
     "Device",
     "EventsSection",
     "Fault",
+    "GateDevice",
+    "HikvisionBarrierDevice",
+    "HikvisionPlatesDevice",
     "LaneSection",
     "Link",
+    "ModbusDevice",
     "ModbusGateDevice",
+    "ModbusIoDevice",
+    "PlateCamera",
+    "PlateRecognizerDevice",
     "PointRef",
     "PolicySection",
+    "ReaderDevice",
     "Secrets",
     "SerialReaderDevice",
     "Site",

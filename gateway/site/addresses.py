@@ -6,10 +6,15 @@ import ipaddress
 import posixpath
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "rtsp": 554, "rtsps": 322}
 _SERIAL = "serial:"
+_LISTEN = "http-listen://"
+_WEB = ("http://", "https://")
+
+LineKind = Literal["serial", "tcp", "http", "http-listen"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,7 @@ def endpoint_of(url: str, *, schemes: Collection[str]) -> Endpoint:
 
 
 def line_of(url: str) -> Endpoint | str:
-    """What a link's URL occupies: host and port of `tcp://host:port`, or the path of `serial:/dev/…`.
+    """What a link's URL occupies: host and port of a network address, or the path of `serial:/dev/…`.
 
     Raises ValueError with one sentence for anything else.
     """
@@ -51,11 +56,29 @@ def line_of(url: str) -> Endpoint | str:
         if not path.startswith("/") or (path.startswith("//") and not path.startswith("///")) or path.endswith("/"):
             raise ValueError("must be serial:/dev/…")
         return posixpath.normpath("/" + path.lstrip("/"))
+    if url.startswith(_WEB):
+        return _bare_endpoint(url, "http://host:port", default=_DEFAULT_PORTS[url.partition(":")[0]])
+    if url.startswith(_LISTEN):
+        return _bare_endpoint(url, "http-listen://host:port")
     if not url.startswith("tcp://"):
-        raise ValueError("must begin with tcp:// or serial:/")
-    parts, port = _split(url, "tcp://host:port")
-    if not parts.hostname or not port or parts.path or parts.query or parts.fragment:
-        raise ValueError("must be tcp://host:port")
+        raise ValueError("must begin with tcp://, serial:/, http://, https:// or http-listen://")
+    return _bare_endpoint(url, "tcp://host:port")
+
+
+def kind_of_line(url: str) -> LineKind:
+    """What kind of line a link's sound URL is."""
+    if url.startswith(_WEB):
+        return "http"
+    if url.startswith(_LISTEN):
+        return "http-listen"
+    return "serial" if url.startswith(_SERIAL) else "tcp"
+
+
+def _bare_endpoint(url: str, wanted: str, *, default: int | None = None) -> Endpoint:
+    parts, port = _split(url, wanted)
+    port = default if port is None else port
+    if not parts.hostname or not port or parts.path.strip("/" if default else "") or parts.query or parts.fragment:
+        raise ValueError(f"must be {wanted}")
     return Endpoint(parts.hostname.lower(), port)
 
 

@@ -5,13 +5,35 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import UnionType
 
 from pydantic import ValidationError
 
 from gateway.domain.errors import ConfigError
-from gateway.site.addresses import Endpoint
+from gateway.site.addresses import Endpoint, LineKind
 from gateway.site.draft import Draft, Place, place_in_file, whole
-from gateway.site.models import DRIVERS, Device, LaneSection, Link, ModbusGateDevice, SerialReaderDevice, Site
+from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
+from gateway.site.models import (
+    DRIVERS,
+    Device,
+    GateDevice,
+    LaneSection,
+    Link,
+    ModbusDevice,
+    ReaderDevice,
+    SerialReaderDevice,
+    Site,
+)
+
+_Kind = type[Device | ModbusDevice] | UnionType
+"""One model of a device, or several."""
+
+_KINDS_OF_LINES: Mapping[LineKind, str] = {
+    "serial": "serial:/dev/…",
+    "tcp": "tcp://host:port",
+    "http": "http://host",
+    "http-listen": "http-listen://host:port",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +141,17 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
             if not draft.links.may_hold(device.link):
                 yield Fault(f"devices[{index}].link", f"no link {device.link!r}")
             continue
+        fits = _fitting_lines(device)
+        if links[device.link].kind not in fits:
+            wanted = " or ".join(_KINDS_OF_LINES[kind] for kind in fits)
+            yield Fault(f"devices[{index}].link", f"{device.link!r} must be {wanted} for this device")
+            continue
         first_index, first = users.setdefault(device.link, (index, device))
-        if first_index != index and not (isinstance(first, ModbusGateDevice) and isinstance(device, ModbusGateDevice)):
+        if first_index != index and not _may_share(first, device):
             yield Fault(f"devices[{index}].link", f"{device.link!r} is already used by devices[{first_index}]")
-        elif isinstance(device, ModbusGateDevice):
+        elif isinstance(device, ModbusDevice):
             yield from _framing_faults(f"devices[{index}]", device, links[device.link])
-            if isinstance(first, ModbusGateDevice) and first.framing != device.framing:
+            if isinstance(first, ModbusDevice) and first.framing != device.framing:
                 yield Fault(
                     f"devices[{index}].framing", f"differs from devices[{first_index}] on the same link {device.link!r}"
                 )
@@ -135,7 +162,20 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
                 )
 
 
-def _framing_faults(place: str, device: ModbusGateDevice, link: Link) -> Iterator[Fault]:
+def _fitting_lines(device: Device) -> tuple[LineKind, ...]:
+    """The kinds of lines that a device can be on."""
+    if isinstance(device, ModbusDevice | SerialReaderDevice):
+        return ("tcp", "serial")
+    return ("http-listen",) if not isinstance(device, HikvisionBarrierDevice) and device.is_pushing else ("http",)
+
+
+def _may_share(one: Device, other: Device) -> bool:
+    """Whether two devices may be on one line: units of a bus, or what is spoken to over HTTP."""
+    shared_by = (ModbusDevice, HikvisionBarrierDevice | PlateCamera)
+    return any(isinstance(one, kind) and isinstance(other, kind) for kind in shared_by)
+
+
+def _framing_faults(place: str, device: ModbusDevice, link: Link) -> Iterator[Fault]:
     if device.framing == "tcp" and not isinstance(link.line(), Endpoint):
         yield Fault(f"{place}.framing", f"'tcp' cannot go over the serial port of {link.id!r}; write 'rtu'")
     if device.framing == "rtu" and device.unit == 0:
@@ -167,17 +207,17 @@ def _lane_camera_faults(draft: Draft, place: str, lane: LaneSection) -> Iterator
             yield Fault(f"{place}.cameras[{position}]", f"no camera {camera}")
 
 
-def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, type[Device], str]]:
-    yield "gate", lane.gate, ModbusGateDevice, "a gate"
+def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, _Kind, str]]:
+    yield "gate", lane.gate, GateDevice, "a gate"
     for position, reader in enumerate(lane.readers):
-        yield f"readers[{position}]", reader, SerialReaderDevice, "a reader"
-    yield "arming.device", lane.arming.device, ModbusGateDevice, "one with points"
-    yield "closing.device", lane.closing.device, ModbusGateDevice, "one with points"
+        yield f"readers[{position}]", reader, ReaderDevice, "a reader"
+    yield "arming.device", lane.arming.device, ModbusDevice, "one with points"
+    yield "closing.device", lane.closing.device, ModbusDevice, "one with points"
     for position, ref in enumerate(lane.safety):
-        yield f"safety[{position}].device", ref.device, ModbusGateDevice, "one with points"
+        yield f"safety[{position}].device", ref.device, ModbusDevice, "one with points"
 
 
-def _device_fault(draft: Draft, place: str, device_id: int, kind: type[Device], noun: str) -> Iterator[Fault]:
+def _device_fault(draft: Draft, place: str, device_id: int, kind: _Kind, noun: str) -> Iterator[Fault]:
     device = next((device for device in draft.devices.sound.values() if device.id == device_id), None)
     if device is None:
         if not draft.devices.may_hold(device_id):

@@ -6,11 +6,17 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from drivers.modbus.profile import ProfileError, load_profile
+from drivers.modbus.profile import ProfileError, UnitProfile, load_profile, load_unit_profile
 from gateway.domain.errors import ConfigError
 from gateway.site.draft import Draft, read_draft
 from gateway.site.faults import Fault, SiteFaults, check_draft, faults_of
-from gateway.site.models import ModbusGateDevice, Site, SiteSection
+from gateway.site.http_devices import (
+    AxisPlatesDevice,
+    DahuaPlatesDevice,
+    HikvisionBarrierDevice,
+    PlateRecognizerDevice,
+)
+from gateway.site.models import Device, ModbusDevice, ModbusGateDevice, SerialReaderDevice, Site, SiteSection
 from gateway.site.secrets import Secrets
 
 
@@ -75,6 +81,8 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
         for index, camera in draft.cameras.sound.items()
         if camera.password is not None
     ]
+    for index, device in draft.devices.sound.items():
+        named += [(f"devices[{index}].{key}", name) for key, name in _device_secrets(device)]
     for place, name in named:
         try:
             secrets.get(name)
@@ -82,18 +90,31 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
             yield Fault(place, str(error))
 
 
+def _device_secrets(device: Device) -> Iterator[tuple[str, str]]:
+    """The keys of a device that name secrets, with those names."""
+    if isinstance(device, ModbusDevice | SerialReaderDevice):
+        return
+    if not isinstance(device, AxisPlatesDevice | PlateRecognizerDevice) and device.password is not None:
+        yield "password", device.password
+    if not isinstance(device, HikvisionBarrierDevice | DahuaPlatesDevice) and device.token is not None:
+        yield "token", device.token
+
+
 def _profile_faults(draft: Draft, path: Path) -> Iterator[Fault]:
     folders = _profile_folders(draft.site, path)
     points: dict[int, frozenset[str]] = {}
     for index, device in draft.devices.sound.items():
-        if not isinstance(device, ModbusGateDevice):
+        if not isinstance(device, ModbusDevice):
             continue
         found = find_profile(device.profile, folders)
         if found is None:
             yield Fault(f"devices[{index}].profile", f"no profile {device.profile!r}")
             continue
         try:
-            points[device.id] = frozenset(load_profile(found).points)
+            profile: UnitProfile = (
+                load_profile(found) if isinstance(device, ModbusGateDevice) else load_unit_profile(found)
+            )
+            points[device.id] = frozenset(profile.points)
         except ProfileError as error:
             yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
     for index, lane in draft.lanes.sound.items():

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from gateway.site.addresses import Endpoint, endpoint_of, line_of
-
-_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
-_SECRET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-def _slug(value: str) -> str:
-    if not _SLUG.fullmatch(value):
-        raise ValueError("must be 1 to 40 small letters, digits, '-' or '_', a letter or digit first")
-    return value
-
-
-def _secret_name(value: str) -> str:
-    # The text is not repeated: somebody may have written the secret itself here.
-    if not _SECRET_NAME.fullmatch(value):
-        raise ValueError("must be the name of a secret: 1 to 64 letters, digits, '.', '-' or '_'")
-    return value
-
-
-Name = Annotated[str, StringConstraints(min_length=1, max_length=120, strip_whitespace=True)]
-Slug = Annotated[str, AfterValidator(_slug)]
-SecretName = Annotated[str, AfterValidator(_secret_name)]
-RecordId = Annotated[int, Field(ge=1, lt=2_000_000_000)]
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+from gateway.site.addresses import Endpoint, LineKind, endpoint_of, kind_of_line, line_of
+from gateway.site.fields import Name, RecordId, SecretName, Slug
+from gateway.site.fields import Section as _Section
+from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 
 
 class SiteSection(_Section):
@@ -115,13 +91,18 @@ class EventsSection(_Section):
 
 
 class Link(_Section):
-    """`[[links]]`: a line to devices: `tcp://host:port` or `serial:/dev/serial/by-id/…`."""
+    """`[[links]]`: a line to devices.
+
+    `tcp://host:port`, `serial:/dev/serial/by-id/…`, `http://host` (or https) of a device that is asked, or
+    `http-listen://host:port` of this machine for devices that push.
+    """
 
     id: Slug
     url: str
     baud: int = Field(default=9600, ge=300, le=921_600)
     parity: Literal["none", "even", "odd"] = "none"
     stop_bits: Literal[1, 2] = 1
+    echoes: bool = Field(default=False, description="what is sent comes back first, as with some two-wire adapters")
 
     @field_validator("url")
     @classmethod
@@ -133,17 +114,33 @@ class Link(_Section):
         """What the link occupies: a host and port, or the path of a serial port. Two links never share one."""
         return line_of(self.url)
 
+    @property
+    def kind(self) -> LineKind:
+        """What goes over it."""
+        return kind_of_line(self.url)
 
-class ModbusGateDevice(_Section):
-    """A gate controller on Modbus, driven by a profile."""
+
+class ModbusDevice(_Section):
+    """What any unit on a Modbus line has. Several share a line."""
 
     id: RecordId
     name: Name
-    driver: Literal["modbus-gate"]
     link: Slug
     profile: Slug
     unit: int = Field(default=1, ge=0, le=247)
     framing: Literal["tcp", "rtu"] = "tcp"
+
+
+class ModbusGateDevice(ModbusDevice):
+    """A gate controller on Modbus, driven by a profile."""
+
+    driver: Literal["modbus-gate"]
+
+
+class ModbusIoDevice(ModbusDevice):
+    """An input module on Modbus: points alone, for loops that are not wired to the gate's own controller."""
+
+    driver: Literal["modbus-io"]
 
 
 class SerialReaderDevice(_Section):
@@ -158,8 +155,21 @@ class SerialReaderDevice(_Section):
     form: Literal["text", "hex", "decimal", "wiegand26"] = "text"
 
 
-DRIVERS = frozenset({"modbus-gate", "serial-reader"})
-Device = Annotated[ModbusGateDevice | SerialReaderDevice, Field(discriminator="driver")]
+GateDevice = ModbusGateDevice | HikvisionBarrierDevice
+ReaderDevice = SerialReaderDevice | PlateCamera
+DRIVERS = frozenset(
+    {
+        "modbus-gate",
+        "modbus-io",
+        "serial-reader",
+        "hikvision-barrier",
+        "hikvision-plates",
+        "dahua-plates",
+        "axis-plates",
+        "plate-recognizer",
+    }
+)
+Device = Annotated[GateDevice | ReaderDevice | ModbusIoDevice, Field(discriminator="driver")]
 
 
 class PointRef(_Section):

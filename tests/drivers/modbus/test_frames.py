@@ -15,6 +15,7 @@ from drivers.modbus.frames import (
     Table,
     Values,
     Write,
+    WriteMany,
     Written,
     decode_request,
     encode_reply,
@@ -168,3 +169,36 @@ def test_functions_that_are_not_spoken_are_still_read():
     assert asked.request is None
     assert asked.function == 0x2B
     assert encode_reply("tcp", asked=asked, reply=Refusal(1)) == bytes.fromhex("0001 0000 0003 01 AB 01")
+
+
+@given(exchanges(), st.binary(min_size=1, max_size=4))
+def test_noise_before_an_rtu_answer_is_passed_over(exchange, noise):
+    """A line driver that switches on gives a byte or two of noise."""
+    _, unit, tag, request, reply = exchange
+    noise = bytes(byte for byte in noise if byte != unit) or b"\x00"
+    received = noise + answer("rtu", unit, tag, request, reply)
+    assert parse_reply("rtu", unit=unit, tag=tag, request=request, received=received) == reply
+
+
+def test_noise_that_looks_like_the_units_address_is_passed_over():
+    read = Read(Table.DISCRETE_INPUT, 0, 6)
+    received = b"\x01" + answer("rtu", 1, 0, read, Values((1, 0, 0, 0, 0, 1)))
+    assert parse_reply("rtu", unit=1, tag=0, request=read, received=received) == Values((1, 0, 0, 0, 0, 1))
+
+
+def test_an_echo_before_an_answer_to_a_read_is_passed_over():
+    read = Read(Table.HOLDING_REGISTER, 100, 2)
+    received = encode_request("rtu", unit=1, tag=0, request=read) + answer("rtu", 1, 0, read, Values((17, 3)))
+    assert parse_reply("rtu", unit=1, tag=0, request=read, received=received) == Values((17, 3))
+
+
+def test_golden_write_of_many_registers():
+    """Modbus application protocol 1.1b3, section 6.12: two registers from 2 on to 000A and 0102."""
+    write = WriteMany(1, (0x000A, 0x0102))
+    frame = encode_request("rtu", unit=0x11, tag=0, request=write)
+    assert frame[:-2] == bytes.fromhex("11 10 0001 0002 04 000A 0102")
+    assert decode_request("rtu", frame).request == write
+    received = answer("rtu", 0x11, 0, write, Written())
+    assert received[:-2] == bytes.fromhex("11 10 0001 0002")
+    assert parse_reply("rtu", unit=0x11, tag=0, request=write, received=received) == Written()
+    assert parse_reply("rtu", unit=0x11, tag=0, request=write, received=received[:-1]) is None

@@ -57,3 +57,41 @@ def test_profile_that_cannot_be_used(tmp_path, text):
     found = faults(tmp_path, profile="mine")
     assert found
     assert all(fault.startswith("devices[0].profile: ") for fault in found)
+
+
+MODULE = """
+[[devices]]
+id = 102
+name = "Loops"
+driver = "modbus-io"
+link = "bus"
+profile = "{profile}"
+unit = 2
+"""
+
+
+def module_faults(tmp_path, *, profile="inputs-8", point="arming_loop", extra=""):
+    path = tmp_path / "site.toml"
+    text = _SITE.format(profile="waveshare-relay", point=point) + MODULE.format(profile=profile) + extra
+    path.write_text(text.replace("{ device = 101", "{ device = 102"))
+    try:
+        load(path)
+    except SiteFaults as error:
+        return [str(fault) for fault in error.faults]
+    return []
+
+
+def test_loops_may_be_wired_to_another_module_than_the_gates(tmp_path):
+    assert module_faults(tmp_path) == []
+    assert module_faults(tmp_path, profile="relay-barrier") == []
+    (fault,) = module_faults(tmp_path, point="relay_1")
+    assert fault.startswith("lanes[0].arming.point: device 102 has no point 'relay_1'")
+
+
+def test_an_input_module_is_no_gate(tmp_path):
+    path = tmp_path / "site.toml"
+    path.write_text(_SITE.format(profile="inputs-8", point="arming_loop"))
+    with pytest.raises(SiteFaults) as error:
+        load(path)
+    assert "devices[0].profile" in str(error.value.faults[0])
+    assert "commands: Field required" in str(error.value.faults[0])

@@ -55,9 +55,10 @@ function create(event, arrived) {
 }
 
 function update(node, event, lanes, cameras) {
-  setText(node.querySelector("time"), clock(event.date_at));
-  const marks = [lanes.get(event.lane_id), event.clock_trusted ? "" : "the clock was not yet trusted"];
-  setText(node.querySelector(".marks"), marks.filter(Boolean).join(" · "));
+  const time = node.querySelector("time");
+  setText(time, event.clock_trusted ? clock(event.date_at) : `${clock(event.date_at)} ?`);
+  time.title = event.clock_trusted ? "" : "The gateway's clock was not synchronised when this was stamped";
+  setText(node.querySelector(".marks"), lanes.get(event.lane_id) || "");
   keyed(node.querySelector(".clips"), event.footage, {
     key: (footage) => footage.id,
     create: (footage) => clip(event, footage),

@@ -1,0 +1,221 @@
+"""A Hikvision entrance barrier, commanded over HTTP with digest authentication."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import aiohttp
+
+from drivers.contract import (
+    DeadlinePassed,
+    DeviceConnected,
+    DeviceFault,
+    DeviceLost,
+    DriverError,
+    Forbidden,
+    GateMoved,
+    GatePosition,
+    LineDown,
+    LinkError,
+    MonotonicSeconds,
+    NotPermitted,
+    ProtocolViolation,
+    Reports,
+)
+from drivers.hikvision import isapi
+from drivers.hikvision.isapi import Control
+from drivers.http_session import Account, OneAttempt, open_session, read_answer, reason_of, refuse_status
+
+_POLL_SECONDS = 0.5
+_ANSWER_SECONDS = 3.0
+_LOST_AFTER_SECONDS = 2.0
+_LOST_AFTER_POLLS = 3
+_REFRESH_SECONDS = 1.0
+_REFUSED_WAIT = 30.0
+"""Between polls after a refused password: the device locks an account that keeps trying."""
+
+
+class HikvisionBarrier:
+    """`drivers.contract.Gate` over ISAPI.
+
+    The barrier says where it stands and not that it moves, so `OPENING` and `CLOSING` are never reported. It cannot be
+    told to stop.
+
+    A command is one request on a line of its own. Only an attempt with the right credentials has an effect; when the
+    barrier's challenge has changed, there is one attempt before it that the barrier turns down. What forbids a close is
+    asked before each attempt.
+
+    Args:
+        device_id: the id that its reports carry.
+        url: `http://host:port` of the barrier's controller or of the camera that it hangs on.
+        account: who the gateway is to it.
+        channel: its parking channel.
+        monotonic: the clock of deadlines and stamps.
+    """
+
+    def __init__(
+        self,
+        *,
+        device_id: int,
+        url: str,
+        account: Account,
+        channel: int = 1,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._device_id = device_id
+        self._control_url = url.rstrip("/") + isapi.control_path(channel)
+        self._status_url = url.rstrip("/") + isapi.status_path(channel)
+        self._digest = account.digest()
+        self._monotonic = monotonic
+        self._commanding = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._online: bool | None = None
+        self._failures = 0
+        self._heard_at: MonotonicSeconds = 0.0
+        self._position = GatePosition.UNKNOWN
+        self._told_at: MonotonicSeconds = 0.0
+
+    @property
+    def device_id(self) -> int:
+        """The device's id in the site file."""
+        return self._device_id
+
+    async def run(self, reports: Reports) -> None:
+        """Poll the position and report until cancelled."""
+        self._online, self._failures, self._heard_at = None, 0, self._monotonic()
+        async with open_session(reuse_lines=True) as session:
+            while True:
+                self._wake.clear()
+                due = self._monotonic() + _POLL_SECONDS
+                try:
+                    position = await self._poll(session)
+                except DeviceFault as fault:
+                    self._missed(str(fault), reports, at_once=True)
+                    due = self._monotonic() + _REFUSED_WAIT
+                except DriverError as error:
+                    self._missed(str(error), reports)
+                else:
+                    self._heard(position, reports)
+                await self._rest(until=due)
+
+    async def open(self, *, deadline: MonotonicSeconds) -> None:
+        """Command the barrier to open; returns once it said OK, which a locked barrier says too."""
+        await self._command(Control.OPEN, deadline)
+
+    async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
+        """Command the barrier to close; returns once it said OK."""
+        await self._command(Control.CLOSE, deadline, forbidden)
+
+    async def stop(self, *, deadline: MonotonicSeconds) -> None:  # noqa: ARG002 (the contract's signature)
+        """Refused with DeviceFault: the interface has no such command."""
+        raise DeviceFault("a Hikvision barrier has no command to stop")
+
+    async def lock(self, *, deadline: MonotonicSeconds) -> None:
+        """Keep the barrier where it is: from now on it says OK to open and close, and obeys neither."""
+        await self._command(Control.LOCK, deadline)
+
+    async def unlock(self, *, deadline: MonotonicSeconds) -> None:
+        """Let the barrier obey again."""
+        await self._command(Control.UNLOCK, deadline)
+
+    async def _command(self, control: Control, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
+        if self._online is False:
+            raise LineDown("the barrier is away")
+        try:
+            async with asyncio.timeout(max(0.0, deadline - self._monotonic())):
+                await self._commanding.acquire()
+        except TimeoutError as error:
+            raise DeadlinePassed(f"the line was not free for {control} in time") from error
+        try:
+            await self._send(control, deadline, forbidden)
+        finally:
+            self._commanding.release()
+            self._wake.set()
+
+    async def _send(self, control: Control, deadline: MonotonicSeconds, forbidden: Forbidden | None) -> None:
+        sent = False
+
+        def ask() -> None:
+            nonlocal sent
+            if self._monotonic() >= deadline:
+                raise DeadlinePassed(f"the line was not free for {control} in time")
+            if forbidden is not None and (reason := forbidden()):
+                raise NotPermitted(reason)
+            sent = True
+
+        middlewares = (self._digest, OneAttempt(name="the barrier", before_bytes=ask))
+        try:
+            async with (
+                asyncio.timeout(max(0.0, deadline - self._monotonic()) + _ANSWER_SECONDS),
+                open_session(reuse_lines=False) as session,
+                session.put(
+                    self._control_url,
+                    data=isapi.control_body(control),
+                    headers={"Content-Type": isapi.XML_TYPE},
+                    middlewares=middlewares,
+                    allow_redirects=False,
+                ) as response,
+            ):
+                await _judge(response)
+        except TimeoutError as error:
+            if not sent:
+                raise LineDown("the barrier cannot be reached in time") from error
+            raise LinkError(f"the barrier did not answer to {control}") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise LinkError(f"the barrier broke off its answer to {control}: {reason_of(error)}") from error
+        except ProtocolViolation as error:
+            raise LinkError(f"the barrier's answer to {control} is not readable: {error}") from error
+
+    async def _poll(self, session: aiohttp.ClientSession) -> GatePosition:
+        try:
+            async with (
+                asyncio.timeout(_LOST_AFTER_SECONDS),
+                session.get(
+                    self._status_url,
+                    middlewares=(self._digest, OneAttempt(name="the barrier")),
+                    allow_redirects=False,
+                ) as response,
+            ):
+                refuse_status(response.status, "the barrier")
+                return isapi.read_position(await read_answer(response))
+        except TimeoutError as error:
+            raise LinkError("the barrier does not answer in time") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise LinkError(f"the barrier broke off: {reason_of(error)}") from error
+
+    def _heard(self, position: GatePosition, reports: Reports) -> None:
+        now = self._monotonic()
+        if not self._online:
+            reports(DeviceConnected(self._device_id, now))
+        elif position is self._position and now - self._told_at < _REFRESH_SECONDS:
+            self._failures, self._heard_at = 0, now
+            return
+        self._online, self._failures, self._heard_at = True, 0, now
+        self._position, self._told_at = position, now
+        reports(GateMoved(self._device_id, position, now))
+
+    def _missed(self, reason: str, reports: Reports, *, at_once: bool = False) -> None:
+        now = self._monotonic()
+        self._failures += 1
+        lost = at_once or self._failures >= _LOST_AFTER_POLLS or now - self._heard_at >= _LOST_AFTER_SECONDS
+        if lost and self._online is not False:
+            self._online = False
+            reports(DeviceLost(self._device_id, reason, now))
+
+    async def _rest(self, *, until: MonotonicSeconds) -> None:
+        try:
+            async with asyncio.timeout(max(0.0, until - self._monotonic())):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+
+async def _judge(response: aiohttp.ClientResponse) -> None:
+    """What an answer to a command says: nothing when OK, DeviceFault when refused, LinkError when nobody knows."""
+    body = await read_answer(response)
+    if response.status == 200:
+        isapi.check_answer(body)
+        return
+    refuse_status(response.status, "the barrier")

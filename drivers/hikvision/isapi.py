@@ -1,0 +1,58 @@
+"""What is said to a barrier and what it says, pure (ISAPI, vehicle access control)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from drivers.contract import DeviceFault, GatePosition, ProtocolViolation
+from drivers.xml_texts import read_xml
+
+XML_TYPE = "application/xml; charset=UTF-8"
+_OK_CODES = frozenset({"0", "1"})
+_POSITIONS = {"0": GatePosition.UNKNOWN, "1": GatePosition.CLOSED, "2": GatePosition.OPEN}
+
+
+class Control(StrEnum):
+    """A `ctrlMode`. Locked, the barrier says OK to open and close and obeys neither."""
+
+    OPEN = "open"
+    CLOSE = "close"
+    LOCK = "lock"
+    UNLOCK = "unlock"
+
+
+def control_path(channel: int) -> str:
+    """Where a command is put."""
+    return f"/ISAPI/Parking/channels/{channel}/barrierGate"
+
+
+def status_path(channel: int) -> str:
+    """Where the position is read."""
+    return f"/ISAPI/Parking/channels/{channel}/barrierGate/barrierGateStatus"
+
+
+def control_body(control: Control) -> bytes:
+    """The document of a command."""
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>'
+        '<BarrierGate version="2.0" xmlns="http://www.isapi.org/ver20/XMLSchema">'
+        f"<ctrlMode>{control}</ctrlMode></BarrierGate>"
+    ).encode()
+
+
+def read_position(body: bytes) -> GatePosition:
+    """The position in a status: 0 no signal, 1 closed, 2 open. The barrier does not say that it moves."""
+    said = read_xml(body).first.get("barrierGateStatus")
+    if said not in _POSITIONS:
+        raise ProtocolViolation("a status without a known position")
+    return _POSITIONS[said]
+
+
+def check_answer(body: bytes) -> None:
+    """DeviceFault when the answer to a command is not OK, ProtocolViolation when it is not readable as one."""
+    answer = read_xml(body)
+    if answer.root != "ResponseStatus":
+        raise ProtocolViolation(f"a {answer.root[:40]} instead of an answer")
+    if answer.first.get("statusCode") not in _OK_CODES:
+        said = answer.first.get("subStatusCode") or answer.first.get("statusString") or "no reason"
+        raise DeviceFault(f"the barrier refuses: {said[:80]}")

@@ -1,0 +1,132 @@
+"""HTTP towards devices: digest authentication, errors by reaction, and requests that are never repeated.
+
+aiohttp repeats a PUT by itself when its connection breaks before the answer. A gate that had obeyed already would be
+commanded twice, so what breaks becomes a driver's error before aiohttp sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+
+from drivers.contract import DeviceFault, LineDown, LinkError
+
+CONNECT_SECONDS = 3.0
+_LARGEST_ANSWER = 64 * 1024
+_UNAUTHORIZED = 401
+
+BeforeBytes = Callable[[], None]
+"""Called right before the first byte of each attempt at a request; what it raises stops the attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who the gateway is to a device."""
+
+    username: str
+    password: str
+
+    def __repr__(self) -> str:
+        """Without the password."""
+        return f"Account({self.username!r})"
+
+    def digest(self) -> aiohttp.DigestAuthMiddleware:
+        """Digest authentication that remembers a device's challenge, so that most requests need no second attempt."""
+        return aiohttp.DigestAuthMiddleware(login=self.username, password=self.password)
+
+
+class _Request(aiohttp.ClientRequest):
+    """A request that asks before it writes: with the connection open, and nothing awaited in between."""
+
+    before_bytes: BeforeBytes | None = None
+
+    async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        if self.before_bytes is not None:
+            self.before_bytes()
+        return await super().send(conn)
+
+
+class OneAttempt:
+    """The innermost middleware: sees each attempt, and turns what breaks into LineDown (nothing sent) or LinkError."""
+
+    def __init__(self, *, name: str, before_bytes: BeforeBytes | None = None) -> None:
+        self._name = name
+        self._before_bytes = before_bytes
+
+    async def __call__(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Make one attempt. The challenge of a 401 is read to its end, so that the next attempt finds a free line."""
+        if self._before_bytes is not None:
+            if not isinstance(request, _Request):
+                raise TypeError("such a request needs a session of open_session")
+            request.before_bytes = self._before_bytes
+        try:
+            response = await handler(request)
+            if response.status == _UNAUTHORIZED:
+                await read_answer(response)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise LineDown(f"{self._name} cannot be reached: {reason_of(error)}") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise LinkError(f"{self._name} broke off: {reason_of(error)}") from error
+        return response
+
+
+@asynccontextmanager
+async def open_session(*, reuse_lines: bool) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session towards one device: no cookies, no proxies, nothing unpacked, no redirects followed unless asked for.
+
+    `reuse_lines` is False where a request must not meet a line that the device is just closing.
+    """
+    connector = aiohttp.TCPConnector(limit=4, force_close=not reuse_lines)
+    async with aiohttp.ClientSession(
+        connector=connector,
+        request_class=_Request,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_connect=CONNECT_SECONDS),
+    ) as session:
+        yield session
+
+
+async def read_answer(response: aiohttp.ClientResponse) -> bytes:
+    """The body of an answer. LinkError when it is larger than 64 KiB."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > _LARGEST_ANSWER:
+            response.close()
+            raise LinkError(f"an answer of more than {_LARGEST_ANSWER} bytes")
+    return bytes(body)
+
+
+def refuse_status(status: int, name: str) -> None:
+    """Raise for an answer that is none: DeviceFault when the device refuses, LinkError when it is in trouble."""
+    match status:
+        case 200:
+            return
+        case 401 | 403:
+            raise DeviceFault(f"{name} refuses the user name or password (HTTP {status})")
+        case _ if 400 <= status < 500:
+            raise DeviceFault(f"{name} refuses the request (HTTP {status})")
+        case _:
+            raise LinkError(f"{name} answers with HTTP {status}")
+
+
+def reason_of(error: BaseException) -> str:
+    """What broke, in a few words that hold no header and no body."""
+    match error:
+        case aiohttp.ClientConnectorError():
+            return error.os_error.strerror or type(error.os_error).__name__
+        case aiohttp.ServerDisconnectedError():
+            return "it hung up"
+        case asyncio.TimeoutError():
+            return "it took too long"
+        case OSError() if error.strerror:
+            return error.strerror
+        case _:
+            return type(error).__name__

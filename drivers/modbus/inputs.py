@@ -1,0 +1,67 @@
+"""An input module on Modbus: named points and nothing that moves."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from drivers.bus import Bus
+from drivers.contract import DriverError, Reports
+from drivers.modbus.frames import Framing
+from drivers.modbus.profile import UnitProfile
+from drivers.modbus.session import Session
+from drivers.modbus.unit import PolledUnit
+from drivers.modbus.watch import Watch, points_of, poll_deadline
+from drivers.transactions import UnitRests
+
+
+class ModbusInputs:
+    """`drivers.contract.Driver` over Modbus: reports points.
+
+    Args:
+        device_id: the id that its reports carry.
+        bus: the line; whoever wires runs it.
+        profile: what the module looks like; a gate's profile serves too, its commands are left alone.
+        unit: its address on the line.
+        framing: `tcp` (MBAP) or `rtu`, over whichever line.
+        monotonic: the clock of stamps.
+    """
+
+    def __init__(
+        self,
+        *,
+        device_id: int,
+        bus: Bus,
+        profile: UnitProfile,
+        unit: int,
+        framing: Framing,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._device_id = device_id
+        self._profile = profile
+        self._monotonic = monotonic
+        session = Session(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
+        self._unit = PolledUnit(session=session, profile=profile, monotonic=monotonic)
+
+    @property
+    def device_id(self) -> int:
+        """The device's id in the site file."""
+        return self._device_id
+
+    async def run(self, reports: Reports) -> None:
+        """Poll and report until cancelled."""
+        watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
+        while True:
+            due = self._monotonic() + self._profile.poll_ms / 1000
+            try:
+                held, at = await self._unit.ask(deadline=lambda: poll_deadline(watch, now=self._monotonic()))
+            except DriverError as error:
+                told = watch.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
+                if not watch.is_online:
+                    self._unit.forget()
+            else:
+                told = watch.heard(None, points_of(self._profile, held), at=at)
+            for report in told:
+                reports(report)
+            await asyncio.sleep(max(0.0, due - self._monotonic()))

@@ -1,0 +1,157 @@
+"""The bytes of a line for libosdp: never waiting, all or nothing, and listened to beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import termios
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import serial
+from osdp import Channel
+
+from drivers.contract import LinkError
+from drivers.osdp.messages import Setup
+from drivers.osdp.replies import ReplyHead
+
+_OPEN_SECONDS = 3.0
+_READ_SIZE = 4096
+_MOST_STALE_READS = 16
+_UNACKNOWLEDGED_MS = 5_000
+_PARITIES = {"none": serial.PARITY_NONE, "even": serial.PARITY_EVEN, "odd": serial.PARITY_ODD}
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The last reply of a reader: when its head was there, and its code."""
+
+    at: float
+    code: int
+
+
+class Line:
+    """An open line: a serial port or a TCP connection, neither of which ever waits."""
+
+    def __init__(self, port: serial.Serial | socket.socket) -> None:
+        self._port = port
+        self._fd = port.fileno()
+        self._hang_up = select.poll()
+        self._hang_up.register(self._fd, 0)  # hang-up and error are told unasked
+
+    @property
+    def is_hung_up(self) -> bool:
+        """Whether the port was pulled out or the peer is gone."""
+        return bool(self._hang_up.poll(0))
+
+    def read(self, size: int) -> bytes:
+        """What has come, b"" for nothing. OSError when the line is gone."""
+        try:
+            data = os.read(self._fd, size)
+        except BlockingIOError:
+            return b""
+        if not data and isinstance(self._port, socket.socket):
+            raise ConnectionResetError("the other side hung up")
+        return data
+
+    def write(self, data: bytes) -> bool:
+        """Send all of it or, if the line takes none, nothing. OSError when the line is gone or took a part."""
+        try:
+            sent = os.write(self._fd, data)
+        except BlockingIOError:
+            # Old polls would go out in a burst when the line moves again.
+            self._drop_unsent()
+            return False
+        if sent < len(data):
+            raise OSError("the line took a part of a frame")
+        return True
+
+    def close(self) -> None:
+        """Close the descriptor; what was not sent is dropped, since a serial port would wait for it."""
+        with contextlib.suppress(OSError, serial.SerialException, termios.error):  # gone is as good as closed
+            self._drop_unsent()
+        with contextlib.suppress(OSError, serial.SerialException):
+            self._port.close()
+
+    def _drop_unsent(self) -> None:
+        if isinstance(self._port, serial.Serial):
+            termios.tcflush(self._fd, termios.TCOFLUSH)
+
+
+def open_line(setup: Setup) -> Line:
+    """Open the line by its name, within 3 s. LinkError when it does not open."""
+    try:
+        return Line(_serial_port(setup) if setup.url.startswith("serial:") else _tcp_connection(setup.url))
+    except (OSError, serial.SerialException, termios.error, ValueError) as error:
+        raise LinkError(f"{setup.url} does not open: {error}") from error
+
+
+class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
+    """`osdp.Channel` on a line.
+
+    libosdp calls it from C and cannot be told of an exception: a line that is gone takes and gives nothing, and
+    `lost` says why.
+    """
+
+    def __init__(self, line: Line, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._line = line
+        self._monotonic = monotonic
+        self._head = ReplyHead()
+        self.heard: dict[int, Heard] = {}
+        self.lost = ""
+
+    def read(self, max_bytes: int) -> bytes:
+        """What has come, at most `max_bytes`."""
+        try:
+            data = b"" if self.lost else self._line.read(max_bytes)
+        except OSError as error:
+            self.lost = str(error)
+            return b""
+        reply = self._head.feed(data) if data else None
+        if reply is not None:
+            self.heard[reply.address] = Heard(self._monotonic(), reply.code)
+        return data
+
+    def write(self, buf: bytes) -> int:
+        """Send a frame: its length, or -1 when the line did not take it."""
+        data = bytes(buf)
+        self._head.expect()
+        try:
+            return len(data) if not self.lost and self._line.write(data) else -1
+        except OSError as error:
+            self.lost = str(error)
+            return -1
+
+    def flush(self) -> None:
+        """Drop what has come."""
+        with contextlib.suppress(OSError):  # the next read says so
+            for _ in range(_MOST_STALE_READS):
+                if self.lost or not self._line.read(_READ_SIZE):
+                    break
+
+
+def _serial_port(setup: Setup) -> serial.Serial:
+    return serial.Serial(
+        setup.url.removeprefix("serial:"),
+        baudrate=setup.baud,
+        parity=_PARITIES[setup.parity],
+        stopbits=setup.stop_bits,
+        timeout=0,
+        exclusive=True,
+    )
+
+
+def _tcp_connection(url: str) -> socket.socket:
+    parts = urlsplit(url)
+    if parts.scheme != "tcp" or not parts.hostname or not parts.port:
+        raise ValueError("not tcp://host:port")
+    connection = socket.create_connection((parts.hostname, parts.port), timeout=_OPEN_SECONDS)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
+    connection.settimeout(0)
+    return connection

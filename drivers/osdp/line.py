@@ -1,0 +1,150 @@
+"""The gateway's side of an OSDP line: owns the line's process, and hands what it says to the readers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+import structlog
+
+from drivers.contract import Feedback, LinkError, ProtocolViolation
+from drivers.link import LinkSpec, reconnect_wait
+from drivers.osdp.messages import Beat, Connected, Happening, Lost, ReaderSetup, Setup, Show, happening_of
+
+log = structlog.get_logger(__name__)
+
+Listener = Callable[[Happening], None]
+
+_SILENT_SECONDS = 6.0
+"""Longer than a TCP connection takes to fail in the process, which says nothing meanwhile."""
+
+_STEADY_SECONDS = 10.0
+_UNSENT_LIMIT = 4 * 1024
+_NOT_HANDED_ON = ("EDGE_GATEWAY_SECRET_", "CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
+
+
+class OsdpLine:
+    """Up to 32 readers on one line, served by a process that is started again when it dies or falls silent.
+
+    Args:
+        name: what logs call the line.
+        spec: the line; nobody else may use it.
+        keys: 16 bytes for each address. They are handed to the process alone.
+        install: whether a reader may be reached with the key that every new reader knows, to be given its own.
+        monotonic: the clock.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        spec: LinkSpec,
+        keys: Mapping[int, bytes],
+        install: bool = False,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._name = name
+        self._setup = Setup(
+            url=spec.url,
+            baud=spec.baud,
+            parity=spec.parity,
+            stop_bits=spec.stop_bits,
+            readers=tuple(ReaderSetup(address=address, key=key.hex()) for address, key in sorted(keys.items())),
+            install=install,
+        )
+        self._monotonic = monotonic
+        self._listeners: dict[int, Listener] = {}
+        self._standing: dict[int, Connected | Lost] = {}
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int:
+        """The id of the line's process, 0 while there is none."""
+        return self._process.pid if self._process else 0
+
+    async def run(self) -> None:
+        """Keep the line's process going until cancelled, which ends it at once."""
+        failures = 0
+        while True:
+            started_at = self._monotonic()
+            try:
+                async with self._started() as process:
+                    await self._listen(process)
+            except (LinkError, ProtocolViolation, OSError) as error:
+                failures = 1 if self._monotonic() - started_at > _STEADY_SECONDS else failures + 1
+                log.warning("osdp_line_failed", line=self._name, reason=str(error))
+                for reader in self._setup.readers:
+                    self._take(Lost(address=reader.address, reason=str(error)[:300]))
+            await asyncio.sleep(reconnect_wait(failures))
+
+    @contextlib.contextmanager
+    def attached(self, address: int, listener: Listener) -> Iterator[None]:
+        """Meanwhile `listener` is told of this address, at once of how it stands. Called on the loop's thread."""
+        self._listeners[address] = listener
+        if address in self._standing:
+            listener(self._standing[address])
+        try:
+            yield
+        finally:
+            del self._listeners[address]
+
+    def show(self, address: int, feedback: Feedback) -> None:
+        """Have the reader show this. Nothing while it is not connected, and nothing is kept for later."""
+        if self._process is None or not isinstance(self._standing.get(address), Connected):
+            return
+        pipe = self._process.stdin
+        if pipe is not None and not pipe.is_closing() and pipe.transport.get_write_buffer_size() < _UNSENT_LIMIT:
+            pipe.write(Show(address=address, feedback=feedback).to_line())
+
+    @contextlib.asynccontextmanager
+    async def _started(self) -> AsyncIterator[asyncio.subprocess.Process]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-m",
+            "drivers.osdp.line_process",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={key: value for key, value in os.environ.items() if not key.startswith(_NOT_HANDED_ON)},
+            start_new_session=True,  # Ctrl-C in a terminal ends the gateway, which ends its children in order
+        )
+        try:
+            assert process.stdin is not None  # noqa: S101 (it was asked for)
+            process.stdin.write(self._setup.to_line())
+            self._process = process
+            yield process
+        finally:
+            self._process = None
+            with contextlib.suppress(ProcessLookupError):  # it ended by itself
+                process.kill()  # it keeps nothing that would have to be brought to an end
+            await process.communicate()  # waits for its end, and closes both pipes
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        """Take what the process says until it ends or falls silent, which is a LinkError."""
+        assert process.stdout is not None  # noqa: S101 (it was asked for)
+        while True:
+            try:
+                async with asyncio.timeout(_SILENT_SECONDS):
+                    line = await process.stdout.readline()
+            except TimeoutError as error:
+                raise LinkError(f"the process of line {self._name} fell silent") from error
+            except ValueError as error:  # longer than the reader's limit
+                raise ProtocolViolation(f"the process of line {self._name} does not end its line") from error
+            if not line:
+                raise LinkError(f"the process of line {self._name} ended with status {await process.wait()}")
+            self._take(happening_of(line))
+
+    def _take(self, happening: Happening) -> None:
+        if isinstance(happening, Beat):
+            return
+        if isinstance(happening, Connected | Lost):
+            if isinstance(happening, Lost) and isinstance(self._standing.get(happening.address), Lost):
+                log.info("osdp_reader_still_away", line=self._name, reader=happening.address, reason=happening.reason)
+            self._standing[happening.address] = happening
+        listener = self._listeners.get(happening.address)
+        if listener is not None:
+            listener(happening)

@@ -1,0 +1,140 @@
+"""The process of one OSDP line: opens it, goes round its readers, says on stdout what happens and hears stdin.
+
+`python -m drivers.osdp.line_process`, started by `line.OsdpLine` alone. The setup is the first line of stdin, so that
+keys are in no argument and no environment. It ends when stdin does, and keeps nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+from pydantic import ValidationError
+
+from drivers.contract import LinkError
+from drivers.link import reconnect_wait
+from drivers.osdp.channel import Line, LineChannel, open_line
+from drivers.osdp.messages import LONGEST_LINE, Beat, Happening, Lost, Setup, Show
+from drivers.osdp.panel import Panel
+
+_TURN_SECONDS = 0.01
+_BEAT_SECONDS = 1.0
+_LONGEST_REOPEN = 2.0
+_DEAF_SECONDS = 20.0
+"""A line on which nobody was heard for so long is opened anew: a converter may have forgotten us."""
+
+_MOST_UNHANDLED = 64 * 1024
+
+
+class _ParentGone(Exception):
+    """Nobody listens any more."""
+
+
+class Conversation:
+    """Stdin and stdout, line by line. Writing waits for the parent; reading does not."""
+
+    def __init__(self, *, hears: int, says: int) -> None:
+        self._hears = hears
+        self._says = says
+        self._held = b""
+        self._next_beat = 0.0
+        os.set_blocking(hears, False)
+
+    def setup(self) -> Setup:
+        """The first line, waited for. Raises ValidationError, free of what it said, when it is no setup."""
+        while not (lines := self.lines(wait=None)):
+            pass
+        return Setup.model_validate_json(lines[0])
+
+    def lines(self, *, wait: float | None) -> list[bytes]:
+        """The lines that came within `wait` seconds, at the first bytes that come."""
+        ready, _, _ = select.select([self._hears], [], [], wait)
+        if not ready:
+            return []
+        data = os.read(self._hears, LONGEST_LINE)
+        if not data or len(self._held) > _MOST_UNHANDLED:
+            raise _ParentGone
+        *lines, self._held = (self._held + data).split(b"\n")
+        return lines
+
+    def say(self, happening: Happening) -> None:
+        """Tell the parent."""
+        data = happening.to_line()
+        while data:
+            try:
+                data = data[os.write(self._says, data) :]
+            except BrokenPipeError as error:
+                raise _ParentGone from error
+
+    def beat(self, now: float) -> None:
+        """Tell the parent once a second that this process goes round."""
+        if now >= self._next_beat:
+            self._next_beat = now + _BEAT_SECONDS
+            self.say(Beat())
+
+
+def serve(conversation: Conversation) -> None:
+    """Keep the line open and its readers asked, until the parent is gone."""
+    setup = conversation.setup()
+    reason_told = ""
+    failures = 0
+    while True:
+        opened_at = time.monotonic()
+        try:
+            line = open_line(setup)
+            try:
+                failures, reason_told = 0, ""
+                _go_round(setup, line, conversation)
+            finally:
+                line.close()
+        except LinkError as error:
+            failures += 1
+            if str(error) != reason_told:
+                reason_told = str(error)
+                for reader in setup.readers:
+                    conversation.say(Lost(address=reader.address, reason=reason_told[:300]))
+        until = opened_at + reconnect_wait(failures, longest=_LONGEST_REOPEN)
+        while (left := until - time.monotonic()) > 0:
+            conversation.beat(time.monotonic())
+            conversation.lines(wait=min(left, _BEAT_SECONDS))  # what is to be shown now is shown by nobody
+
+
+def _go_round(setup: Setup, line: Line, conversation: Conversation) -> None:
+    """One open line until it is lost, which is a LinkError, or deaf."""
+    channel = LineChannel(line)
+    panel = Panel(setup=setup, channel=channel)
+    opened_at = time.monotonic()
+    while True:
+        for text in conversation.lines(wait=_TURN_SECONDS):
+            show = Show.model_validate_json(text)
+            panel.show(show.address, show.feedback)
+        for happening in panel.turn():
+            conversation.say(happening)
+        now = time.monotonic()
+        conversation.beat(now)
+        if channel.lost or line.is_hung_up:
+            raise LinkError(f"{setup.url} hung up" + (f": {channel.lost}" if channel.lost else ""))
+        if now - max((opened_at, *(heard.at for heard in channel.heard.values()))) > _DEAF_SECONDS:
+            return
+
+
+def main() -> None:
+    """Serve stdin and stdout. libosdp's own logger is shut out: it cannot be turned off, and writes to both streams."""
+    hears, says = os.dup(0), os.dup(1)
+    last_words = os.dup(2)
+    silence = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(silence, stream)
+    sys.stderr = os.fdopen(last_words, "w", buffering=1)
+    try:
+        serve(Conversation(hears=hears, says=says))
+    except _ParentGone:
+        return
+    except ValidationError as error:
+        raise SystemExit(f"the parent said what nobody understands: {error.title}") from None
+
+
+if __name__ == "__main__":
+    main()

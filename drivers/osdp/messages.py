@@ -1,0 +1,117 @@
+"""What the gateway and the process of a line say to each other: a line of JSON each.
+
+The child parses what comes from outside, so nothing that it says is taken unchecked.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from drivers.contract import Feedback, ProtocolViolation
+
+LONGEST_LINE = 8 * 1024
+LONGEST_CARD_BITS = 256
+MOST_READERS = 32
+HIGHEST_ADDRESS = 126
+
+Address = Annotated[int, Field(ge=0, le=HIGHEST_ADDRESS)]
+
+
+class _Message(BaseModel):
+    # An error must not show what was refused: a setup holds keys.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    def to_line(self) -> bytes:
+        """The message with its line ending."""
+        return self.model_dump_json().encode() + b"\n"
+
+
+class ReaderSetup(_Message):
+    """One reader of the line, and its key as 32 hexadecimal digits."""
+
+    address: Address
+    key: str = Field(pattern=r"^[0-9a-f]{32}$", repr=False)
+
+
+class Setup(_Message):
+    """The first line to the child.
+
+    `install` lets the reader be reached with the key that every new reader knows, to be given its own. Never else.
+    """
+
+    url: str
+    baud: int
+    parity: Literal["none", "even", "odd"]
+    stop_bits: Literal[1, 2]
+    readers: tuple[ReaderSetup, ...] = Field(min_length=1, max_length=MOST_READERS)
+    install: bool = False
+
+
+class Show(_Message):
+    """To the child: show this at that reader."""
+
+    address: Address
+    feedback: Feedback
+
+
+class Connected(_Message):
+    """The reader answers in a secure channel under its own key."""
+
+    kind: Literal["connected"] = "connected"
+    address: Address
+
+
+class Lost(_Message):
+    """The reader does not, for this reason."""
+
+    kind: Literal["lost"] = "lost"
+    address: Address
+    reason: str = Field(max_length=300)
+
+
+class CardRead(_Message):
+    """A card: bits, most significant first, or text."""
+
+    kind: Literal["card"] = "card"
+    address: Address
+    bit_length: int = Field(ge=0, le=LONGEST_CARD_BITS)
+    bits: int = Field(ge=0, lt=1 << LONGEST_CARD_BITS)
+    text: str = Field(max_length=128)
+
+
+class KeysTyped(_Message):
+    """Keys of the keypad: digits, `*`, `#`."""
+
+    kind: Literal["keys"] = "keys"
+    address: Address
+    keys: str = Field(min_length=1, max_length=128)
+
+
+class TamperSeen(_Message):
+    """What the reader says of its housing."""
+
+    kind: Literal["tamper"] = "tamper"
+    address: Address
+    tampered: bool
+
+
+class Beat(_Message):
+    """The child goes round. Sent every second."""
+
+    kind: Literal["beat"] = "beat"
+
+
+Happening = Connected | Lost | CardRead | KeysTyped | TamperSeen | Beat
+_HAPPENING: TypeAdapter[Happening] = TypeAdapter(
+    Annotated[Happening, Field(discriminator="kind")], config=ConfigDict(hide_input_in_errors=True)
+)
+
+
+def happening_of(line: bytes) -> Happening:
+    """What the child said. Raises ProtocolViolation for anything else."""
+    try:
+        return _HAPPENING.validate_json(line)
+    except ValidationError as error:
+        raise ProtocolViolation(f"the line's process said what nobody understands ({len(line)} bytes)") from error

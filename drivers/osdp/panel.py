@@ -1,0 +1,197 @@
+"""libosdp's control panel for one open line, and who is asked on it.
+
+libosdp 3.2.9 asks a silent reader eight times, once a second, and then leaves it alone for five minutes. Here a reader
+counts as lost once it is silent for 3 s, and one absent reader at a time is asked again, in turn, every 2 s: that takes
+at most a fifth of the line, however many are away.
+
+Events are taken out of a queue after each refresh: nothing is done inside libosdp's callbacks, where a command would
+wait for itself for ever.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from osdp import (
+    CardFormat,
+    Command,
+    ControlPanel,
+    Event,
+    EventNotification,
+    LibFlag,
+    LogLevel,
+    PDInfo,
+    StatusReportType,
+)
+
+from drivers.contract import Feedback
+from drivers.osdp.channel import LineChannel
+from drivers.osdp.messages import (
+    LONGEST_CARD_BITS,
+    CardRead,
+    Connected,
+    Happening,
+    KeysTyped,
+    Lost,
+    Setup,
+    TamperSeen,
+)
+from drivers.osdp.replies import why_absent
+from drivers.osdp.showing import orders
+
+_SILENT_SECONDS = 3.0
+_SLOWER_PER_READER = 0.25
+"""Each reader that goes silent takes the line for 200 ms a second until it is given up."""
+
+_ASK_EVERY = 2.0
+_ASK_SECONDS = 1.0
+_HANDSHAKE_SECONDS = 3.0
+_REST_SECONDS = 0.2
+
+_KEYS = {0x0D: "#", 0x7F: "*"}
+_LOCAL_STATUS = {"command": Command.Status, "type": StatusReportType.Local, "report": b""}
+
+
+class _Stage(Enum):
+    ASKED = auto()
+    CONNECTED = auto()
+    RESTING = auto()
+
+
+@dataclass(slots=True)
+class _Standing:
+    """What the panel knows of one reader. `offset` is libosdp's number for it."""
+
+    offset: int
+    address: int
+    stage: _Stage
+    since: float
+    until: float
+    is_told_lost: bool = False
+
+
+class Panel:
+    """The panel of an open line; every address of `setup` has its key, and only `install` lets one in without.
+
+    Args:
+        setup: the readers.
+        channel: the bytes.
+        monotonic: the clock.
+    """
+
+    def __init__(self, *, setup: Setup, channel: LineChannel, monotonic: Callable[[], float] = time.monotonic) -> None:
+        flags = [] if setup.install else [LibFlag.EnforceSecure]
+        infos = [
+            PDInfo(reader.address, channel, scbk=bytes.fromhex(reader.key), flags=[LibFlag.EnableNotification, *flags])
+            for reader in setup.readers
+        ]
+        self._panel = ControlPanel(infos, log_level=LogLevel.Emergency)
+        self._channel = channel
+        self._monotonic = monotonic
+        now = monotonic()
+        self._silent = _SILENT_SECONDS + _SLOWER_PER_READER * len(infos)
+        self._next_ask = now
+        self._with_default_key: set[int] = set()
+        self._standings = tuple(
+            _Standing(offset, reader.address, _Stage.ASKED, now, now + self._silent)
+            for offset, reader in enumerate(setup.readers)
+        )
+
+    def turn(self) -> tuple[Happening, ...]:
+        """Go round once without waiting for anything; what happened. To be called every 10 ms."""
+        return tuple(self._turn())
+
+    def _turn(self) -> Iterator[Happening]:
+        self._panel.ctx.refresh()
+        now = self._monotonic()
+        for standing in self._standings:
+            while (event := self._panel.get_event(standing.address, timeout=-1)) is not None:
+                yield from self._told(standing, event)
+        online = self._panel.ctx.status() & self._panel.ctx.sc_status()
+        for standing in self._standings:
+            is_in = bool(online >> standing.offset & 1) and standing.offset not in self._with_default_key
+            yield from self._judged(standing, is_in=is_in, now=now)
+        self._ask_next(now)
+
+    def show(self, address: int, feedback: Feedback) -> None:
+        """Show this at the reader, as far as it can. Nothing for a reader that is not connected."""
+        for standing in self._standings:
+            if standing.address == address and standing.stage is _Stage.CONNECTED:
+                for capability, order in orders(feedback):
+                    level, _ = self._panel.ctx.check_capability(standing.offset, capability)
+                    if level:
+                        self._panel.ctx.submit_command(standing.offset, dict(order))
+
+    def _judged(self, standing: _Standing, *, is_in: bool, now: float) -> Iterator[Happening]:
+        heard = self._channel.heard.get(standing.address)
+        match standing.stage:
+            case _Stage.ASKED if is_in:
+                standing.stage, standing.is_told_lost = _Stage.CONNECTED, False
+                self._panel.ctx.submit_command(standing.offset, dict(_LOCAL_STATUS))
+                yield Connected(address=standing.address)
+            case _Stage.ASKED:
+                has_answered = heard is not None and heard.at >= standing.since
+                until = standing.until if not has_answered else max(standing.until, standing.since + _HANDSHAKE_SECONDS)
+                if now >= until:
+                    self._rest(standing, now)
+                    if not standing.is_told_lost:
+                        standing.is_told_lost = True
+                        yield Lost(
+                            address=standing.address, reason=why_absent(heard.code if heard and has_answered else None)
+                        )
+            case _Stage.CONNECTED:
+                is_silent = heard is None or now - heard.at > self._silent
+                if is_silent or not is_in:
+                    self._rest(standing, now)
+                    standing.is_told_lost = True
+                    reason = "stopped answering" if is_silent else "left the secure channel"
+                    yield Lost(address=standing.address, reason=reason)
+            case _Stage.RESTING:
+                pass
+
+    def _rest(self, standing: _Standing, now: float) -> None:
+        self._panel.ctx.disable_pd(standing.offset)
+        standing.stage, standing.since = _Stage.RESTING, now
+
+    def _ask_next(self, now: float) -> None:
+        """Ask the reader that has rested longest, unless one is being asked or was just now."""
+        if now < self._next_ask or any(standing.stage is _Stage.ASKED for standing in self._standings):
+            return
+        resting = [standing for standing in self._standings if standing.stage is _Stage.RESTING]
+        standing = min(resting, key=lambda standing: standing.since, default=None)
+        if standing is None or now - standing.since < _REST_SECONDS:
+            return
+        self._panel.ctx.enable_pd(standing.offset)
+        self._next_ask = now + _ASK_EVERY
+        standing.stage, standing.since, standing.until = _Stage.ASKED, now, now + _ASK_SECONDS
+
+    def _told(self, standing: _Standing, event: Mapping[str, object]) -> Iterator[Happening]:
+        match event:
+            case {"event": Event.CardRead, "format": CardFormat.ASCII, "data": bytes(data)}:
+                text = data.decode("ascii", "replace").strip("\0\r\n ")[:128]
+                if text:
+                    yield CardRead(address=standing.address, bit_length=0, bits=0, text=text)
+            case {"event": Event.CardRead, "length": int(length), "data": bytes(data)}:
+                if 0 < length <= min(LONGEST_CARD_BITS, 8 * len(data)):
+                    # The bits stand left in their bytes.
+                    bits = int.from_bytes(data, "big") >> (8 * len(data) - length)
+                    yield CardRead(address=standing.address, bit_length=length, bits=bits, text="")
+            case {"event": Event.KeyPress, "data": bytes(data)}:
+                keys = "".join(_KEYS.get(code, chr(code)) for code in data if code in _KEYS or 0x21 <= code < 0x7F)
+                if keys:
+                    yield KeysTyped(address=standing.address, keys=keys[:128])
+            case {"event": Event.Status, "type": StatusReportType.Local, "report": bytes(report)} if report:
+                yield TamperSeen(address=standing.address, tampered=bool(report[0]))
+            case {
+                "event": Event.Notification,
+                "type": EventNotification.SecureChannelStatus,
+                "arg0": is_active,
+                "arg1": is_default,
+            }:
+                if is_active and is_default:
+                    self._with_default_key.add(standing.offset)
+                else:
+                    self._with_default_key.discard(standing.offset)

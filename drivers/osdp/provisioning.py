@@ -1,0 +1,50 @@
+"""Giving a reader a key of its own, once.
+
+A new reader, or one that was put into its install mode, opens a secure channel with the key that every reader knows. In
+it the new key is set; whoever listens on the cable at that moment can learn the key, so it is done by a person who
+stands there, and never by the gateway itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from drivers.contract import LinkError
+from drivers.link import LinkSpec
+from drivers.osdp.line import OsdpLine
+from drivers.osdp.messages import Connected, Happening, Lost
+
+_WITHIN_SECONDS = 12.0
+
+
+async def set_key(*, spec: LinkSpec, address: int, key: bytes) -> None:
+    """Give the reader this key, and see that it then opens a secure channel with it.
+
+    A reader that has the key already is left as it is, so that this can be done again after it was interrupted.
+    Nobody else may use the line meanwhile. Raises LinkError with the reason when the reader does not take the key.
+    """
+    for install in (True, False):
+        line = OsdpLine(name="provisioning", spec=spec, keys={address: key}, install=install)
+        standing = await _standing(line, address)
+        if isinstance(standing, Lost):
+            raise LinkError(standing.reason)
+
+
+async def _standing(line: OsdpLine, address: int) -> Connected | Lost:
+    """What the line says first of the reader."""
+    found: asyncio.Future[Connected | Lost] = asyncio.get_running_loop().create_future()
+
+    def take(happening: Happening) -> None:
+        if isinstance(happening, Connected | Lost) and not found.done():
+            found.set_result(happening)
+
+    with line.attached(address, take):
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(line.run(), name="osdp provisioning")
+            try:
+                async with asyncio.timeout(_WITHIN_SECONDS):
+                    return await found
+            except TimeoutError as error:
+                raise LinkError("the line says nothing of the reader") from error
+            finally:
+                running.cancel()

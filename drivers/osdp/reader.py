@@ -1,0 +1,81 @@
+"""A card reader or keypad that speaks OSDP."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+
+from drivers.contract import (
+    CardPresented,
+    DeviceConnected,
+    DeviceLost,
+    Feedback,
+    KeysPressed,
+    Reports,
+    TamperChanged,
+)
+from drivers.osdp.line import OsdpLine
+from drivers.osdp.messages import Beat, CardRead, Connected, Happening, KeysTyped, Lost, TamperSeen
+
+
+class OsdpReader:
+    """`drivers.contract.ShowingReader` over a shared line, which is kept running elsewhere.
+
+    Connected means that the reader answers in a secure channel under its own key; there is no other way.
+
+    Args:
+        device_id: the id that its reports carry.
+        line: its line.
+        address: the reader's own, 0 to 126.
+        monotonic: the clock of stamps.
+    """
+
+    def __init__(
+        self, *, device_id: int, line: OsdpLine, address: int, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._device_id = device_id
+        self._line = line
+        self._address = address
+        self._monotonic = monotonic
+        self._is_connected: bool | None = None
+        self._is_tampered = False
+
+    @property
+    def device_id(self) -> int:
+        """The device's id in the site file."""
+        return self._device_id
+
+    async def run(self, reports: Reports) -> None:
+        """Report cards, keys, tamper and losses until cancelled."""
+        self._is_connected = None
+        with self._line.attached(self._address, partial(self._take, reports)):
+            await asyncio.get_running_loop().create_future()
+
+    def show(self, feedback: Feedback) -> None:
+        """Show this with lamp and buzzer, as far as the reader has them."""
+        self._line.show(self._address, feedback)
+
+    def _take(self, reports: Reports, happening: Happening) -> None:
+        now = self._monotonic()
+        match happening:
+            case CardRead():
+                reports(CardPresented(self._device_id, happening.bit_length, happening.bits, happening.text, now))
+            case KeysTyped():
+                reports(KeysPressed(self._device_id, happening.keys, now))
+            case TamperSeen():
+                # A loss does not end it: whoever opens a reader may unplug it too.
+                if happening.tampered is not self._is_tampered:
+                    self._is_tampered = happening.tampered
+                    reports(TamperChanged(self._device_id, happening.tampered, now))
+            case Connected():
+                if self._is_connected is not True:
+                    self._is_connected = True
+                    reports(DeviceConnected(self._device_id, now))
+            case Lost():
+                if self._is_connected is not False:
+                    self._is_connected = False
+                    reports(DeviceLost(self._device_id, happening.reason, now))
+            case Beat():
+                pass

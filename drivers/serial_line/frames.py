@@ -1,0 +1,252 @@
+"""Frames on a serial line, described by data, pure: how one is sealed, found among noise, and checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
+
+from drivers.serial_line.checksums import Algorithm
+from drivers.serial_line.templates import plain_bytes
+
+LONGEST_FRAME = 512
+FixedBytes = Annotated[bytes, PlainValidator(plain_bytes)]
+
+
+class Part(BaseModel):
+    """A part of a profile file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Check(Part):
+    """A check value of a frame. Places count from 0; negative ones from the frame's end, -1 being the last byte.
+
+    Attributes:
+        algorithm: how it is computed.
+        at: where it stands.
+        first: the first byte that it covers.
+        end: the place after the last byte that it covers; where the check itself stands if left out.
+        high_first: the order of a value of two bytes.
+        digits: it is sent as two (or four) hexadecimal digits, in capitals.
+    """
+
+    algorithm: Algorithm
+    at: int
+    first: int = 0
+    end: int | None = None
+    high_first: bool = False
+    digits: bool = False
+
+    @property
+    def width(self) -> int:
+        """Bytes that it takes in the frame."""
+        return self.algorithm.width * (2 if self.digits else 1)
+
+    def of(self, frame: bytes) -> bytes:
+        """The check's bytes as they should stand in this frame."""
+        end = self.at if self.end is None else self.end
+        value = self.algorithm.of(frame[_place(self.first, frame) : _place(end, frame)])
+        raw = value.to_bytes(self.algorithm.width, "big" if self.high_first or self.digits else "little")
+        return raw.hex().upper().encode("ascii") if self.digits else raw
+
+    def span(self, frame: bytes) -> slice:
+        """Where the check stands in this frame."""
+        begin = _place(self.at, frame)
+        return slice(begin, begin + self.width)
+
+    def fits(self, length: int) -> bool:
+        """Whether a frame of that length has room for it and for what it covers."""
+        frame = bytes(length)
+        places = (_place(self.first, frame), _place(self.at if self.end is None else self.end, frame))
+        begin = _place(self.at, frame)
+        return 0 <= places[0] < places[1] <= length and 0 <= begin <= length - self.width
+
+
+class Size(Part):
+    """The frame says its own length.
+
+    Attributes:
+        at: where the number stands, from the frame's begin.
+        adds: what the number leaves out: the frame is so much longer than it says.
+        again_at: where the number stands once more, counted as in `Check`.
+    """
+
+    at: int = Field(ge=0, le=15)
+    adds: int = Field(ge=-15, le=15)
+    again_at: int | None = None
+
+
+class Sealing(Part):
+    """What completes a frame: its size and its checks."""
+
+    size: Size | None = None
+    checks: tuple[Check, ...] = ()
+
+    def sealed(self, frame: bytes) -> bytes:
+        """The frame with its size and its checks filled in, the checks in the order in which they are written down.
+
+        Raises ValueError when it is too short or too long for them.
+        """
+        sealed = bytearray(frame)
+        if self.size is not None:
+            number = len(frame) - self.size.adds
+            if not 0 <= number <= 0xFF or self.size.at >= len(frame):
+                raise ValueError(f"a frame of {len(frame)} bytes cannot say its size")
+            sealed[self.size.at] = number
+            if self.size.again_at is not None:
+                sealed[_place(self.size.again_at, frame)] = number
+        for check in self.checks:
+            if not check.fits(len(frame)):
+                raise ValueError(f"a frame of {len(frame)} bytes has no room for its check")
+            sealed[check.span(frame)] = check.of(bytes(sealed))
+        return bytes(sealed)
+
+    def is_sealed(self, frame: bytes) -> bool:
+        """Whether size and checks of a frame are right."""
+        if self.size is not None and self.size.again_at is not None:
+            place = _place(self.size.again_at, frame)
+            if not 0 <= place < len(frame) or frame[place] != frame[self.size.at]:
+                return False
+        return all(check.fits(len(frame)) and frame[check.span(frame)] == check.of(frame) for check in self.checks)
+
+
+class Framing(Sealing):
+    """How frames are found in a stream: exactly one of `length`, `terminator` and `size` says where each ends.
+
+    Attributes:
+        start: what each frame begins with; may be empty.
+        length: of every frame.
+        terminator: what each frame ends with; it is part of the frame.
+        longest: no frame is longer.
+    """
+
+    start: FixedBytes = b""
+    length: int | None = Field(default=None, ge=1, le=LONGEST_FRAME)
+    terminator: FixedBytes | None = None
+    longest: int = Field(default=256, ge=1, le=LONGEST_FRAME)
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if sum(end is not None for end in (self.length, self.terminator, self.size)) != 1:
+            raise ValueError("exactly one of 'length', 'terminator' and 'size' must say where a frame ends")
+        if self.terminator == b"":
+            raise ValueError("an empty terminator ends nothing")
+        if self.terminator is None and not self.start and not self.checks:
+            raise ValueError("without a terminator, frames need a start or a check to be found by")
+        if self.length is not None and not all(check.fits(self.length) for check in self.checks):
+            raise ValueError(f"a frame of {self.length} bytes has no room for its check")
+        return self
+
+
+class FrameSplitter:
+    """Finds frames in bytes that come in any pieces, with noise between them.
+
+    What begins like a frame and does not prove one is given up byte by byte, so that a frame right behind noise, or one
+    whose begin looks like the end of another, is found. `dropped` counts the bytes that were part of no frame.
+
+    Args:
+        framing: what a frame looks like.
+    """
+
+    def __init__(self, framing: Framing) -> None:
+        self._framing = framing
+        self._pending = b""
+        self._overlong = False
+        self.dropped = 0
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether what may be the begin of a frame waits for its end."""
+        return bool(self._pending) or self._overlong
+
+    def feed(self, data: bytes) -> tuple[bytes, ...]:
+        """The frames that these bytes complete."""
+        self._pending += data
+        frames: list[bytes] = []
+        while self._pending:
+            length = self._length()
+            if length is None:
+                break
+            frame, rest = self._pending[:length], self._pending[length:]
+            if length and not self._overlong and self._framing.is_sealed(frame):
+                frames.append(frame)
+                self._pending = rest
+            else:
+                self._give_up(length)
+        return tuple(frames)
+
+    def end_of_silence(self) -> tuple[bytes, ...]:
+        """Nothing came for a while, so what is pending completes no frame: the frames hidden in it."""
+        frames: list[bytes] = []
+        while self._pending:
+            self._drop(1)
+            frames += self.feed(b"")
+        self._overlong = False
+        return tuple(frames)
+
+    def forget(self) -> None:
+        """The line hung up: what is pending is torn, and no frame."""
+        self._drop(len(self._pending))
+        self._overlong = False
+
+    def _length(self) -> int | None:
+        """How many bytes of what is pending may be a frame; 0 for none, None while more are needed to say."""
+        framing = self._framing
+        start = self._pending[: len(framing.start)]
+        if not framing.start.startswith(start):
+            return 0
+        if framing.terminator is not None:
+            return self._length_by_terminator(framing.terminator)
+        if framing.size is not None:
+            if len(self._pending) <= framing.size.at:
+                return None
+            length = self._pending[framing.size.at] + framing.size.adds
+            if length <= max(framing.size.at, len(framing.start)):
+                return 0
+        else:
+            length = framing.length or 0
+        if length > framing.longest:
+            return 0
+        return length if len(self._pending) >= length else None
+
+    def _length_by_terminator(self, terminator: bytes) -> int | None:
+        framing = self._framing
+        found = self._pending.find(terminator, len(framing.start))
+        if found >= 0 and framing.start and not framing.checks:
+            # Nothing but the start tells noise from a frame: the last start before the end begins it.
+            noise = max(0, self._pending.rfind(framing.start, 0, found))
+            self._drop(noise)
+            found -= noise
+        if found >= 0:
+            length = found + len(terminator)
+            if length <= framing.longest:
+                return length
+            self._overlong = self._overlong or not framing.start
+            return length if not framing.start else 0
+        if len(self._pending) <= framing.longest:
+            return None
+        if framing.start:
+            return 0
+        # Only as much is kept as may be the begin of a terminator.
+        self._overlong = True
+        self._drop(len(self._pending) - (len(terminator) - 1))
+        return None
+
+    def _give_up(self, length: int) -> None:
+        """No frame begins here: one begins further behind, or behind the whole line where only ends are marked."""
+        whole = self._framing.terminator is not None and not self._framing.start
+        self._overlong = False
+        if whole:
+            self._drop(length)
+            return
+        behind = self._pending.find(self._framing.start[:1], 1) if self._framing.start else 1
+        self._drop(len(self._pending) if behind < 0 else behind)
+
+    def _drop(self, count: int) -> None:
+        self.dropped += count
+        self._pending = self._pending[count:]
+
+
+def _place(place: int, frame: bytes) -> int:
+    return place + len(frame) if place < 0 else place

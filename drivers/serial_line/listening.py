@@ -1,0 +1,54 @@
+"""Keeping a line open to a device that speaks by itself and is never asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from drivers.contract import DeviceConnected, DeviceLost, LinkError, MonotonicSeconds, Reports
+from drivers.link import Arrival, Connection, LinkSpec, open_link, reconnect_wait
+
+_LONGEST_WAIT = 2.0
+_STEADY_SECONDS = 5.0
+
+
+async def listen(
+    spec: LinkSpec,
+    hear: Callable[[Connection], Awaitable[None]],
+    *,
+    device_id: int,
+    reports: Reports,
+    monotonic: Callable[[], MonotonicSeconds],
+) -> None:
+    """Keep the line open until cancelled, and hand each connection to `hear`, which reads until LinkError.
+
+    Such a device counts as connected while its line is open.
+    """
+    told_lost = False
+    failures = 0
+    while True:
+        opened_at = float("inf")
+        try:
+            connection = await open_link(spec, monotonic=monotonic)
+            try:
+                opened_at = monotonic()
+                reports(DeviceConnected(device_id, opened_at))
+                told_lost = False
+                await hear(connection)
+            finally:
+                await connection.close()
+        except LinkError as error:
+            failures = 1 if monotonic() - opened_at > _STEADY_SECONDS else failures + 1
+            if not told_lost:
+                told_lost = True
+                reports(DeviceLost(device_id, str(error), monotonic()))
+        await asyncio.sleep(reconnect_wait(failures, longest=_LONGEST_WAIT))
+
+
+async def next_arrival(connection: Connection, *, within: float | None) -> Arrival | None:
+    """What comes next, or None when nothing comes within so many seconds; None waits for ever."""
+    try:
+        async with asyncio.timeout(within):
+            return await connection.read()
+    except TimeoutError:
+        return None

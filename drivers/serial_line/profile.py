@@ -1,0 +1,319 @@
+"""What a device on a serial line looks like, as data: the models of a profile file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import Discriminator, Field, PlainValidator, StringConstraints, Tag, ValidationError, model_validator
+
+from drivers.contract import DriverError, GatePosition
+from drivers.serial_line.frames import FixedBytes, FrameSplitter, Framing, Part, Sealing
+from drivers.serial_line.status import LimitPosition, Point, ValuePosition
+from drivers.serial_line.tags import Tags
+from drivers.serial_line.templates import Template, template_of
+
+Written = Annotated[Template, PlainValidator(template_of)]
+PointName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
+
+
+class ProfileError(DriverError, ValueError):
+    """A profile file cannot be used; the text names the file, the place in it and the fault, one per line."""
+
+
+class Acknowledgement(StrEnum):
+    """How a device acknowledges a command when not with a frame of its own."""
+
+    NONE = "none"
+    ECHO = "echo"
+
+
+def _answer(written: object) -> Acknowledgement | Template:
+    if isinstance(written, Acknowledgement):
+        return written
+    if isinstance(written, str) and written in set(Acknowledgement):
+        return Acknowledgement(written)
+    return template_of(written)
+
+
+Answer = Annotated[Acknowledgement | Template, PlainValidator(_answer)]
+
+
+class Line(Part):
+    """What goes before each frame.
+
+    Attributes:
+        break_us: microseconds for which the line is held in its break condition.
+        silence_ms: milliseconds for which the line must have been quiet.
+    """
+
+    break_us: int = Field(default=0, ge=0, le=5_000)
+    silence_ms: int = Field(default=0, ge=0, le=200)
+
+
+class Command(Part):
+    """A frame that makes the gate do something.
+
+    Attributes:
+        send: the frame.
+        answer: what an acknowledgement begins with; `echo` when the device repeats the frame; `none` when it says
+            nothing, so that all that can be known is that the frame was sent.
+        idempotent: whether sending it twice does the same as sending it once. A step-by-step command is not.
+        only_from: where the gate must be seen to be. Needed for what is not idempotent: it is not sent from anywhere
+            else, and not again until the gate was seen elsewhere or 2 s passed.
+        release: for an output that the device does not switch off by itself: the frame that does, sent after
+            `pulse_ms`. The last resort, because a gateway that dies in between leaves the output on until it is back.
+        pulse_ms: length of that pulse.
+    """
+
+    send: Written
+    answer: Answer
+    idempotent: bool
+    only_from: tuple[GatePosition, ...] = ()
+    release: Written | None = None
+    pulse_ms: int | None = Field(default=None, ge=50, le=5_000)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.release is None) != (self.pulse_ms is None):
+            raise ValueError("'release' and 'pulse_ms' go together")
+        if not self.idempotent and not self.only_from:
+            raise ValueError("a command that is not idempotent is safe only from known positions: give 'only_from'")
+        if GatePosition.UNKNOWN in self.only_from:
+            raise ValueError("nothing is safe from an unknown position")
+        if self.send.has_any or (self.release is not None and self.release.has_any):
+            raise ValueError("every byte that is sent must be given")
+        return self
+
+
+class Query(Part):
+    """A frame that asks, and what the answer begins with."""
+
+    send: Written
+    answer: Written
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.send.has_any:
+            raise ValueError("every byte that is sent must be given")
+        return self
+
+
+class Commands(Part):
+    """The commands that the device takes."""
+
+    open: Command
+    close: Command | None = None
+    stop: Command | None = None
+
+    def named(self) -> Iterator[tuple[str, Command]]:
+        """Those that there are."""
+        for name, command in (("open", self.open), ("close", self.close), ("stop", self.stop)):
+            if command is not None:
+                yield name, command
+
+
+class Example(Part):
+    """What goes over the line for one unit, so that a slip in the file is found.
+
+    Attributes:
+        of: which frame, by its place in the file: `status`, `poll`, `commands.open`.
+        unit: the address.
+        sends: the whole frame.
+        reply: a whole answer to a query.
+    """
+
+    of: str
+    unit: int = Field(ge=0, le=255)
+    sends: FixedBytes
+    reply: FixedBytes | None = None
+
+
+class DeviceProfile(Part):
+    """What all profiles of this family have.
+
+    Attributes:
+        family: always `serial-line`.
+        name: for people.
+        line: what goes before each frame.
+        reply_ms: how long an answer may take.
+        requests: what completes our frames.
+        replies: what the device's frames look like; left out for a device that never says anything.
+        refusals: what answers begin with that say no to any request.
+        examples: frames that must come out of this file.
+    """
+
+    family: Literal["serial-line"]
+    name: str = Field(min_length=1)
+    line: Line = Line()
+    reply_ms: int = Field(default=300, ge=20, le=900)
+    requests: Sealing = Sealing()
+    replies: Framing | None = None
+    refusals: tuple[Written, ...] = ()
+    examples: tuple[Example, ...] = ()
+
+    def request(self, template: Template, *, unit: int) -> bytes:
+        """A frame for that unit, complete."""
+        return self.requests.sealed(template.filled(unit=unit))
+
+    def queries(self) -> Iterator[tuple[str, Query]]:
+        """What is asked again and again."""
+        yield from ()
+
+    def sends(self) -> Iterator[tuple[str, Template]]:
+        """Every frame that may be sent, by its place in the file."""
+        yield from ((name, query.send) for name, query in self.queries())
+
+    @property
+    def names_unit(self) -> bool:
+        """Whether its devices have addresses, so that several can share a line."""
+        return any(template.names_unit for _, template in self.sends())
+
+    @model_validator(mode="after")
+    def _sendable(self) -> Self:
+        for name, template in self.sends():
+            try:
+                self.request(template, unit=1)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
+        if self.replies is None and any(True for _ in self.queries()):
+            raise ValueError("'replies' must say what answers look like")
+        return self
+
+    @model_validator(mode="after")
+    def _as_its_examples(self) -> Self:
+        for number, example in enumerate(self.examples):
+            fault = self._fault_of(example)
+            if fault:
+                raise ValueError(f"examples[{number}]: {fault}")
+        return self
+
+    def _fault_of(self, example: Example) -> str:
+        template = dict(self.sends()).get(example.of)
+        if template is None:
+            return f"there is no {example.of!r}"
+        sent = self.request(template, unit=example.unit)
+        if sent != example.sends:
+            return f"{example.of} comes out as {sent.hex(' ').upper()}"
+        if example.reply is None:
+            return ""
+        query = dict(self.queries()).get(example.of)
+        if self.replies is None or query is None:
+            return f"{example.of} has no reply"
+        if FrameSplitter(self.replies).feed(example.reply) != (example.reply,):
+            return "the reply is no frame"
+        return "" if query.answer.matches(example.reply, unit=example.unit) else "the reply does not answer the query"
+
+
+class GateProfile(DeviceProfile):
+    """A gate.
+
+    Attributes:
+        poll_ms: from one status query to the next.
+        status: how to ask for the state; left out for a device that cannot be asked.
+        position: where the position stands in the answer; without it the position is unknown.
+        points: named inputs in the answer.
+        commands: what it can be told.
+    """
+
+    kind: Literal["gate"]
+    poll_ms: int = Field(default=200, ge=20, le=500)
+    status: Query | None = None
+    position: (
+        Annotated[
+            Annotated[ValuePosition, Tag("value")] | Annotated[LimitPosition, Tag("limits")],
+            Discriminator(lambda raw: "limits" if isinstance(raw, dict) and "closed_point" in raw else "value"),
+        ]
+        | None
+    ) = None
+    points: dict[PointName, Point] = Field(default_factory=dict)
+    commands: Commands
+
+    def queries(self) -> Iterator[tuple[str, Query]]:
+        """The status query, if there is one."""
+        if self.status is not None:
+            yield "status", self.status
+
+    def sends(self) -> Iterator[tuple[str, Template]]:
+        """Every frame that may be sent."""
+        yield from super().sends()
+        for name, command in self.commands.named():
+            yield f"commands.{name}", command.send
+            if command.release is not None:
+                yield f"commands.{name}.release", command.release
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.status is None and (self.position is not None or self.points):
+            raise ValueError("without a status query there are no points and no position")
+        if isinstance(self.position, LimitPosition):
+            for name in (self.position.closed_point, self.position.open_point):
+                if name not in self.points:
+                    raise ValueError(f"position names the point {name!r}, which is not in points")
+        for name, command in self.commands.named():
+            if command.only_from and self.position is None:
+                raise ValueError(f"commands.{name}: 'only_from' needs a position")
+            if isinstance(command.answer, Template) and self.replies is None:
+                raise ValueError(f"commands.{name}: 'replies' must say what answers look like")
+        return self
+
+
+class TagReaderProfile(DeviceProfile):
+    """A reader of cards or tags.
+
+    Attributes:
+        poll_ms: from one query to the next.
+        poll: how to ask for tags; left out for a reader that speaks by itself.
+        readings: what frames with tags begin with; the others hold none.
+        tags: where they stand in it.
+    """
+
+    kind: Literal["tag-reader"]
+    poll_ms: int = Field(default=100, ge=20, le=500)
+    poll: Query | None = None
+    readings: tuple[Written, ...] = Field(min_length=1)
+    tags: Tags
+
+    def queries(self) -> Iterator[tuple[str, Query]]:
+        """The query for tags, if there is one."""
+        if self.poll is not None:
+            yield "poll", self.poll
+
+    @model_validator(mode="after")
+    def _heard(self) -> Self:
+        if self.replies is None:
+            raise ValueError("'replies' must say what the reader's frames look like")
+        return self
+
+
+def load_gate_profile(path: Path) -> GateProfile:
+    """Read the profile file of a gate. Raises ProfileError with every fault of it."""
+    return _load(path, GateProfile)
+
+
+def load_tag_reader_profile(path: Path) -> TagReaderProfile:
+    """Read the profile file of a reader. Raises ProfileError with every fault of it."""
+    return _load(path, TagReaderProfile)
+
+
+Profile = TypeVar("Profile", GateProfile, TagReaderProfile)
+
+
+def _load(path: Path, kind: type[Profile]) -> Profile:
+    try:
+        raw = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{path}: is not TOML: {error}") from error
+    try:
+        return kind.model_validate(raw)
+    except ValidationError as error:
+        faults = (
+            f"{path}: {'.'.join(str(part) for part in fault['loc']) or 'profile'}: {fault['msg']}"
+            for fault in error.errors(include_url=False)
+        )
+        raise ProfileError("\n".join(faults)) from error

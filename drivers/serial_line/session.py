@@ -1,0 +1,116 @@
+"""One unit on a shared line: frames out, answers or the reaction to a failure in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from drivers.bus import Bus
+from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds, ProtocolViolation
+from drivers.serial_line.frames import FrameSplitter
+from drivers.serial_line.profile import Acknowledgement, Command, DeviceProfile, Query
+from drivers.serial_line.templates import Template
+from drivers.transactions import Answer, Exchange, Prelude, Priority
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A frame of the device; a refusal if it says no. Empty when the device says nothing."""
+
+    frame: bytes
+    is_refusal: bool = False
+
+
+class Session:
+    """Queries and commands of one unit, each a single transaction that is never tried again by itself."""
+
+    def __init__(self, *, bus: Bus, profile: DeviceProfile, unit: int) -> None:
+        self._bus = bus
+        self._profile = profile
+        self._unit = unit
+        self._timeout = profile.reply_ms / 1000
+        line = profile.line
+        self._prelude = Prelude(silence=line.silence_ms / 1000, break_seconds=line.break_us / 1e6)
+
+    @property
+    def down_reason(self) -> str | None:
+        """Why the line is not open, or None when it is."""
+        return self._bus.down_reason
+
+    async def ask(self, query: Query, *, deadline: MonotonicSeconds) -> tuple[bytes, MonotonicSeconds]:
+        """The frame that answers, and when it arrived. Goes behind commands.
+
+        Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
+        """
+        answer = await self._send(query.send, query.answer, Priority.POLL, deadline)
+        return answer.reply.frame, answer.at
+
+    async def command(
+        self, command: Command, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None
+    ) -> None:
+        """Send, and return once the device acknowledged it, or at once when it never does. Goes before polls.
+
+        Raises LinkError when the device does not answer or its answer is garbled (it may have obeyed), DeviceFault when
+        it refuses; LineDown, DeadlinePassed and, for what `forbidden` says, NotPermitted when nothing was sent.
+        """
+        await self._command(command.send, command.answer, deadline, forbidden)
+
+    async def release(self, command: Command, *, deadline: MonotonicSeconds) -> None:
+        """Switch off the output of a command that has a release. Raises as `command` does."""
+        if command.release is not None:
+            await self._command(command.release, command.answer, deadline, None)
+
+    async def _command(
+        self,
+        template: Template,
+        answer: Template | Acknowledgement,
+        deadline: MonotonicSeconds,
+        forbidden: Forbidden | None,
+    ) -> None:
+        try:
+            await self._send(template, answer, Priority.COMMAND, deadline, forbidden)
+        except ProtocolViolation as violation:
+            raise LinkError(f"unit {self._unit} answered a command with garbage: {violation}") from violation
+
+    async def _send(
+        self,
+        template: Template,
+        wanted: Template | Acknowledgement,
+        priority: Priority,
+        deadline: MonotonicSeconds,
+        forbidden: Forbidden | None = None,
+    ) -> Answer[Reply]:
+        request = self._profile.request(template, unit=self._unit)
+        exchange: Exchange[Reply] = Exchange(
+            unit=self._unit,
+            request=request,
+            parse=partial(_parse, self._profile, self._unit, request, wanted),
+            tagged=False,
+            answered=wanted is not Acknowledgement.NONE,
+            prelude=self._prelude if self._prelude != Prelude() else None,
+        )
+        answer = await self._bus.transact(
+            exchange, priority=priority, deadline=deadline, timeout=self._timeout, forbidden=forbidden
+        )
+        if answer.reply.is_refusal:
+            raise DeviceFault(f"unit {self._unit} refused {request.hex(' ')}: {answer.reply.frame.hex(' ')}")
+        return answer
+
+
+def _parse(
+    profile: DeviceProfile,
+    unit: int,
+    request: bytes,
+    wanted: Template | Acknowledgement,
+    received: bytes,
+) -> Reply | None:
+    """The answer among all bytes that came since the request; frames of others are passed over, noise is too."""
+    if wanted is Acknowledgement.NONE:
+        return Reply(b"")
+    frames = () if profile.replies is None else FrameSplitter(profile.replies).feed(received)
+    for frame in frames:
+        if any(refusal.matches(frame, unit=unit) for refusal in profile.refusals):
+            return Reply(frame, is_refusal=True)
+        if isinstance(wanted, Template) and wanted.matches(frame, unit=unit):
+            return Reply(frame)
+    return Reply(request) if wanted is Acknowledgement.ECHO and request in received else None

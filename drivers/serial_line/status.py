@@ -1,0 +1,135 @@
+"""What a status frame says of a gate, pure: named points and the position, described by data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from drivers.contract import GatePosition, PointState
+from drivers.serial_line.frames import Part
+from drivers.watch import limit_position, position_between
+
+
+class Shown(StrEnum):
+    """What a number may say of the position: those of the contract, and `moving`, which does not say where to."""
+
+    UNKNOWN = "unknown"
+    CLOSED = "closed"
+    OPENING = "opening"
+    OPEN = "open"
+    CLOSING = "closing"
+    STOPPED = "stopped"
+    MOVING = "moving"
+
+
+class Number(Part):
+    """A number in a frame.
+
+    Attributes:
+        at: its first byte, from the frame's begin.
+        width: its bytes, the highest first.
+        digits: the bytes are hexadecimal digits.
+    """
+
+    at: int = Field(ge=0, le=511)
+    width: int = Field(default=1, ge=1, le=4)
+    digits: bool = False
+
+    def of(self, frame: bytes) -> int | None:
+        """The number; None when the frame is too short or the digits are none."""
+        raw = frame[self.at : self.at + self.width]
+        if len(raw) < self.width:
+            return None
+        if not self.digits:
+            return int.from_bytes(raw, "big")
+        text = raw.decode("latin-1")
+        return int(text, 16) if all(digit in "0123456789abcdefABCDEF" for digit in text) else None
+
+
+class Point(Number):
+    """A named input.
+
+    Attributes:
+        mask: the point is on when any of these bits is. Left out together with `equals`, any bit counts.
+        equals: the point is on when the number is this.
+        inverted: on when the device says off, as with normally closed contacts.
+    """
+
+    mask: int | None = Field(default=None, gt=0)
+    equals: int | None = Field(default=None, ge=0)
+    inverted: bool = False
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        if self.mask is not None and self.equals is not None:
+            raise ValueError("'mask' and 'equals' do not go together")
+        return self
+
+    def state_in(self, frame: bytes) -> PointState:
+        """The point's state; UNKNOWN when the frame does not say."""
+        number = self.of(frame)
+        if number is None:
+            return PointState.UNKNOWN
+        says = number == self.equals if self.equals is not None else bool(number & (self.mask or ~0))
+        return PointState.ON if says != self.inverted else PointState.OFF
+
+
+class ValuePosition(Number):
+    """The device says its position by a number.
+
+    Attributes:
+        values: what each number means; others are unknown positions.
+    """
+
+    values: dict[int, Shown] = Field(min_length=1)
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _numbers(cls, values: object) -> object:
+        """TOML's keys are strings; here they are numbers, decimal or 0x…."""
+        if not isinstance(values, dict):
+            return values
+        return {int(key, 0) if isinstance(key, str) else key: value for key, value in values.items()}
+
+
+class LimitPosition(Part):
+    """The device has limit switches: the position is derived from two of the points."""
+
+    closed_point: str
+    open_point: str
+
+
+def position_in(
+    frame: bytes,
+    source: ValuePosition | LimitPosition | None,
+    points: Mapping[str, PointState],
+    *,
+    before: GatePosition,
+    commanded: GatePosition | None,
+) -> GatePosition:
+    """The position that a status frame shows.
+
+    Args:
+        frame: the answer.
+        source: where the position comes from; None when the device has none.
+        points: the named points of the same frame.
+        before: the position that the frame before showed.
+        commanded: what the last command acknowledged since then leads to.
+    """
+    match source:
+        case None:
+            return GatePosition.UNKNOWN
+        case LimitPosition():
+            return limit_position(
+                closed=points[source.closed_point],
+                opened=points[source.open_point],
+                before=before,
+                commanded=commanded,
+            )
+        case ValuePosition():
+            number = source.of(frame)
+            shown = Shown.UNKNOWN if number is None else source.values.get(number, Shown.UNKNOWN)
+            return position_between(before, commanded) if shown is Shown.MOVING else GatePosition(shown.value)

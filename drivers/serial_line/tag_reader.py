@@ -1,0 +1,176 @@
+"""Readers of tags and cards that speak in frames: asked again and again, or speaking by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import structlog
+
+from drivers.bus import Bus
+from drivers.contract import CardPresented, DriverError, MonotonicSeconds, ProtocolViolation, Report, Reports
+from drivers.link import Connection, LinkSpec
+from drivers.serial_line.frames import FrameSplitter, Framing
+from drivers.serial_line.lines import QUIET_SECONDS
+from drivers.serial_line.listening import listen, next_arrival
+from drivers.serial_line.profile import Query, TagReaderProfile
+from drivers.serial_line.session import Session
+from drivers.serial_line.tags import TagHold
+from drivers.transactions import UnitRests
+from drivers.watch import Presence
+
+log = structlog.get_logger(__name__)
+
+
+class _Presenter:
+    """Makes reports of the frames of one reader."""
+
+    def __init__(self, *, device_id: int, profile: TagReaderProfile, unit: int, hold_seconds: float) -> None:
+        self._device_id = device_id
+        self._profile = profile
+        self._unit = unit
+        self._hold = TagHold(seconds=hold_seconds)
+
+    def cards(self, frame: bytes, *, at: MonotonicSeconds) -> tuple[CardPresented, ...]:
+        """The tags of a frame that are news; none for a frame of another kind.
+
+        Raises ProtocolViolation for a frame that contradicts itself.
+        """
+        if not any(reading.matches(frame, unit=self._unit) for reading in self._profile.readings):
+            return ()
+        tags = self._profile.tags.of(frame)
+        return tuple(self._card(tag, at) for tag in tags if self._hold.is_news(tag, at=at))
+
+    def _card(self, tag: bytes, at: MonotonicSeconds) -> CardPresented:
+        if not self._profile.tags.text:
+            return CardPresented(self._device_id, 8 * len(tag), int.from_bytes(tag, "big"), "", at)
+        text = tag.decode("ascii", errors="replace").strip()
+        if not text or not (text.isascii() and text.isprintable()):
+            raise ProtocolViolation(f"a tag of {len(tag)} bytes that are no characters")
+        return CardPresented(self._device_id, 0, 0, text, at)
+
+
+class PolledTagReader:
+    """`drivers.contract.Reader` for a reader that is asked what it sees.
+
+    Args:
+        device_id: the id that its reports carry.
+        bus: the line; whoever wires runs it.
+        profile: what the reader looks like; with a `poll`.
+        query: the profile's `poll`.
+        unit: its address on the line.
+        hold_seconds: for so long, one tag is presented once.
+        monotonic: the clock of stamps.
+    """
+
+    def __init__(
+        self,
+        *,
+        device_id: int,
+        bus: Bus,
+        profile: TagReaderProfile,
+        query: Query,
+        unit: int,
+        hold_seconds: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._device_id = device_id
+        self._profile = profile
+        self._query = query
+        self._monotonic = monotonic
+        self._session = Session(bus=bus, profile=profile, unit=unit)
+        self._presenter = _Presenter(device_id=device_id, profile=profile, unit=unit, hold_seconds=hold_seconds)
+
+    @property
+    def device_id(self) -> int:
+        """The device's id in the site file."""
+        return self._device_id
+
+    async def run(self, reports: Reports) -> None:
+        """Ask and report until cancelled."""
+        presence = Presence(device_id=self._device_id, started_at=self._monotonic())
+        while True:
+            due = self._monotonic() + self._profile.poll_ms / 1000
+            for report in await self._poll(presence):
+                reports(report)
+            await asyncio.sleep(max(0.0, due - self._monotonic()))
+
+    async def _poll(self, presence: Presence) -> tuple[Report, ...]:
+        deadline = presence.poll_deadline(now=self._monotonic())
+        try:
+            frame, at = await self._session.ask(self._query, deadline=deadline)
+            cards = self._presenter.cards(frame, at=at)
+        except DriverError as error:
+            return presence.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
+        return (*presence.heard(at=at), *cards)
+
+
+class SpeakingTagReader:
+    """`drivers.contract.Reader` for a reader that sends a frame for each card by itself.
+
+    Such a reader says nothing until a card comes: connected means that its port is open.
+
+    Args:
+        device_id: the id that its reports carry.
+        spec: its line; nobody else may use it.
+        profile: what the reader looks like; without a `poll`.
+        framing: the profile's `replies`.
+        unit: its address, if its frames bear one.
+        hold_seconds: for so long, one tag is presented once.
+        monotonic: the clock of stamps.
+    """
+
+    def __init__(
+        self,
+        *,
+        device_id: int,
+        spec: LinkSpec,
+        profile: TagReaderProfile,
+        framing: Framing,
+        unit: int,
+        hold_seconds: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._device_id = device_id
+        self._spec = spec
+        self._framing = framing
+        self._monotonic = monotonic
+        self._presenter = _Presenter(device_id=device_id, profile=profile, unit=unit, hold_seconds=hold_seconds)
+
+    @property
+    def device_id(self) -> int:
+        """The device's id in the site file."""
+        return self._device_id
+
+    async def run(self, reports: Reports) -> None:
+        """Keep the port open and report cards until cancelled."""
+        await listen(
+            self._spec,
+            lambda connection: self._hear(connection, reports),
+            device_id=self._device_id,
+            reports=reports,
+            monotonic=self._monotonic,
+        )
+
+    async def _hear(self, connection: Connection, reports: Reports) -> None:
+        splitter = FrameSplitter(self._framing)
+        last_at = self._monotonic()
+        while True:
+            arrival = await next_arrival(connection, within=QUIET_SECONDS if splitter.is_pending else None)
+            if arrival is None:
+                frames = splitter.end_of_silence()
+            else:
+                last_at = arrival.at
+                frames = splitter.feed(arrival.data)
+            for frame in frames:
+                self._present(frame, last_at, reports)
+
+    def _present(self, frame: bytes, at: MonotonicSeconds, reports: Reports) -> None:
+        try:
+            cards = self._presenter.cards(frame, at=at)
+        except ProtocolViolation as violation:
+            log.warning("frame_refused", device=self._device_id, reason=str(violation))
+            return
+        for card in cards:
+            reports(card)

@@ -1,0 +1,175 @@
+"""What a line knows of its units: who answers, how fast, who is silent, and how long each is left alone.
+
+Rules, so that a silent unit costs its neighbours next to nothing:
+- A unit that did not answer twice in a row, or never yet, is silent. Its polls are probes: they go when no live unit is
+  about to ask, cut short to the pause; they wait at most `LONGEST_PROBE_WAIT` for such a pause.
+- Between probes it rests. Silent units together take a bounded share of the line, less where others live on it.
+- Where answers are not numbered, a unit rests after a time-out until a late answer must have come.
+- A live unit is waited for as long as its own answers of late suggest, within what its profile allows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from drivers.contract import MonotonicSeconds
+
+LATE_GUARD_SECONDS = 1.0
+REST_SHARE = 4.0
+REST_SHARE_BESIDE_LIVE = 12.0
+SILENT_AFTER = 2
+LONGEST_PROBE_WAIT = 0.5
+FULL_PROBE_SECONDS = 60.0
+
+_KEPT_ANSWERS = 32
+_KEPT_INTERVALS = 4
+_LONGEST_INTERVAL = 1.0
+_LIVE_FACTOR = 6.0
+_LIVE_FLOOR = 0.15
+_PROBE_FACTOR = 4.0
+_SHORT_PROBE_FACTOR = 1.5
+_PROBE_FLOOR = 0.05
+_SHORT_PROBE_FLOOR = 0.03
+
+
+def rest_after(
+    *, failures: int, timeout: float, tagged: bool, silent_units: int = 1, beside_live: bool = False
+) -> float:
+    """Seconds for which a unit is left alone after that many time-outs in a row.
+
+    One lost answer costs nothing where answers are numbered. From the second on, all silent units together take about a
+    fifth of the line, or a thirteenth when live units are on it. Where answers are not numbered, a unit always rests
+    until 1 s after its request, so that its late answer cannot be taken for the answer to the next.
+    """
+    factor = REST_SHARE_BESIDE_LIVE if beside_live else REST_SHARE
+    share = 0.0 if failures < SILENT_AFTER else factor * timeout * silent_units
+    return share if tagged else max(share, LATE_GUARD_SECONDS - timeout)
+
+
+@dataclass(slots=True)
+class _Standing:
+    """One unit.
+
+    Attributes:
+        failures: time-outs in a row.
+        has_answered: whether it ever did.
+        rests_until: no polls before.
+        answers: how long the last answers took.
+        asked_at: when its last poll was asked for.
+        intervals: between the last polls.
+        full_probe_at: when it was last waited for in full.
+    """
+
+    failures: int = 0
+    has_answered: bool = False
+    rests_until: MonotonicSeconds = float("-inf")
+    answers: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT_ANSWERS))
+    asked_at: MonotonicSeconds = float("-inf")
+    intervals: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT_INTERVALS))
+    full_probe_at: MonotonicSeconds = float("-inf")
+
+    @property
+    def is_live(self) -> bool:
+        return self.has_answered and self.failures < SILENT_AFTER
+
+    def expected_at(self, now: MonotonicSeconds) -> MonotonicSeconds | None:
+        """When its next poll is to be expected, by the pauses between the last ones."""
+        return min((at for pause in self.intervals if (at := self.asked_at + pause) > now), default=None)
+
+
+class Standings:
+    """All units of one line. Instants come with each call."""
+
+    def __init__(self) -> None:
+        self._units: dict[int, _Standing] = {}
+
+    def is_live(self, unit: int) -> bool:
+        """Whether the unit answers."""
+        standing = self._units.get(unit)
+        return standing is not None and standing.is_live
+
+    @property
+    def has_live(self) -> bool:
+        """Whether any unit of the line answers."""
+        return any(standing.is_live for standing in self._units.values())
+
+    @property
+    def silent(self) -> frozenset[int]:
+        """The units that were asked and do not answer."""
+        return frozenset(unit for unit, standing in self._units.items() if not standing.is_live and standing.failures)
+
+    def rest_left(self, unit: int, *, now: MonotonicSeconds) -> float:
+        """Seconds for which the unit's polls still rest; 0.0 when they do not."""
+        standing = self._units.get(unit)
+        return 0.0 if standing is None else max(0.0, standing.rests_until - now)
+
+    def asked(self, unit: int, *, now: MonotonicSeconds) -> None:
+        """A poll of the unit was asked for."""
+        standing = self._of(unit)
+        if 0 < now - standing.asked_at <= _LONGEST_INTERVAL:
+            standing.intervals.append(now - standing.asked_at)
+        standing.asked_at = now
+
+    def answered(self, unit: int, *, took: float) -> None:
+        """The unit answered, so many seconds after the request."""
+        standing = self._of(unit)
+        standing.failures, standing.has_answered = 0, True
+        standing.rests_until = standing.full_probe_at = float("-inf")
+        standing.answers.append(took)
+
+    def failed(self, unit: int, *, timeout: float, tagged: bool, now: MonotonicSeconds) -> None:
+        """The unit did not answer within `timeout`."""
+        standing = self._of(unit)
+        standing.failures += 1
+        standing.rests_until = now + rest_after(
+            failures=standing.failures,
+            timeout=timeout,
+            tagged=tagged,
+            silent_units=max(1, len(self.silent)),
+            beside_live=self.has_live,
+        )
+
+    def live_timeout(self, unit: int, allowed: float) -> float:
+        """How long to wait for an answer of a live unit; as long as allowed after a lost one."""
+        standing = self._of(unit)
+        if standing.failures or not standing.answers:
+            return allowed
+        return min(allowed, max(_LIVE_FLOOR, _LIVE_FACTOR * max(standing.answers)))
+
+    def pause(self, *, now: MonotonicSeconds) -> float:
+        """Seconds until some live unit is expected to ask; infinite when none is."""
+        expected = [at for standing in self._units.values() if standing.is_live and (at := standing.expected_at(now))]
+        return min(expected) - now if expected else float("inf")
+
+    def probe_timeout(self, unit: int, allowed: float, *, pause: float, now: MonotonicSeconds) -> float | None:
+        """How long to wait for a silent unit that is asked now; None to wait for a longer pause.
+
+        `pause` is what live units leave free. Once in `FULL_PROBE_SECONDS` for each silent unit the full time that is
+        allowed is spent, for units slower than any that was heard here.
+        """
+        slowest = max((max(s.answers) for s in self._units.values() if s.is_live and s.answers), default=None)
+        if slowest is None:
+            return allowed
+        standing = self._of(unit)
+        usual = min(allowed, max(_PROBE_FLOOR, _PROBE_FACTOR * slowest))
+        is_full_due = now - standing.full_probe_at >= FULL_PROBE_SECONDS * max(1, len(self.silent))
+        wanted = allowed if is_full_due else usual
+        if pause >= wanted:
+            self._note_full(standing, wanted, allowed, now)
+            return wanted
+        if not is_full_due and pause >= min(usual, max(_SHORT_PROBE_FLOOR, _SHORT_PROBE_FACTOR * slowest)):
+            return pause
+        return None
+
+    def late_probe_timeout(self, unit: int, allowed: float, *, now: MonotonicSeconds) -> float:
+        """How long to wait for a silent unit that found no pause and goes all the same."""
+        timeout = self.probe_timeout(unit, allowed, pause=float("inf"), now=now)
+        return allowed if timeout is None else timeout
+
+    def _note_full(self, standing: _Standing, wanted: float, allowed: float, now: MonotonicSeconds) -> None:
+        if wanted == allowed:
+            standing.full_probe_at = now
+
+    def _of(self, unit: int) -> _Standing:
+        return self._units.setdefault(unit, _Standing())

@@ -1,0 +1,111 @@
+"""A simulated plate camera that is asked for its stream: Hikvision's alert stream, or Dahua's snapshots."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable
+from typing import Literal
+
+from aiohttp import web
+
+from drivers.http_session import Account
+from drivers.lpr.dahua import DAHUA
+from drivers.lpr.hikvision import HIKVISION
+from gateway.demo.digest import DigestGuard
+from gateway.demo.plate_bodies import PICTURE, dahua_event, hikvision_alert, hikvision_heartbeat, part
+
+Make = Literal["hikvision", "dahua"]
+_BOUNDARY = {"hikvision": "boundary", "dahua": "myboundary"}
+_MOST_WAITING = 64
+
+
+class PlateStreamFarEnd:
+    """One camera with an account. `serve` gives its port; use it as a context.
+
+    Args:
+        make: whose camera it is.
+        account: who may ask for its stream.
+        heartbeat_seconds: between its signs of life.
+    """
+
+    def __init__(self, *, make: Make, account: Account, heartbeat_seconds: float = 0.05) -> None:
+        self._make = make
+        self._heartbeat = heartbeat_seconds
+        self._followers: set[asyncio.Queue[bytes | None]] = set()
+        self._seen = 0
+        self.guard = DigestGuard(account=account)
+        self.stalled = False
+        self.boundary = _BOUNDARY[make]
+
+    @property
+    def followers(self) -> int:
+        """How many streams are open."""
+        return len(self._followers)
+
+    def see(self, plate: str, *, vehicle: str = "", times: int = 1) -> None:
+        """A vehicle comes into view; its message goes out with a picture, as often as said."""
+        self._seen += 1
+        if self._make == "hikvision":
+            text = part("application/xml", hikvision_alert(plate, uuid=vehicle), boundary=self.boundary)
+        else:
+            text = part("text/plain", dahua_event(plate, group=int(vehicle or self._seen)), boundary=self.boundary)
+        for _ in range(times):
+            self.send((text, part("image/jpeg", PICTURE, boundary=self.boundary)))
+
+    def send(self, pieces: Iterable[bytes]) -> None:
+        """Send raw bytes, piece by piece."""
+        for piece in pieces:
+            for follower in self._followers:
+                with contextlib.suppress(asyncio.QueueFull):  # a follower that does not read misses it, as in life
+                    follower.put_nowait(piece)
+
+    def hang_up(self) -> None:
+        """End every stream."""
+        for follower in self._followers:
+            follower.put_nowait(None)
+
+    @contextlib.asynccontextmanager
+    async def serve(self, *, port: int = 0) -> AsyncIterator[int]:
+        """Serve on a port of this machine; 0 takes a free one."""
+        app = web.Application()
+        path = (HIKVISION if self._make == "hikvision" else DAHUA).stream_path.partition("?")[0]
+        app.router.add_get(path, self._stream)
+        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.1)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, "127.0.0.1", port)
+            await site.start()
+            yield runner.addresses[0][1]
+        finally:
+            self.hang_up()
+            await runner.cleanup()
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        if (challenge := self.guard.challenge(request)) is not None:
+            return challenge
+        declared = f"multipart/mixed; boundary={_BOUNDARY[self._make]}"
+        response = web.StreamResponse(headers={"Content-Type": declared, "Connection": "close"})
+        await response.prepare(request)
+        waiting: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=_MOST_WAITING)
+        self._followers.add(waiting)
+        try:
+            while (piece := await self._next(waiting)) is not None:
+                if piece:
+                    await response.write(piece)
+        except ConnectionError:
+            return response  # the follower is gone
+        finally:
+            self._followers.discard(waiting)
+        return response
+
+    async def _next(self, waiting: asyncio.Queue[bytes | None]) -> bytes | None:
+        try:
+            async with asyncio.timeout(self._heartbeat):
+                return await waiting.get()
+        except TimeoutError:
+            if self.stalled:
+                return b""
+        if self._make == "hikvision":
+            return part("application/xml", hikvision_heartbeat(), boundary=self.boundary)
+        return part("text/plain", b"Heartbeat", boundary=self.boundary)

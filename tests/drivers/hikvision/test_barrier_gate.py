@@ -1,0 +1,227 @@
+"""A Hikvision barrier over real HTTP, well-behaved and not. What counts most: no command has its effect twice."""
+
+import asyncio
+import logging
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+
+from drivers.contract import (
+    DeadlinePassed,
+    DeviceConnected,
+    DeviceFault,
+    DeviceLost,
+    GateMoved,
+    GatePosition,
+    LineDown,
+    LinkError,
+    NotPermitted,
+)
+from drivers.hikvision.barrier import HikvisionBarrier
+from drivers.hikvision.isapi import Control
+from drivers.http_session import Account
+from gateway.demo.barrier import Barrier
+from gateway.demo.hikvision_barrier import HikvisionBarrierFarEnd
+
+PASSWORD = "correct-horse-battery"
+ACCOUNT = Account("gateway", PASSWORD)
+
+
+def soon(seconds=2.0):
+    return time.monotonic() + seconds
+
+
+def nothing():
+    return ""
+
+
+def gate_at(port, account=ACCOUNT):
+    return HikvisionBarrier(device_id=101, url=f"http://127.0.0.1:{port}", account=account)
+
+
+class Field:
+    def __init__(self, barrier, far_end, gate):
+        self.barrier = barrier
+        self.far_end = far_end
+        self.gate = gate
+
+
+@pytest.fixture
+def field(running, listener):
+    @asynccontextmanager
+    async def make(*, opened=False):
+        barrier = Barrier(travel_seconds=0.2, closes_itself=False)
+        if opened:
+            barrier.force(opening=1.0, now=time.monotonic())
+        far_end = HikvisionBarrierFarEnd(barrier=barrier, account=ACCOUNT)
+        async with far_end.serve() as port:
+            gate = gate_at(port)
+            async with running(gate.run(listener)):
+                await listener.until(lambda: listener.of(GateMoved))
+                try:
+                    yield Field(barrier, far_end, gate)
+                finally:
+                    far_end.speaking.set()
+
+    return make
+
+
+def positions(listener):
+    seen = [moved.position for moved in listener.of(GateMoved)]
+    return [position for place, position in enumerate(seen) if place == 0 or seen[place - 1] is not position]
+
+
+async def test_opens_and_closes_and_says_where_it_stands(field, listener):
+    async with field() as site:
+        assert positions(listener) == [GatePosition.CLOSED]
+        await site.gate.open(deadline=soon())
+        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+        await site.gate.close(deadline=soon(), forbidden=nothing)
+        await listener.until(lambda: positions(listener)[-1] is GatePosition.CLOSED)
+    assert site.far_end.obeyed == [Control.OPEN, Control.CLOSE]
+    assert len(listener.of(DeviceConnected)) == 1
+
+
+async def test_position_is_told_again_while_nothing_changes(field, listener):
+    async with field():
+        await listener.until(lambda: len(listener.of(GateMoved)) == 3, within=5.0)
+    first, second, third = (moved.at for moved in listener.of(GateMoved))
+    assert second - first < 2.0
+    assert third - second < 2.0
+
+
+async def test_arm_between_its_limits_is_of_unknown_position(field, listener):
+    async with field() as site:
+        site.barrier.force(opening=0.5, now=time.monotonic())
+        await listener.until(lambda: positions(listener)[-1] is GatePosition.UNKNOWN)
+
+
+async def test_locked_barrier_acknowledges_and_is_not_said_to_move(field, listener):
+    async with field() as site:
+        await site.gate.lock(deadline=soon())
+        await site.gate.open(deadline=soon())
+        await listener.until(lambda: len(listener.of(GateMoved)) >= 3, within=5.0)
+        assert set(positions(listener)) == {GatePosition.CLOSED}
+        await site.gate.unlock(deadline=soon())
+        await site.gate.open(deadline=soon())
+        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+
+
+async def test_line_that_breaks_after_the_command_is_not_commanded_again(field):
+    async with field() as site:
+        site.far_end.hanging_up = True
+        with pytest.raises(LinkError) as raised:
+            await site.gate.open(deadline=soon())
+        assert not isinstance(raised.value, LineDown)  # the barrier may have obeyed
+        await asyncio.sleep(0.2)
+        assert site.far_end.obeyed == [Control.OPEN]
+
+
+async def test_changed_challenge_costs_a_round_and_no_second_effect(field):
+    async with field() as site:
+        site.far_end.guard.expire()
+        before = site.far_end.guard.turned_down
+        await site.gate.open(deadline=soon())
+        assert site.far_end.guard.turned_down > before
+        assert site.far_end.obeyed == [Control.OPEN]
+
+
+async def test_what_forbids_a_close_is_asked_before_each_attempt(field):
+    answers = iter(["", "a vehicle is on the closing loop"])
+    async with field(opened=True) as site:
+        site.far_end.guard.expire()
+        with pytest.raises(NotPermitted, match="closing loop"):
+            await site.gate.close(deadline=soon(), forbidden=lambda: next(answers))
+        assert site.far_end.obeyed == []
+        await site.gate.close(deadline=soon(), forbidden=nothing)
+        assert site.far_end.obeyed == [Control.CLOSE]
+
+
+async def test_forbidden_close_sends_nothing(field):
+    asked = []
+    async with field(opened=True) as site:
+        before = site.far_end.guard.turned_down
+        with pytest.raises(NotPermitted):
+            await site.gate.close(deadline=soon(), forbidden=lambda: asked.append(1) or "no")
+        assert asked == [1]
+        assert (site.far_end.obeyed, site.far_end.guard.turned_down) == ([], before)
+
+
+async def test_refusal_is_a_fault_of_the_device(field):
+    async with field() as site:
+        site.far_end.refusing = True
+        with pytest.raises(DeviceFault, match="deviceBusy"):
+            await site.gate.open(deadline=soon())
+
+
+async def test_stop_is_refused(field):
+    async with field() as site:
+        with pytest.raises(DeviceFault, match="stop"):
+            await site.gate.stop(deadline=soon())
+
+
+async def test_deadline_that_passed_sends_nothing(field):
+    async with field() as site:
+        with pytest.raises(DeadlinePassed):
+            await site.gate.open(deadline=time.monotonic() - 0.1)
+        assert site.far_end.obeyed == []
+
+
+async def test_barrier_that_falls_silent_is_lost_within_its_budget(field, listener):
+    async with field() as site:
+        site.far_end.speaking.clear()
+        began = time.monotonic()
+        await listener.until(lambda: listener.of(DeviceLost), within=5.0)
+        assert time.monotonic() - began < 3.5
+        with pytest.raises(LineDown):
+            await site.gate.open(deadline=soon())
+        site.far_end.speaking.set()
+        await listener.until(lambda: len(listener.of(DeviceConnected)) == 2)
+        assert site.far_end.obeyed == []
+
+
+async def test_silence_after_a_command_is_of_unknown_outcome(field):
+    async with field() as site:
+        site.far_end.speaking.clear()
+        with pytest.raises(LinkError) as raised:
+            await site.gate.open(deadline=soon(0.2))
+        assert not isinstance(raised.value, LineDown)
+
+
+async def test_barrier_that_is_not_there(running, listener, unused_tcp_port):
+    gate = gate_at(unused_tcp_port)
+    with pytest.raises(LineDown):
+        await gate.open(deadline=soon())
+    async with running(gate.run(listener)):
+        await listener.until(lambda: listener.of(DeviceLost))
+        far_end = HikvisionBarrierFarEnd(barrier=Barrier(), account=ACCOUNT)
+        async with far_end.serve(port=unused_tcp_port):
+            await listener.until(lambda: listener.of(DeviceConnected))
+
+
+async def test_wrong_password_is_said_and_shown_nowhere(running, listener, caplog, capsys):
+    caplog.set_level(logging.DEBUG)
+    far_end = HikvisionBarrierFarEnd(barrier=Barrier(), account=ACCOUNT)
+    async with far_end.serve() as port:
+        gate = gate_at(port, Account("gateway", "incorrect-horse"))
+        with pytest.raises(DeviceFault, match="password"):
+            await gate.open(deadline=soon())
+        async with running(gate.run(listener)):
+            await listener.until(lambda: listener.of(DeviceLost))
+            before = far_end.guard.turned_down
+            await asyncio.sleep(0.8)
+            assert far_end.guard.turned_down == before  # a device locks the account of who keeps trying
+    out = capsys.readouterr()
+    assert "incorrect-horse" not in listener.of(DeviceLost)[0].reason + caplog.text + out.out + out.err
+    assert far_end.obeyed == []
+
+
+async def test_stops_at_once_while_the_barrier_is_silent(running, listener):
+    far_end = HikvisionBarrierFarEnd(barrier=Barrier(), account=ACCOUNT)
+    far_end.speaking.clear()
+    async with far_end.serve() as port:
+        async with running(gate_at(port).run(listener)):
+            await asyncio.sleep(0.1)
+            began = time.monotonic()
+        assert time.monotonic() - began < 1.0

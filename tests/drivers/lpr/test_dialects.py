@@ -1,0 +1,201 @@
+"""What each make says, from captures."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivers.contract import ProtocolViolation
+from drivers.lpr.axis import AXIS
+from drivers.lpr.dahua import DAHUA
+from drivers.lpr.hikvision import HIKVISION
+from drivers.lpr.parts import Part, PartSplitter
+from drivers.lpr.plate_recognizer import plate_recognizer
+from drivers.lpr.plates import PlateReading
+from gateway.demo.plate_bodies import (
+    axis_message,
+    dahua_event,
+    hikvision_alert,
+    hikvision_heartbeat,
+    recognizer_message,
+)
+
+CAPTURES = Path(__file__).with_name("captures")
+
+
+def capture(name):
+    return (CAPTURES / name).read_bytes()
+
+
+def xml(body):
+    return Part("application/xml", body)
+
+
+def js(body):
+    return Part("application/json", body if isinstance(body, bytes) else json.dumps(body).encode())
+
+
+def all_of(dialect, name):
+    parts = PartSplitter(closing=dialect.closing).feed(capture(name))
+    return [reading for part in parts for reading in dialect.read(part)]
+
+
+@pytest.mark.parametrize("name", ["hikvision-stream.bin", "hikvision-push.bin"])
+def test_hikvision_captures(name):
+    assert all_of(HIKVISION, name) == [
+        PlateReading(
+            plate="AB12CDE",
+            confidence=0.92,
+            vehicle="5f3c9a1e-0001",
+            direction="approaching",
+            occurrence="5f3c9a1e-0001 2026-05-07T17:48:03.847+02:00 AB12CDE",
+        )
+    ]
+
+
+def test_hikvision_reads_anpr_alone():
+    assert HIKVISION.read(xml(hikvision_heartbeat())) == ()
+    assert HIKVISION.read(xml(hikvision_alert("AB12", kind="VMD"))) == ()
+    assert HIKVISION.read(xml(hikvision_alert("unknown"))) == ()
+    assert HIKVISION.read(Part("image/jpeg", b"")) == ()
+
+
+@pytest.mark.parametrize(
+    "mark", ["<isDataRetransmission>true</isDataRetransmission>", "<alarmDataType>1</alarmDataType>"]
+)
+def test_hikvision_readings_from_an_outage_are_too_old(mark):
+    body = hikvision_alert("AB12").replace(b"<ANPR>", mark.encode() + b"<ANPR>")
+    assert HIKVISION.read(xml(body)) == ()
+
+
+@pytest.mark.parametrize(("said", "share"), [(b"95", 0.95), (b"0.95", 0.95), (b"1", 0.01), (b"100", 1.0), (b"", 1.0)])
+def test_hikvision_confidence(said, share):
+    body = hikvision_alert("AB12").replace(b"<confidenceLevel>95", b"<confidenceLevel>" + said)
+    assert HIKVISION.read(xml(body))[0].confidence == pytest.approx(share)
+
+
+BOMB = b"""<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>
+<EventNotificationAlert><eventType>ANPR</eventType><licensePlate>&b;</licensePlate></EventNotificationAlert>"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [BOMB, b"<a>" * 40, b"<EventNotificationAlert>", b"plain", b"<UserCheck></UserCheck>", b"<a>" + b"x" * 70_000],
+)
+def test_hikvision_refuses_what_is_no_alert(body):
+    with pytest.raises(ProtocolViolation):
+        HIKVISION.read(xml(body))
+
+
+def test_dahua_capture():
+    assert all_of(DAHUA, "dahua-stream.bin") == [
+        PlateReading(
+            plate="AC00003",
+            confidence=0.8,
+            vehicle="123",
+            direction="approaching",
+            occurrence="123 5864 1670842479 123 AC00003",
+        )
+    ]
+
+
+def test_dahua_reads_each_event_of_its_kind():
+    second = dahua_event("CD34", group=8).replace(b"Events[0]", b"Events[1]")
+    other = dahua_event("EF56").replace(b"Events[0]", b"Events[2]").replace(b"TrafficJunction", b"VideoMotion")
+    readings = DAHUA.read(Part("text/plain", dahua_event("AB12", group=7) + second + other))
+    assert [(reading.plate, reading.vehicle) for reading in readings] == [("AB12", "7"), ("CD34", "8")]
+
+
+def test_dahua_refuses_other_texts():
+    with pytest.raises(ProtocolViolation):
+        DAHUA.read(Part("text/plain", b"Error\r\nBad Request!"))
+
+
+def test_axis_capture():
+    assert AXIS.read(js(capture("axis-update.json"))) == (
+        PlateReading(
+            plate="1AB1234",
+            confidence=0.8688,
+            vehicle="1327",
+            direction="approaching",
+            occurrence="13046 1327 update 1AB1234",
+        ),
+    )
+
+
+def test_axis_new_car_has_no_direction_and_a_lost_one_is_no_reading():
+    (new,) = AXIS.read(js(axis_message("AB12", car=5, packet=1)))
+    assert (new.plate, new.direction, new.left) == ("AB12", "", False)
+    (lost,) = AXIS.read(js(axis_message("AB12", car=5, state="lost", packet=9)))
+    assert (lost.plate, lost.vehicle, lost.left) == ("", "5", True)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"nonsense", b"{}", b'{"carID": 5}', b"[" * 100_000, b"\xff\xfe"])
+def test_axis_refuses_other_bodies(body):
+    with pytest.raises(ProtocolViolation):
+        AXIS.read(js(body))
+
+
+def test_plate_recognizer_capture():
+    assert plate_recognizer().read(js(capture("plate-recognizer.json"))) == (
+        PlateReading(plate="9JUB11", confidence=0.839, occurrence="camera-1 2021-09-29T05:56:13.606935Z 0"),
+    )
+
+
+def test_plate_recognizer_for_one_camera():
+    assert plate_recognizer(camera="exit").read(js(recognizer_message("AB12", camera="entry"))) == ()
+    assert plate_recognizer(camera="entry").read(js(recognizer_message("AB12", camera="entry")))[0].plate == "AB12"
+
+
+def test_plate_recognizer_in_a_form():
+    body = b"json=%7B%22data%22%3A%7B%22results%22%3A%5B%7B%22plate%22%3A%22ab12%22%7D%5D%7D%7D"
+    (reading,) = plate_recognizer().read(Part("application/x-www-form-urlencoded", body))
+    assert (reading.plate, reading.confidence) == ("AB12", 1.0)
+
+
+def test_plate_recognizer_with_scored_values():
+    plate = {"type": "Plate", "props": {"plate": [{"value": "ab12", "score": 0.7}, {"value": "a812", "score": 0.3}]}}
+    (reading,) = plate_recognizer().read(js({"data": {"results": [{"plate": plate}, {"plate": None}]}}))
+    assert (reading.plate, reading.confidence) == ("AB12", 0.7)
+
+
+def test_plate_recognizer_heartbeat_is_no_reading():
+    assert plate_recognizer().read(js({"hook": {"event": "heartbeat"}, "data": {}})) == ()
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"data": []}, {"data": {}}, {"data": {"results": {}}}, {"data": {"results": [1]}}]
+)
+def test_plate_recognizer_refuses_other_bodies(body):
+    with pytest.raises(ProtocolViolation):
+        plate_recognizer().read(js(body))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["carID", "carState", "plateUTF8", "hook", "data", "results", "plate", "props", "score"]),
+            inner,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_any_json_is_read_or_refused(value):
+    for dialect in (AXIS, plate_recognizer()):
+        with contextlib.suppress(ProtocolViolation):
+            dialect.read(js(value))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(body):
+    for dialect in (AXIS, plate_recognizer(), HIKVISION, DAHUA):
+        with contextlib.suppress(ProtocolViolation):
+            dialect.read(Part("", body))

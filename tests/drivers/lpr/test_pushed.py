@@ -1,0 +1,206 @@
+"""Cameras that push to one listener, over real HTTP."""
+
+import asyncio
+import io
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from drivers.contract import DeviceConnected, DeviceLost, PlateSeen
+from drivers.lpr.axis import AXIS
+from drivers.lpr.hikvision import HIKVISION
+from drivers.lpr.listener import PushListener
+from drivers.lpr.plate_recognizer import plate_recognizer
+from drivers.lpr.pushed import PushedPlates
+from gateway.demo.plate_bodies import PICTURE, axis_message, hikvision_alert, part, recognizer_message
+
+CAPTURES = Path(__file__).with_name("captures")
+TOKEN = "sesame-open-wide"
+MULTIPART = {"Content-Type": "multipart/form-data; boundary=something-else"}
+
+
+class Site:
+    """The listener, and a session towards it."""
+
+    def __init__(self, port, session):
+        self.url = f"http://127.0.0.1:{port}/plates"
+        self.session = session
+
+    async def push(self, device, body, *, token=TOKEN, **options):
+        query = {"token": token} if token else {}
+        sent = io.BytesIO(body) if isinstance(body, bytes) else body
+        async with self.session.post(f"{self.url}/{device}", data=sent, params=query, **options) as answer:
+            return answer.status
+
+
+def cameras(**options):
+    options = {"token": TOKEN} | options
+    return [
+        PushedPlates(device_id=41, dialect=AXIS, **options),
+        PushedPlates(device_id=42, dialect=HIKVISION, **options),
+        PushedPlates(device_id=43, dialect=plate_recognizer(camera="entry"), **options),
+    ]
+
+
+@pytest.fixture
+def site(running, listener, eventually):
+    @asynccontextmanager
+    async def start(**options):
+        pushing = cameras(**options)
+        listening = PushListener(host="127.0.0.1", port=0, cameras=pushing)
+        drivers = [camera.run(listener) for camera in pushing]
+        async with running(listening.run(), *drivers), aiohttp.ClientSession() as session:
+            await eventually(lambda: listening.port)
+            yield Site(listening.port, session)
+
+    return start
+
+
+def plates(listener):
+    return [(seen.device_id, seen.plate) for seen in listener.of(PlateSeen)]
+
+
+async def test_each_make_is_heard(site, listener):
+    async with site() as gateway:
+        await listener.until(lambda: len(listener.of(DeviceConnected)) == 3)
+        assert await gateway.push(41, axis_message("AB-12", car=5)) == 200
+        assert await gateway.push(42, (CAPTURES / "hikvision-push.bin").read_bytes(), headers=MULTIPART) == 200
+        assert await gateway.push(42, hikvision_alert("CD34", uuid="2")) == 200
+        form = aiohttp.FormData()
+        form.add_field("json", recognizer_message("EF56").decode())
+        form.add_field("upload", PICTURE, content_type="image/jpeg", filename="a.jpg")
+        assert await gateway.push(43, form) == 200
+    assert plates(listener) == [(41, "AB12"), (42, "AB12CDE"), (42, "CD34"), (43, "EF56")]
+
+
+async def test_plate_that_flips_is_read_twice_and_the_car_that_left_no_more(site, listener):
+    async with site() as gateway:
+        await gateway.push(41, axis_message("AB12", car=5, packet=1))
+        await gateway.push(41, axis_message("A812", car=5, state="update", packet=2, direction="in"))
+        await gateway.push(41, axis_message("A812", car=5, state="update", packet=2, direction="in"))
+        await gateway.push(41, axis_message("A812", car=5, state="lost", packet=3))
+        await gateway.push(41, axis_message("A812", car=5, state="update", packet=4))
+        await gateway.push(41, axis_message("CD34", car=6, packet=5))
+    seen = [(one.plate, one.vehicle, one.direction) for one in listener.of(PlateSeen)]
+    assert seen == [("AB12", "5", ""), ("A812", "5", "approaching"), ("CD34", "6", "")]
+
+
+async def test_nobody_else_may_push(site, listener, said_aloud):
+    async with site() as gateway:
+        body = axis_message("AB12", car=5)
+        assert await gateway.push(41, body, token="") == 403
+        assert await gateway.push(41, body, token="sesame-open-wiDe") == 403
+        assert await gateway.push(41, body, token="", headers={"Authorization": "Bearer wrong"}) == 403
+        assert await gateway.push(44, body) == 403
+        assert not plates(listener)
+        assert await gateway.push(41, body, token="", headers={"Authorization": f"Token {TOKEN}"}) == 200
+    assert plates(listener) == [(41, "AB12")]
+    aloud = said_aloud()
+    assert TOKEN not in aloud
+    assert "sesame" not in aloud
+
+
+async def test_source_counts_besides_the_token(site, listener):
+    async with site(source="192.0.2.7") as gateway:
+        assert await gateway.push(41, axis_message("AB12", car=5)) == 403
+    async with site(source="127.0.0.1", token="") as gateway:
+        assert await gateway.push(41, axis_message("AB12", car=5), token="") == 200
+    assert plates(listener) == [(41, "AB12")]
+
+
+def test_source_in_either_writing():
+    camera = PushedPlates(device_id=1, dialect=AXIS, source="192.0.2.7")
+    assert camera.admits(address="::ffff:192.0.2.7", token="")
+    assert not camera.admits(address="192.0.2.8", token="")
+    assert not camera.admits(address="", token="")
+
+
+def test_camera_that_anyone_could_be_is_refused():
+    with pytest.raises(ValueError, match="source or a token"):
+        PushedPlates(device_id=1, dialect=AXIS)
+
+
+@pytest.mark.parametrize(
+    ("device", "body", "headers"),
+    [
+        (41, b"nonsense", {}),
+        (41, b"", {}),
+        (41, b"x" * (5 * 1024 * 1024), {}),
+        (42, b"<!DOCTYPE a><EventNotificationAlert/>", {}),
+        (42, b"no parts at all", MULTIPART),
+        (42, b"--b\r\nContent-Type: text/xml\r\n\r\n<EventNotificationAlert>half", MULTIPART),
+        (42, b"--b\r\n\r\n" + b"x" * 100_000, MULTIPART),
+    ],
+)
+async def test_what_is_no_message_is_refused_and_harms_nobody(site, listener, device, body, headers):
+    async with site() as gateway:
+        assert await gateway.push(device, body, headers=headers) == 400
+        assert await gateway.push(41, axis_message("AB12", car=5)) == 200
+    assert plates(listener) == [(41, "AB12")]
+
+
+async def test_pictures_inside_json_are_read_aside(site, listener):
+    body = axis_message("AB12", car=5).replace(b'"imageArray": "', b'"imageArray": "' + b"A" * 2_000_000)
+    async with site() as gateway:
+        assert await gateway.push(41, body) == 200
+    assert plates(listener) == [(41, "AB12")]
+
+
+async def test_message_that_never_ends_holds_up_nobody(site, listener):
+    async with site() as gateway:
+        port = int(gateway.url.split(":")[2].split("/")[0])
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"POST /plates/41?token={TOKEN} HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n".encode())
+        await writer.drain()
+        assert await gateway.push(41, axis_message("AB12", car=5)) == 200
+        began = time.monotonic()
+    assert time.monotonic() - began < 1.5  # half a message keeps nobody from stopping either
+    writer.close()
+    assert plates(listener) == [(41, "AB12")]
+
+
+async def test_sender_of_parts_byte_by_byte(site, listener):
+    async def slowly():
+        for byte in part("text/xml", hikvision_alert("AB12", uuid="1")) + b"--boundary--\r\n":
+            yield bytes([byte])
+
+    async with site() as gateway:
+        assert await gateway.push(42, slowly(), headers=MULTIPART) == 200
+    assert plates(listener) == [(42, "AB12")]
+
+
+async def test_silent_camera_is_lost_within_its_budget_and_back_with_its_first_word(site, listener):
+    async with site(silence_seconds=0.3) as gateway:
+        assert not listener.of(DeviceConnected)
+        assert await gateway.push(43, b'{"hook": {"event": "heartbeat"}}') == 200
+        assert [one.device_id for one in listener.of(DeviceConnected)] == [43]
+        began = time.monotonic()
+        await listener.until(lambda: any(one.device_id == 43 for one in listener.of(DeviceLost)))
+        assert time.monotonic() - began < 0.8
+        await listener.until(lambda: len(listener.of(DeviceLost)) == 3)
+        await gateway.push(43, recognizer_message("AB12"))
+    assert [one.device_id for one in listener.of(DeviceConnected)] == [43, 43]
+    assert plates(listener) == [(43, "AB12")]
+
+
+async def test_taken_port_is_said_and_tried_again(running, listener):
+    taken = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+    port = taken.sockets[0].getsockname()[1]
+    pushing = cameras()
+    listening = PushListener(host="127.0.0.1", port=port, cameras=pushing)
+    async with running(listening.run(), *(camera.run(listener) for camera in pushing)):
+        await listener.until(lambda: len(listener.of(DeviceLost)) == 3)
+        assert str(port) in listener.of(DeviceLost)[0].reason
+        taken.close()
+        await taken.wait_closed()
+        await listener.until(lambda: len(listener.of(DeviceConnected)) == 3)
+
+
+async def test_message_before_the_driver_runs_is_not_taken(running, eventually):
+    listening = PushListener(host="127.0.0.1", port=0, cameras=cameras())
+    async with running(listening.run()), aiohttp.ClientSession() as session:
+        await eventually(lambda: listening.port)
+        assert await Site(listening.port, session).push(41, axis_message("AB12", car=5)) == 503

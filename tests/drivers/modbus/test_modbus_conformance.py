@@ -1,0 +1,82 @@
+"""The Modbus gate on bad lines."""
+
+from __future__ import annotations
+
+import time
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conformance import Conformance, Driven
+from faulty_line import Fault
+
+from drivers.bus import Bus
+from drivers.contract import DeviceLost, GateMoved, GatePosition, LinkError, PointChanged, PointState
+from drivers.link import LinkSpec
+from drivers.modbus.gate import ModbusGate
+from drivers.modbus.profile import load_profile
+from gateway.demo.barrier import Barrier
+from gateway.demo.modbus_far_end import ModbusFarEnd
+from gateway.demo.modbus_wiring import RelayWiring
+
+PROFILE = load_profile(Path(__file__).parents[3] / "config" / "profiles" / "relay-barrier.toml")
+
+
+class _ModbusGate(Conformance):
+    framing = "rtu"
+
+    @asynccontextmanager
+    async def far_end(self, folder):
+        self.barrier, self.occupied = Barrier(closes_itself=False), False
+        units = {1: RelayWiring(barrier=self.barrier)}
+        async with ModbusFarEnd(units=units, framing=self.framing).tcp() as port:
+            yield LinkSpec(f"tcp://127.0.0.1:{port}")
+
+    def driven(self, near):
+        bus = Bus(name="line", spec=near)
+        gate = ModbusGate(device_id=101, bus=bus, profile=PROFILE, unit=1, framing=self.framing)
+        return Driven(gate, beside=(bus.run,))
+
+    async def stir(self):
+        self.occupied = not self.occupied
+        self.barrier.set_arming_loop(occupied=self.occupied, now=time.monotonic())
+
+    def serves(self, report):
+        wanted = PointState.ON if self.occupied else PointState.OFF
+        return isinstance(report, PointChanged) and report.point == "arming_loop" and report.state is wanted
+
+    def is_true(self, report):
+        if isinstance(report, PointChanged) and report.point != "arming_loop":
+            return (report.state is PointState.ON) == (report.point == "closed_limit")
+        return not isinstance(report, GateMoved) or report.position in {GatePosition.CLOSED, GatePosition.UNKNOWN}
+
+
+class TestRtu(_ModbusGate):
+    lines = ("serial", "tcp")
+
+
+class TestTcp(_ModbusGate):
+    lines = ("tcp",)
+    framing = "tcp"
+    recovers_from = (Fault.DUPLICATED, Fault.ECHOED)  # spoilt bytes are TCP's own to find; Modbus TCP has no check sum
+
+
+class _Echoing(_ModbusGate):
+    def driven(self, near):
+        bus = Bus(name="line", spec=replace(near, echoes=True))
+        self.gate = ModbusGate(device_id=101, bus=bus, profile=PROFILE, unit=1, framing="rtu")
+        return Driven(self.gate, beside=(bus.run,))
+
+
+async def test_an_echoing_adapter_is_seen_through(tmp_path):
+    """What is sent comes back first: the echo is taken off, and acknowledges no command."""
+    kit = _Echoing()
+    async with kit.at_work(tmp_path, "serial") as rig:
+        rig.line.fault = Fault.ECHOED
+        await kit.connected(rig)
+        await kit.gate.stop(deadline=time.monotonic() + 2)
+        assert rig.heard.count(DeviceLost) == 0
+        rig.line.fault = Fault.ECHO_ALONE
+        with pytest.raises(LinkError, match="did not answer"):
+            await kit.gate.stop(deadline=time.monotonic() + 2)

@@ -1,0 +1,197 @@
+"""Readers over a real line: libosdp's own peripherals at the other end of a pseudo-terminal."""
+
+import asyncio
+import os
+import secrets
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from osdp import Command, CommandLEDColor
+
+from drivers.contract import (
+    CardPresented,
+    DeviceConnected,
+    DeviceLost,
+    Feedback,
+    KeysPressed,
+    TamperChanged,
+)
+from drivers.link import LinkSpec
+
+KEY = secrets.token_bytes(16)
+
+
+def plan(address=1, key=KEY, **more):
+    return {"address": address, "key": key.hex() if key else None, **more}
+
+
+async def test_card_keys_and_tamper_come_over_the_secure_channel(peripherals, connected_reader, listener):
+    await peripherals.plug_in(plan())
+    async with connected_reader(peripherals.spec, {1: KEY}):
+        await listener.until(lambda: listener.of(DeviceConnected))
+        before = time.monotonic()
+        peripherals.present(1, 0x2_1234_56 & (1 << 26) - 1, 26)
+        await listener.until(lambda: listener.of(CardPresented))
+        (card,) = listener.of(CardPresented)
+        assert (card.device_id, card.bit_length, card.bits, card.text) == (201, 26, 0x2_1234_56 & (1 << 26) - 1, "")
+        assert before <= card.at <= time.monotonic()
+
+        peripherals.type_keys(1, b"12\x7f4\x0d")
+        await listener.until(lambda: listener.of(KeysPressed))
+        assert "".join(report.keys for report in listener.of(KeysPressed)) == "12*4#"
+
+        peripherals.tamper(1, tampered=True)
+        await listener.until(lambda: listener.of(TamperChanged))
+        peripherals.tamper(1, tampered=False)
+        await listener.until(lambda: len(listener.of(TamperChanged)) == 2)
+        assert [report.tampered for report in listener.of(TamperChanged)] == [True, False]
+    assert not listener.of(DeviceLost)
+
+
+async def test_the_reader_shows_what_was_decided(peripherals, connected_reader, listener, eventually):
+    await peripherals.plug_in(plan())
+    async with connected_reader(peripherals.spec, {1: KEY}) as (_, (reader,)):
+        reader.show(Feedback.DENIED)  # not connected yet: nothing, and nothing for later
+        await listener.until(lambda: listener.of(DeviceConnected))
+        reader.show(Feedback.GRANTED)
+        await eventually(lambda: len(shown(peripherals)) >= 2)
+        lamp, buzzer = shown(peripherals)
+        assert (lamp["on_color"], lamp["temporary"], lamp["timer_count"]) == (CommandLEDColor.Green, True, 30)
+        assert buzzer["rep_count"] == 1
+        reader.show(Feedback.DENIED)
+        await eventually(lambda: len(shown(peripherals)) >= 4)
+        assert shown(peripherals)[2]["on_color"] == CommandLEDColor.Red
+        assert shown(peripherals)[3]["rep_count"] == 3
+        reader.show(Feedback.READY)
+        await eventually(lambda: len(shown(peripherals)) >= 5)
+        assert shown(peripherals)[4]["control_code"] == 1
+
+
+def shown(peripherals):
+    return [said for said in peripherals.shown if said["command"] in (Command.LED, Command.Buzzer)]
+
+
+async def test_a_reader_without_lamp_and_buzzer_stays_connected(peripherals, connected_reader, listener):
+    await peripherals.plug_in(plan(shows=False))
+    async with connected_reader(peripherals.spec, {1: KEY}) as (_, (reader,)):
+        await listener.until(lambda: listener.of(DeviceConnected))
+        reader.show(Feedback.GRANTED)
+        peripherals.present(1, 7, 32)
+        await listener.until(lambda: listener.of(CardPresented))
+        assert not shown(peripherals)
+        assert not listener.of(DeviceLost)
+
+
+async def test_pulled_out_and_put_back_under_the_same_name(peripherals, connected_reader, listener):
+    await peripherals.plug_in(plan())
+    async with connected_reader(peripherals.spec, {1: KEY}):
+        await listener.until(lambda: listener.of(DeviceConnected))
+        await peripherals.unplug()
+        await listener.until(lambda: listener.of(DeviceLost))
+        await peripherals.plug_in(plan())
+        await listener.until(lambda: len(listener.of(DeviceConnected)) == 2, within=6)
+        peripherals.present(1, 7, 32)
+        await listener.until(lambda: listener.of(CardPresented))
+    assert len(listener.of(DeviceLost)) == 1
+
+
+async def test_readers_that_cannot_be_trusted_are_never_connected_and_each_says_why(
+    peripherals, connected_reader, listener
+):
+    keys = dict.fromkeys((1, 2, 3, 4, 5), KEY)
+    await peripherals.plug_in(
+        plan(1),
+        plan(2, key=bytes(range(16))),
+        plan(3, key=None, secure=False),
+        plan(4, key=None),
+    )
+    async with connected_reader(peripherals.spec, keys):
+        await listener.until(lambda: len(listener.of(DeviceLost)) == 4, within=10)
+        for address in (1, 2, 3, 4):
+            peripherals.present(address, 7, 32)
+            peripherals.type_keys(address, b"1")
+        await listener.until(lambda: listener.of(CardPresented) and listener.of(KeysPressed))
+    assert {report.device_id: report.reason for report in listener.of(DeviceLost)} == {
+        202: "answers, but has another key",
+        203: "answers, but opens no secure channel",
+        204: "answers, but has another key",
+        205: "does not answer",
+    }
+    heard = listener.of(DeviceConnected) + listener.of(CardPresented) + listener.of(KeysPressed)
+    assert {report.device_id for report in heard} == {201}
+    assert not [said for said in peripherals.shown if said["command"] == Command.Keyset]
+
+
+async def test_one_dead_reader_of_three_costs_the_others_nothing_and_comes_back(
+    peripherals, connected_reader, listener
+):
+    keys = {address: secrets.token_bytes(16) for address in (1, 2, 3)}
+    await peripherals.plug_in(*(plan(address, key, alive=address != 3) for address, key in keys.items()))
+    async with connected_reader(peripherals.spec, keys):
+        await listener.until(lambda: {r.device_id for r in listener.of(DeviceConnected)} == {201, 202})
+        await listener.until(lambda: [r.device_id for r in listener.of(DeviceLost)] == [203], within=8)
+        peripherals.present(2, 7, 32)
+        await listener.until(lambda: listener.of(CardPresented))
+        assert listener.of(CardPresented)[0].device_id == 202
+        peripherals.live(3, alive=True)
+        await listener.until(lambda: listener.of(DeviceConnected)[-1].device_id == 203, within=8)
+        peripherals.present(3, 8, 32)
+        await listener.until(lambda: len(listener.of(CardPresented)) == 2)
+        assert listener.of(CardPresented)[1].device_id == 203
+    assert len(listener.of(DeviceLost)) == 1
+
+
+async def test_a_line_that_is_not_there_is_lost_once(tmp_path, connected_reader, listener):
+    async with connected_reader(LinkSpec(f"serial:{tmp_path / 'none'}"), {1: KEY, 2: KEY}):
+        await listener.until(lambda: len(listener.of(DeviceLost)) == 2)
+        await asyncio.sleep(0.6)
+    assert len(listener.reports) == 2
+    assert "does not open" in listener.of(DeviceLost)[0].reason
+
+
+async def test_a_hung_line_is_reported_and_holds_up_nobody(peripherals, connected_reader, listener):
+    await peripherals.plug_in(plan())
+    async with connected_reader(peripherals.spec, {1: KEY}):
+        await listener.until(lambda: listener.of(DeviceConnected))
+        peripherals.stop(signal.SIGSTOP)
+        lags = []
+        while not listener.of(DeviceLost):
+            before = time.monotonic()
+            await asyncio.sleep(0.005)
+            lags.append(time.monotonic() - before - 0.005)
+            assert len(lags) < 2000, "the loss was never reported"
+        assert listener.of(DeviceLost)[0].reason == "stopped answering"
+        lags.sort()
+        assert lags[int(len(lags) * 0.9)] < 0.005
+        peripherals.stop(signal.SIGCONT)
+        await listener.until(lambda: len(listener.of(DeviceConnected)) == 2, within=8)
+
+
+async def test_a_process_that_dies_is_started_again(peripherals, connected_reader, listener):
+    await peripherals.plug_in(plan())
+    async with connected_reader(peripherals.spec, {1: KEY}) as (line, _):
+        await listener.until(lambda: listener.of(DeviceConnected))
+        os.kill(line.pid, signal.SIGSEGV)
+        await listener.until(lambda: listener.of(DeviceLost))
+        await listener.until(lambda: len(listener.of(DeviceConnected)) == 2, within=8)
+
+
+async def test_it_stops_within_a_second_and_leaves_no_process(peripherals, connected_reader, listener):
+    await peripherals.plug_in(plan())
+    async with connected_reader(peripherals.spec, {1: KEY}) as (line, _):
+        await listener.until(lambda: listener.of(DeviceConnected))
+        pid = line.pid
+        stopping_at = time.monotonic()
+    assert time.monotonic() - stopping_at < 1
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_keys_are_in_no_argument_and_no_environment(peripherals, connected_reader, listener):
+    await peripherals.plug_in(plan())
+    async with connected_reader(peripherals.spec, {1: KEY}) as (line, _):
+        await listener.until(lambda: listener.of(DeviceConnected))
+        for name in ("cmdline", "environ"):
+            assert KEY.hex().encode() not in Path(f"/proc/{line.pid}/{name}").read_bytes()

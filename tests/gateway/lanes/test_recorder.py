@@ -1,0 +1,97 @@
+"""What lanes say is written in order, whatever the disk does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.domain.errors import StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.lanes.recorder import Recorder
+from gateway.store import Entry, EventFilter, Recorded, Store
+from gateway.supervision import Supervisor
+
+
+def entry(text: str) -> Entry:
+    return Entry(events=(Event(EventKind.GATE_OPENED, 1, clock_trusted=True, description=text),))
+
+
+class FlakyJournal:
+    """A real journal before which a disk can be taken away."""
+
+    def __init__(self, journal):
+        self.journal = journal
+        self.broken = False
+        self.tried = 0
+
+    async def record(self, item: Entry) -> Recorded:
+        self.tried += 1
+        if self.broken:
+            raise StoreError("site.db: the disk is full; nothing was recorded")
+        if item.events[0].description == "poison":
+            raise TypeError("cannot be written")
+        return await self.journal.record(item)
+
+
+@pytest.fixture
+async def house(tmp_path):
+    store = Store(folder=tmp_path, site_name="x", sends=False)
+    await store.open()
+    journal = FlakyJournal(store.journal)
+    recorder = Recorder(journal=journal)
+    async with Supervisor(clock=SystemClock()) as supervisor:
+        supervisor.keep("store", store.run)
+        supervisor.keep("recorder", recorder.run)
+        yield recorder, journal, store
+    await store.close()
+
+
+async def written(store) -> list[str]:
+    page = await store.events.page(EventFilter(), limit=100)
+    return [event.description for event in reversed(page.events)]
+
+
+async def test_everything_is_written_in_order(house):
+    recorder, _, store = house
+    for number in range(50):
+        recorder.put(entry(str(number)))
+    assert await recorder.drained(within=5)
+    assert await written(store) == [str(number) for number in range(50)]
+
+
+async def test_a_disk_that_refuses_delays_and_loses_nothing(house):
+    recorder, journal, store = house
+    journal.broken = True
+    recorder.put(entry("a"))
+    recorder.put(entry("b"))
+    async with asyncio.timeout(5):
+        while not recorder.failing:
+            await asyncio.sleep(0.01)
+    assert not await recorder.drained(within=0.05)
+    assert recorder.waiting == 2
+    journal.broken = False
+    assert await recorder.drained(within=5)
+    assert await written(store) == ["a", "b"]
+    assert recorder.failing == ""
+    assert recorder.lost == 0
+
+
+async def test_one_entry_that_cannot_be_written_holds_up_no_other(house):
+    recorder, _, store = house
+    for text in ("a", "poison", "b"):
+        recorder.put(entry(text))
+    assert await recorder.drained(within=5)
+    assert await written(store) == ["a", "b"]
+    assert recorder.lost == 1
+
+
+async def test_what_does_not_fit_is_counted(house):
+    recorder, journal, _ = house
+    journal.broken = True
+    for number in range(6000):
+        recorder.put(entry(str(number)))
+    assert recorder.waiting == 5000
+    assert recorder.lost == 1000
+    journal.broken = False

@@ -1,0 +1,109 @@
+"""What goes wrong in the field: a controller that falls silent under a waiting vehicle, a full disk, a lost central."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gateway.demo.scene import GOOD_CARDS
+from gateway.domain.events import EventKind
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def types_since(site, before: int) -> set[int]:
+    return {event["type"] for event in site.api.events() if event["id"] > before}
+
+
+def newest(site) -> int:
+    return site.api.events()[0]["id"]
+
+
+def test_a_field_that_is_gone_is_told_once_and_commands_are_refused(make_site, wait_until):
+    site = make_site()
+    wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=20, why="cards come from central")
+    before = newest(site)
+    site.field.kill()
+    site.field.wait()
+    wait_until(
+        lambda: {EventKind.DEVICE_LOST, EventKind.CENTRAL_LOST, EventKind.CAMERA_LOST} <= types_since(site, before),
+        within=40,
+        why="every loss is told",
+    )
+    status, answer, _ = site.api.raw("POST", "/v1/device/open", {"id": 101})
+    assert status == 409
+    assert b"does not answer" in answer
+    refused = site.api.events(types=[EventKind.COMMAND_REFUSED])
+    assert refused
+    assert refused[0]["id"] > before
+    for device in (101, 103):
+        lost = [e for e in site.api.events(types=[EventKind.DEVICE_LOST]) if e["device_id"] == device]
+        assert len(lost) == 1, "one loss, one event"
+    assert site.api.is_ready(), "the gateway itself is well"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 24 MB of its own; only root can have one."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = os.geteuid() == 0 and (
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place)], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
+    if not mounted:
+        if os.environ.get("CI") == "true":
+            pytest.fail("a small disk cannot be mounted here")
+        pytest.skip("only root can mount a small disk")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk_stops_no_gate_and_loses_nothing_that_was_told(make_site, wait_until, small_disk):
+    site = make_site(start=False)
+    site.data = small_disk / "data"
+    text = site.site.read_text().replace("free_floor_gigabytes = 0.2", "free_floor_gigabytes = 0.004")
+    site.site.write_text(text)
+    site.start_gateway()
+    wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=20, why="cards come from central")
+    before = newest(site)
+    filler = small_disk / "filler"
+    with filler.open("wb") as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"\0" * 65536)
+            file.flush()
+    site.present("entry", GOOD_CARDS[0].sent)
+    opened = lambda: device(site, 101)["position"] in {"opening", "open"}  # noqa: E731
+    wait_until(opened, within=10, why="the gate opens though nothing can be recorded")
+    wait_until(lambda: device(site, 101)["position"] == "closed", within=20, why="and closes behind the vehicle")
+    filler.unlink()
+    wait_until(
+        lambda: (
+            {EventKind.ACCESS_GRANTED, EventKind.VEHICLE_PASSED, EventKind.GATE_CLOSED} <= types_since(site, before)
+        ),
+        within=20,
+        why="what happened meanwhile is recorded when there is room",
+    )
+
+
+def device(site, device_id: int) -> dict:
+    return site.api.call("/v1/device", id=device_id)["device"]
+
+
+def test_a_read_only_folder_is_refused_in_one_sentence(make_site, small_disk):
+    import sys
+
+    site = make_site(start=False)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    words = [sys.executable, "-m", "gateway", "run", str(site.site), "--data", str(small_disk / "data")]
+    answer = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    assert answer.returncode in {1, 2}
+    assert "read-only" in answer.stderr.lower()
+    assert "Traceback" not in answer.stderr
+    assert not Path(small_disk / "data").exists()
