@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 from drivers.contract import CardPresented
 from gateway.cli.app import Invocation, app
 from gateway.clock import Stamp
+from gateway.domain.access import decide
 from gateway.domain.credentials import CardStatus
-from gateway.lanes import Lanes, runner
+from gateway.lanes import Lanes, decisions, runner
 from gateway.lanes import messages as m
 from gateway.simulation import Parts, Plan, simulate
 from gateway.simulation.disk import Disk
@@ -158,22 +159,23 @@ def forgetful_store(**keywords):
 def lenient_store(**keywords):
     """Every card looks active."""
     store = Store(**keywords)
-    matching = store.cards.matching
+    matching, at_once = store.cards.matching, store.cards.at_once
+
+    def all_active(cards):
+        return None if cards is None else tuple(replace(card, status=CardStatus.ACTIVE) for card in cards)
 
     async def lenient(aliases):
-        return tuple(replace(card, status=CardStatus.ACTIVE) for card in await matching(aliases))
+        return all_active(await matching(aliases))
 
     store.cards.matching = lenient
+    store.cards.at_once = lambda aliases: all_active(at_once(aliases))
     return store
 
 
-def expiring_decide(credential, cards, *, now):
+def expiring_decide(credential, cards, **circumstances):
     """Believes any clock: cards end a month after the beginning."""
     ends = 1_772_323_200_000_000 + 30 * 86_400_000_000
-    return decide(credential, tuple(replace(card, valid_until=ends) for card in cards), now=now)
-
-
-decide = runner.decide
+    return decide(credential, tuple(replace(card, valid_until=ends) for card in cards), **circumstances)
 
 
 def broken(promise):
@@ -199,7 +201,7 @@ def test_a_planted_bug_is_found(parts, promise):
 
 
 def test_cards_expired_by_a_wrong_clock_are_found(monkeypatch):
-    monkeypatch.setattr(runner, "decide", expiring_decide)
+    monkeypatch.setattr(decisions, "decide", expiring_decide)
     report = simulate(Plan(days=20, lanes=2, seed=7, faults=4.0), enough=broken("9"))
     assert "9 clock steps do no harm" in report.violated
 
