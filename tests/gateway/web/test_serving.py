@@ -19,7 +19,7 @@ async def test_a_taken_port_is_one_clear_error(house):
     app = web.Application()
     app[USHER] = Usher(clock=SystemClock())
     with pytest.raises(ConfigError, match=f"cannot serve on 127.0.0.1 port {port}: "):
-        await serve(web.Application(), host="127.0.0.1", port=port, started=lambda _: None)
+        await serve(app, host="127.0.0.1", port=port, started=lambda _: None)
 
 
 async def test_a_request_under_way_is_answered_at_the_end(open_house):
