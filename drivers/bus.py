@@ -70,6 +70,7 @@ class Bus:
         monotonic: the clock of deadlines and stamps.
         trace: hears every byte of the line.
         queue_limit: how many transactions may wait, of each priority.
+        silent_limit: after so many lost answers in a row the line is opened anew; None for what suits its kind.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Bus:
         monotonic: Callable[[], float] = time.monotonic,
         trace: Trace | None = None,
         queue_limit: int = 32,
+        silent_limit: int | None = None,
     ) -> None:
         self._name = name
         self._spec = spec
@@ -87,6 +89,7 @@ class Bus:
         self._trace = trace
         self._queue = TransactionQueue(limit=queue_limit)
         self._standings = Standings()
+        self._silent_limit = silent_limit or (_SILENT_LIMIT_SERIAL if spec.is_serial else _SILENT_LIMIT)
         self._wake = asyncio.Event()
         self._connection: Connection | None = None
         self._down_reason = f"line {name} is not open yet"
@@ -367,7 +370,7 @@ class Bus:
 
     def _is_dead_session(self) -> bool:
         """Whether nobody answers on a line that looks open: opening it anew is what may help."""
-        return self._silent >= (_SILENT_LIMIT_SERIAL if self._spec.is_serial else _SILENT_LIMIT)
+        return self._silent >= self._silent_limit
 
     def _note_sent(self, transaction: Transaction, at: MonotonicSeconds) -> None:
         if transaction.priority is Priority.COMMAND:

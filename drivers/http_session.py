@@ -7,6 +7,7 @@ commanded twice, so what breaks becomes a driver's error before aiohttp sees it.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,6 +19,11 @@ from drivers.contract import DeviceFault, LineDown, LinkError
 CONNECT_SECONDS = 3.0
 _LARGEST_ANSWER = 64 * 1024
 _UNAUTHORIZED = 401
+
+
+class AccountRefused(DeviceFault):
+    """The device refuses the user name or password. Devices lock an account that keeps trying, so do not."""
+
 
 BeforeBytes = Callable[[], None]
 """Called right before the first byte of each attempt at a request; what it raises stops the attempt."""
@@ -87,6 +93,7 @@ async def open_session(*, reuse_lines: bool) -> AsyncIterator[aiohttp.ClientSess
         connector=connector,
         request_class=_Request,
         cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept-Encoding": "identity"},
         auto_decompress=False,
         timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_connect=CONNECT_SECONDS),
     ) as session:
@@ -105,12 +112,15 @@ async def read_answer(response: aiohttp.ClientResponse) -> bytes:
 
 
 def refuse_status(status: int, name: str) -> None:
-    """Raise for an answer that is none: DeviceFault when the device refuses, LinkError when it is in trouble."""
+    """Raise for an answer other than OK.
+
+    AccountRefused and other DeviceFaults when the device refuses, LinkError when it is in trouble.
+    """
     match status:
         case 200:
             return
         case 401 | 403:
-            raise DeviceFault(f"{name} refuses the user name or password (HTTP {status})")
+            raise AccountRefused(f"{name} refuses the user name or password (HTTP {status})")
         case _ if 400 <= status < 500:
             raise DeviceFault(f"{name} refuses the request (HTTP {status})")
         case _:
@@ -120,13 +130,22 @@ def refuse_status(status: int, name: str) -> None:
 def reason_of(error: BaseException) -> str:
     """What broke, in a few words that hold no header and no body."""
     match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return "its certificate is not trusted"
         case aiohttp.ClientConnectorError():
-            return error.os_error.strerror or type(error.os_error).__name__
+            return _system_words(error.os_error)
         case aiohttp.ServerDisconnectedError():
             return "it hung up"
         case asyncio.TimeoutError():
             return "it took too long"
-        case OSError() if error.strerror:
-            return error.strerror
+        case OSError():
+            return _system_words(error)
         case _:
             return type(error).__name__
+
+
+def _system_words(error: OSError) -> str:
+    """The system's words: asyncio puts an address into strerror, resolvers have errors of their own."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or type(error).__name__

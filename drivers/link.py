@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import serial
 from serial_asyncio_fast import connection_for_serial
 
-from drivers.contract import LinkError, MonotonicSeconds
+from drivers.contract import LineDown, LinkError, MonotonicSeconds
 
 _UNREAD_LIMIT = 64 * 1024
 _UNSENT_LIMIT = 4 * 1024
@@ -38,6 +38,7 @@ class LinkSpec:
         parity: of each character.
         stop_bits: of each character.
         echoes: whether what is sent comes back first, as some two-wire adapters do.
+        exclusive: whether a serial port is refused while somebody else has it, and theirs while it is ours.
     """
 
     url: str
@@ -45,6 +46,7 @@ class LinkSpec:
     parity: Literal["none", "even", "odd"] = "none"
     stop_bits: Literal[1, 2] = 1
     echoes: bool = False
+    exclusive: bool = True
 
     @property
     def is_serial(self) -> bool:
@@ -137,17 +139,17 @@ class Connection:
     async def send_break(self, seconds: float) -> None:
         """Hold the line in its break condition for at least `seconds`.
 
-        Raises LinkError when the line is gone, or is no serial port and has no such condition.
+        Raises LineDown when the line is gone, or is no serial port and has no such condition.
         """
         port = None if self._transport is None else self._transport.get_extra_info("serial")
         if self._reason is not None or port is None:
-            raise LinkError(self._reason or f"{self._url} is no serial port and cannot send a break")
+            raise LineDown(self._reason or f"{self._url} is no serial port and cannot send a break")
         # In a thread: a system call to a USB adapter takes as long as the adapter likes.
-        self._breaking = asyncio.get_running_loop().run_in_executor(None, port.send_break, seconds)
+        self._breaking = asyncio.get_running_loop().run_in_executor(None, _hold_break, port, seconds)
         try:
             await asyncio.shield(self._breaking)
         except (OSError, serial.SerialException, termios.error) as error:
-            raise LinkError(f"{self._url} sends no break: {error}") from error
+            raise LineDown(f"{self._url} sends no break: {error}") from error
 
     async def drain_to_quiet(self, *, quiet: float, longest: float) -> bytes:
         """Read and drop until nothing came for `quiet` seconds, for at most `longest`; what was dropped.
@@ -171,7 +173,9 @@ class Connection:
         if self._breaking is not None:
             # Its thread must not come upon a descriptor that is somebody else's by then.
             await asyncio.wait({self._breaking}, timeout=_CLOSE_SECONDS)
-        self._transport.abort()
+        if not self._transport.is_closing() or self._transport.get_write_buffer_size():
+            # A serial port that hung up and owes no bytes closes already; told again, it would close twice.
+            self._transport.abort()
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._closed.wait()
@@ -293,8 +297,17 @@ def _serial_port(spec: LinkSpec) -> serial.Serial:
         parity=_PARITIES[spec.parity],
         stopbits=spec.stop_bits,
         timeout=0,
-        exclusive=True,
+        exclusive=spec.exclusive,
     )
+
+
+def _hold_break(port: serial.Serial, seconds: float) -> None:
+    """For a thread. pyserial's own `send_break` knows only multiples of a quarter of a second."""
+    port.break_condition = True
+    try:
+        time.sleep(seconds)  # noqa: TID251 (in a thread of its own)
+    finally:
+        port.break_condition = False
 
 
 def _close_unwanted(opening: asyncio.Future[serial.Serial]) -> None:

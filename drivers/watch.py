@@ -1,16 +1,18 @@
-"""What polls of a device mean, pure: when it counts as lost, and which reports are due. For every family.
+"""What the polls of a device mean, pure, for every family: when it counts as lost, and which reports are due.
 
 Rules:
 - Lost after 3 failed polls in a row, or after 2 s without an answer, whichever is first; said once.
 - Back with the first answer: said once, and all that is known is reported anew.
+- A point with a staleness of its own is unknown that long after the last answer.
 - A change is reported with the poll that shows it; what did not change is reported again after 1 s.
-- Between its limits a gate moves away from the limit that it left last; an acknowledged command that came later says it
-  better. On a limit, only the limit counts.
+- Between its limit switches a gate moves away from the limit that it left last; an acknowledged command that came
+  later says it better. On a limit, only the limit counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from drivers.contract import (
     DeviceConnected,
@@ -26,82 +28,7 @@ from drivers.contract import (
 LOST_AFTER_POLLS = 3
 LOST_AFTER_SECONDS = 2.0
 REFRESH_SECONDS = 1.0
-POLL_PATIENCE = 1.0
-
-
-class Presence:
-    """Whether a polled device is there. No clock of its own: instants come with each call."""
-
-    def __init__(self, *, device_id: int, started_at: MonotonicSeconds) -> None:
-        self._device_id = device_id
-        self._online: bool | None = None
-        self._failures = 0
-        self._heard_at = started_at
-
-    @property
-    def is_online(self) -> bool:
-        """Whether it answered last, and is not lost since."""
-        return self._online is True
-
-    def poll_deadline(self, *, now: MonotonicSeconds) -> MonotonicSeconds:
-        """Until when a poll may wait for the line: not past the instant at which the device would count as lost."""
-        lost_at = self._heard_at + LOST_AFTER_SECONDS
-        return min(now + POLL_PATIENCE, lost_at) if lost_at > now else now + POLL_PATIENCE
-
-    def heard(self, *, at: MonotonicSeconds) -> tuple[Report, ...]:
-        """It answered."""
-        was_online, self._online = self._online, True
-        self._failures = 0
-        self._heard_at = at
-        return () if was_online else (DeviceConnected(self._device_id, at),)
-
-    def missed(self, reason: str, *, at: MonotonicSeconds, asked: bool) -> tuple[Report, ...]:
-        """A poll failed; `asked` is False when it was not even sent because the unit rests."""
-        self._failures += asked
-        waits = self._failures < LOST_AFTER_POLLS and at < self._heard_at + LOST_AFTER_SECONDS
-        if self._online is False or waits:
-            return ()
-        self._online = False
-        return (DeviceLost(self._device_id, reason, at),)
-
-
-class GateWatch:
-    """Turns the polls of a gate into reports."""
-
-    def __init__(self, *, device_id: int, started_at: MonotonicSeconds) -> None:
-        self._device_id = device_id
-        self.presence = Presence(device_id=device_id, started_at=started_at)
-        self._position = GatePosition.UNKNOWN
-        self._position_told_at = float("-inf")
-        self._points: dict[str, tuple[PointState, MonotonicSeconds]] = {}
-
-    @property
-    def position(self) -> GatePosition:
-        """The position of the last poll; UNKNOWN when the device is lost."""
-        return self._position
-
-    def heard(
-        self, position: GatePosition, points: Mapping[str, PointState], *, at: MonotonicSeconds
-    ) -> tuple[Report, ...]:
-        """The reports due to a poll that was answered at `at`."""
-        reports = [*self.presence.heard(at=at)]
-        if position is not self._position or at - self._position_told_at >= REFRESH_SECONDS:
-            self._position, self._position_told_at = position, at
-            reports.append(GateMoved(self._device_id, position, at))
-        for name, state in points.items():
-            told = self._points.get(name)
-            if told is None or told[0] is not state or at - told[1] >= REFRESH_SECONDS:
-                self._points[name] = (state, at)
-                reports.append(PointChanged(self._device_id, name, state, at))
-        return tuple(reports)
-
-    def missed(self, reason: str, *, at: MonotonicSeconds, asked: bool) -> tuple[Report, ...]:
-        """The reports due to a poll that failed."""
-        reports = self.presence.missed(reason, at=at, asked=asked)
-        if reports:
-            self._position, self._position_told_at = GatePosition.UNKNOWN, float("-inf")
-            self._points.clear()
-        return reports
+_POLL_PATIENCE = 1.0
 
 
 def limit_position(
@@ -133,3 +60,81 @@ def position_between(before: GatePosition, commanded: GatePosition | None) -> Ga
     if before is GatePosition.OPEN:
         return GatePosition.CLOSING
     return commanded or before
+
+
+class Watch:
+    """Turns polls into reports. No clock of its own: instants come with each call.
+
+    `stale` says for some points how many seconds after the last answer they are unknown.
+    """
+
+    def __init__(
+        self, *, device_id: int, started_at: MonotonicSeconds, stale: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
+        self._device_id = device_id
+        self._stale = stale
+        self._online: bool | None = None
+        self._failures = 0
+        self._heard_at = started_at
+        self._position = GatePosition.UNKNOWN
+        self._position_told_at = float("-inf")
+        self._points: dict[str, tuple[PointState, MonotonicSeconds]] = {}
+
+    @property
+    def position(self) -> GatePosition:
+        """The position of the last poll; UNKNOWN when the device is lost."""
+        return self._position
+
+    @property
+    def is_online(self) -> bool:
+        """Whether the device answered and was not lost since."""
+        return bool(self._online)
+
+    @property
+    def lost_at(self) -> MonotonicSeconds:
+        """When the device counts as lost if nothing is heard until then."""
+        return self._heard_at + LOST_AFTER_SECONDS
+
+    def heard(
+        self, position: GatePosition | None, points: Mapping[str, PointState], *, at: MonotonicSeconds
+    ) -> tuple[Report, ...]:
+        """The reports due to a poll that was answered at `at`; `position` is None for what is no gate."""
+        reports: list[Report] = []
+        if not self._online:
+            reports.append(DeviceConnected(self._device_id, at))
+        self._online = True
+        self._failures = 0
+        self._heard_at = at
+        if position is not None and (position is not self._position or at - self._position_told_at >= REFRESH_SECONDS):
+            self._position, self._position_told_at = position, at
+            reports.append(GateMoved(self._device_id, position, at))
+        for name, state in points.items():
+            told = self._points.get(name)
+            if told is None or told[0] is not state or at - told[1] >= REFRESH_SECONDS:
+                self._points[name] = (state, at)
+                reports.append(PointChanged(self._device_id, name, state, at))
+        return tuple(reports)
+
+    def missed(self, reason: str, *, at: MonotonicSeconds, asked: bool) -> tuple[Report, ...]:
+        """The reports due to a poll that failed; `asked` is False when it was not even sent because the unit rests."""
+        self._failures += asked
+        if self._online is False:
+            return ()
+        if self._failures < LOST_AFTER_POLLS and at < self.lost_at:
+            return tuple(self._gone_stale(at))
+        self._online = False
+        self._position, self._position_told_at = GatePosition.UNKNOWN, float("-inf")
+        self._points.clear()
+        return (DeviceLost(self._device_id, reason, at),)
+
+    def _gone_stale(self, at: MonotonicSeconds) -> Iterator[Report]:
+        for name, seconds in self._stale.items():
+            state, _ = self._points.get(name, (PointState.UNKNOWN, at))
+            if state is not PointState.UNKNOWN and at - self._heard_at >= seconds:
+                self._points[name] = (PointState.UNKNOWN, at)
+                yield PointChanged(self._device_id, name, PointState.UNKNOWN, at)
+
+
+def poll_deadline(watch: Watch, *, now: MonotonicSeconds) -> MonotonicSeconds:
+    """Until when a poll may wait for the line: not past the instant at which the device would count as lost."""
+    return min(now + _POLL_PATIENCE, watch.lost_at) if watch.lost_at > now else now + _POLL_PATIENCE

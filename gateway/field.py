@@ -24,12 +24,18 @@ from drivers.lpr.pushed import PushedPlates
 from drivers.lpr.stream import PlateStream
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.inputs import ModbusInputs
-from drivers.modbus.profile import ProfileError, UnitProfile, load_profile, load_unit_profile
+from drivers.modbus.profile import GateProfile, ProfileError, UnitProfile, load_profile, load_unit_profile
+from drivers.serial_line.gate import SerialGate
+from drivers.serial_line.profile import GateProfile as SerialGateProfile
+from drivers.serial_line.profile import ProfileError as SerialProfileError
+from drivers.serial_line.profile import TagReaderProfile, load_gate_profile, load_tag_reader_profile
 from drivers.serial_line.reader import SerialReader
+from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader
 from gateway.clock import Clock
 from gateway.domain.errors import ConfigError
 from gateway.site import (
     DahuaPlatesDevice,
+    Device,
     HikvisionBarrierDevice,
     HikvisionPlatesDevice,
     Link,
@@ -39,13 +45,15 @@ from gateway.site import (
     PlateCamera,
     PlateRecognizerDevice,
     Secrets,
+    SerialGateDevice,
+    SerialTagReaderDevice,
     Site,
     find_profile,
     profile_folders,
 )
 from gateway.supervision import Supervisor
 
-Profile = TypeVar("Profile", bound=UnitProfile)
+Profile = TypeVar("Profile", UnitProfile, GateProfile, SerialGateProfile, TagReaderProfile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +79,14 @@ class Field:
 def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) -> Field:
     """The site file's devices. Raises ConfigError for a profile or a secret that cannot be used."""
     specs = {link.id: _spec(link) for link in site.links}
-    shared = {device.link for device in site.devices if isinstance(device, ModbusDevice)}
-    buses = {name: Bus(name=name, spec=specs[name], monotonic=clock.monotonic) for name in sorted(shared)}
     folders = profile_folders(site, site_path)
+    tag_profiles = {
+        device.id: _loaded(device.profile, folders, load_tag_reader_profile)
+        for device in site.devices
+        if isinstance(device, SerialTagReaderDevice)
+    }
+    shared = {device.link for device in site.devices if _is_asked(device, tag_profiles)}
+    buses = {name: Bus(name=name, spec=specs[name], monotonic=clock.monotonic) for name in sorted(shared)}
     gates: dict[int, Gate] = {}
     others: list[Driver] = []
     pushed: dict[str, list[PushedPlates]] = {}
@@ -87,6 +100,17 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
                 framing=device.framing,
                 monotonic=clock.monotonic,
             )
+        elif isinstance(device, SerialGateDevice):
+            gates[device.id] = SerialGate(
+                device_id=device.id,
+                bus=buses[device.link],
+                profile=_loaded(device.profile, folders, load_gate_profile),
+                unit=device.unit,
+                monotonic=clock.monotonic,
+            )
+        elif isinstance(device, SerialTagReaderDevice):
+            profile = tag_profiles[device.id]
+            others.append(_tag_reader(device, profile, spec=specs[device.link], buses=buses, clock=clock))
         elif isinstance(device, HikvisionBarrierDevice):
             gates[device.id] = HikvisionBarrier(
                 device_id=device.id,
@@ -124,6 +148,36 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
             )
     listeners = {name: _listener(specs[name].url, cameras) for name, cameras in pushed.items()}
     return Field(buses=buses, gates=gates, drivers=(*gates.values(), *others), listeners=listeners)
+
+
+def _is_asked(device: Device, tag_profiles: Mapping[int, TagReaderProfile]) -> bool:
+    """Whether the device only answers, so that its line has an owner who asks."""
+    if isinstance(device, SerialTagReaderDevice):
+        return tag_profiles[device.id].poll is not None
+    return isinstance(device, ModbusDevice | SerialGateDevice)
+
+
+def _tag_reader(
+    device: SerialTagReaderDevice, profile: TagReaderProfile, *, spec: LinkSpec, buses: Mapping[str, Bus], clock: Clock
+) -> Driver:
+    if profile.poll is None:
+        return SpeakingTagReader(
+            device_id=device.id,
+            spec=spec,
+            profile=profile,
+            unit=device.unit,
+            hold_seconds=device.hold_seconds,
+            monotonic=clock.monotonic,
+        )
+    return PolledTagReader(
+        device_id=device.id,
+        bus=buses[device.link],
+        profile=profile,
+        query=profile.poll,
+        unit=device.unit,
+        hold_seconds=device.hold_seconds,
+        monotonic=clock.monotonic,
+    )
 
 
 def _plate_camera(device: PlateCamera, *, url: str, clock: Clock, secrets: Secrets) -> PlateStream | PushedPlates:
@@ -172,7 +226,7 @@ def _loaded(name: str, folders: tuple[Path, ...], load: Callable[[Path], Profile
         raise ConfigError(f"no profile {name!r}")
     try:
         return load(path)
-    except ProfileError as error:
+    except (ProfileError, SerialProfileError) as error:
         raise ConfigError(str(error)) from error
 
 

@@ -13,7 +13,7 @@ import structlog
 from gateway.clock import Clock, SystemClock
 from gateway.data_folder import DataFolder, MediaCondition
 from gateway.demo.present import demo_cards, present_route
-from gateway.domain.errors import GatewayError, StoreError
+from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.field import build_field
 from gateway.lanes import Lanes
@@ -39,6 +39,7 @@ _STORE_MOVES_WITHIN = 30.0
 _BUS_MOVES_WITHIN = 5.0
 _BUS_ANSWERS_WITHIN = 10.0
 _BEAT_SECONDS = 1.0
+_SERVE_AGAIN_SECONDS = 3.0
 _CONTROL_SECONDS = 15.0
 _LAST_WORDS_SECONDS = 5.0
 
@@ -66,7 +67,7 @@ class House:
         self._clock = SystemClock()
         self._progress = Progress(clock=self._clock)
         self._stop = asyncio.Event()
-        self._failed_to_serve: GatewayError | None = None
+        self._interface_fault = "the interface is not served yet"
         self._store = Store(folder=folder.path, site_name=site.site.name, sends=site.central is not None)
         self._field = build_field(site, site_path=site_path, clock=self._clock, secrets=secrets)
         self._lanes = Lanes(
@@ -111,8 +112,6 @@ class House:
                 await self._last_words()
         finally:
             await self._store.close()
-        if self._failed_to_serve is not None:
-            raise self._failed_to_serve
 
     def _start(self, house: Supervisor) -> None:
         self._watch(house)
@@ -121,7 +120,7 @@ class House:
         house.keep("recording", self._recording.run)
         if self._sync is not None:
             house.keep("sync", self._sync.run)
-        house.once("web", self._serve())
+        house.keep("web", self._serve)
         house.once("readiness", self._tell_when_ready())
 
     def _watch(self, house: Supervisor) -> None:
@@ -148,7 +147,8 @@ class House:
     async def _serve(self) -> None:
         site = self._site
         demo = site.demo
-        try:
+        accounts = await hash_accounts(site.api.accounts, self._secrets.get)
+        while True:
             app = build_app(
                 site=site,
                 store=self._store,
@@ -156,30 +156,39 @@ class House:
                 recording=self._recording,
                 central=self._standing,
                 clock=self._clock,
-                accounts=await hash_accounts(site.api.accounts, self._secrets.get),
+                accounts=accounts,
                 readiness=self._not_ready,
                 extra_routes=(present_route(demo.control),) if demo else (),
                 demo_cards=demo_cards() if demo else (),
             )
-            await serve(app, host=site.api.host, port=site.api.port, started=self._serving)
-        except GatewayError as error:
-            # Without its interface a gateway is no gateway: it ends with the reason, and systemd tries again.
-            self._failed_to_serve = error
-            self._stop.set()
+            try:
+                await serve(app, host=site.api.host, port=site.api.port, started=self._serving)
+            except ConfigError as error:
+                # Somebody has the port: gates work without a page, so they are not stopped for it.
+                if self._interface_fault != str(error):
+                    log.error("interface_not_served", error=str(error))  # noqa: TRY400 (the sentence says it all)
+                self._interface_fault = str(error)
+                self._store.changes.bump()
+            await asyncio.sleep(_SERVE_AGAIN_SECONDS)
 
     def _serving(self, port: int) -> None:
+        self._interface_fault = ""
+        self._store.changes.bump()
         log.info("interface_served", host=self._site.api.host, port=port)
 
     async def _tell_when_ready(self) -> None:
         """READY once every device has answered or was found to be away: from then on lanes are under control."""
         version, until = self._store.changes.version, self._clock.monotonic() + _CONTROL_SECONDS
-        while self._lanes.under_control() and self._clock.monotonic() < until:
+        starting = self._interface_fault
+        while self._clock.monotonic() < until and (self._lanes.under_control() or self._interface_fault == starting):
             version = await self._store.changes.beyond(version, within=1.0)
         self._notify.ready(self._status())
         log.info("gateway_ready")
 
     def _not_ready(self) -> tuple[str, ...]:
         reasons = list(self._lanes.under_control())
+        if self._interface_fault:
+            reasons.append(self._interface_fault)
         if self._store.failing:
             reasons.append(f"nothing can be recorded: {self._store.failing}")
         return tuple(reasons)
@@ -187,10 +196,11 @@ class House:
     def _status(self) -> str:
         away = sum(device.online is False for device in self._lanes.devices())
         recording = sum(camera.condition == "recording" for camera in self._recording.cameras())
-        return (
+        text = (
             f"{self._site.site.name}: {len(self._site.lanes)} lanes, {away} devices away, "
             f"{recording} of {len(self._site.cameras)} cameras recording"
         )
+        return f"{text}; {self._interface_fault}" if self._interface_fault else text
 
     def _media_fault(self) -> str:
         sentences = {

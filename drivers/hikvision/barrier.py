@@ -10,29 +10,32 @@ import aiohttp
 
 from drivers.contract import (
     DeadlinePassed,
-    DeviceConnected,
     DeviceFault,
     DeviceLost,
     DriverError,
     Forbidden,
-    GateMoved,
     GatePosition,
     LineDown,
     LinkError,
     MonotonicSeconds,
     NotPermitted,
     ProtocolViolation,
+    Report,
     Reports,
 )
 from drivers.hikvision import isapi
 from drivers.hikvision.isapi import Control
-from drivers.http_session import Account, OneAttempt, open_session, read_answer, reason_of, refuse_status
+from drivers.http_session import (
+    Account,
+    AccountRefused,
+    OneAttempt,
+    open_session,
+    read_answer,
+    reason_of,
+    refuse_status,
+)
+from drivers.watch import LOST_AFTER_POLLS, LOST_AFTER_SECONDS, Watch
 
-_POLL_SECONDS = 0.5
-_ANSWER_SECONDS = 3.0
-_LOST_AFTER_SECONDS = 2.0
-_LOST_AFTER_POLLS = 3
-_REFRESH_SECONDS = 1.0
 _REFUSED_WAIT = 30.0
 """Between polls after a refused password: the device locks an account that keeps trying."""
 
@@ -52,6 +55,8 @@ class HikvisionBarrier:
         url: `http://host:port` of the barrier's controller or of the camera that it hangs on.
         account: who the gateway is to it.
         channel: its parking channel.
+        poll_seconds: between questions for its position; at most 1.
+        answer_seconds: how long it may take to answer a command that was sent.
         monotonic: the clock of deadlines and stamps.
     """
 
@@ -62,20 +67,20 @@ class HikvisionBarrier:
         url: str,
         account: Account,
         channel: int = 1,
+        poll_seconds: float = 0.5,
+        answer_seconds: float = 3.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._device_id = device_id
         self._control_url = url.rstrip("/") + isapi.control_path(channel)
         self._status_url = url.rstrip("/") + isapi.status_path(channel)
         self._digest = account.digest()
+        self._poll_seconds = poll_seconds
+        self._answer_seconds = answer_seconds
         self._monotonic = monotonic
         self._commanding = asyncio.Lock()
         self._wake = asyncio.Event()
-        self._online: bool | None = None
-        self._failures = 0
-        self._heard_at: MonotonicSeconds = 0.0
-        self._position = GatePosition.UNKNOWN
-        self._told_at: MonotonicSeconds = 0.0
+        self._away = ""
 
     @property
     def device_id(self) -> int:
@@ -84,20 +89,23 @@ class HikvisionBarrier:
 
     async def run(self, reports: Reports) -> None:
         """Poll the position and report until cancelled."""
-        self._online, self._failures, self._heard_at = None, 0, self._monotonic()
+        watch = Watch(device_id=self._device_id, started_at=self._monotonic())
         async with open_session(reuse_lines=True) as session:
             while True:
                 self._wake.clear()
-                due = self._monotonic() + _POLL_SECONDS
+                due = self._monotonic() + self._poll_seconds
                 try:
                     position = await self._poll(session)
-                except DeviceFault as fault:
-                    self._missed(str(fault), reports, at_once=True)
+                except AccountRefused as refusal:
+                    # Once is enough, and more would lock the account: this counts as all the polls that it takes.
+                    for _ in range(LOST_AFTER_POLLS):
+                        self._tell(watch.missed(str(refusal), at=self._monotonic(), asked=True), reports)
                     due = self._monotonic() + _REFUSED_WAIT
                 except DriverError as error:
-                    self._missed(str(error), reports)
+                    self._tell(watch.missed(str(error), at=self._monotonic(), asked=True), reports)
                 else:
-                    self._heard(position, reports)
+                    self._away = ""
+                    self._tell(watch.heard(position, {}, at=self._monotonic()), reports)
                 await self._rest(until=due)
 
     async def open(self, *, deadline: MonotonicSeconds) -> None:
@@ -121,8 +129,8 @@ class HikvisionBarrier:
         await self._command(Control.UNLOCK, deadline)
 
     async def _command(self, control: Control, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
-        if self._online is False:
-            raise LineDown("the barrier is away")
+        if self._away:
+            raise LineDown(f"the barrier is away: {self._away}")
         try:
             async with asyncio.timeout(max(0.0, deadline - self._monotonic())):
                 await self._commanding.acquire()
@@ -148,7 +156,7 @@ class HikvisionBarrier:
         middlewares = (self._digest, OneAttempt(name="the barrier", before_bytes=ask))
         try:
             async with (
-                asyncio.timeout(max(0.0, deadline - self._monotonic()) + _ANSWER_SECONDS),
+                asyncio.timeout(max(0.0, deadline - self._monotonic()) + self._answer_seconds),
                 open_session(reuse_lines=False) as session,
                 session.put(
                     self._control_url,
@@ -171,7 +179,7 @@ class HikvisionBarrier:
     async def _poll(self, session: aiohttp.ClientSession) -> GatePosition:
         try:
             async with (
-                asyncio.timeout(_LOST_AFTER_SECONDS),
+                asyncio.timeout(LOST_AFTER_SECONDS),
                 session.get(
                     self._status_url,
                     middlewares=(self._digest, OneAttempt(name="the barrier")),
@@ -185,24 +193,11 @@ class HikvisionBarrier:
         except (aiohttp.ClientError, OSError) as error:
             raise LinkError(f"the barrier broke off: {reason_of(error)}") from error
 
-    def _heard(self, position: GatePosition, reports: Reports) -> None:
-        now = self._monotonic()
-        if not self._online:
-            reports(DeviceConnected(self._device_id, now))
-        elif position is self._position and now - self._told_at < _REFRESH_SECONDS:
-            self._failures, self._heard_at = 0, now
-            return
-        self._online, self._failures, self._heard_at = True, 0, now
-        self._position, self._told_at = position, now
-        reports(GateMoved(self._device_id, position, now))
-
-    def _missed(self, reason: str, reports: Reports, *, at_once: bool = False) -> None:
-        now = self._monotonic()
-        self._failures += 1
-        lost = at_once or self._failures >= _LOST_AFTER_POLLS or now - self._heard_at >= _LOST_AFTER_SECONDS
-        if lost and self._online is not False:
-            self._online = False
-            reports(DeviceLost(self._device_id, reason, now))
+    def _tell(self, due: tuple[Report, ...], reports: Reports) -> None:
+        for report in due:
+            if isinstance(report, DeviceLost):
+                self._away = report.reason
+            reports(report)
 
     async def _rest(self, *, until: MonotonicSeconds) -> None:
         try:

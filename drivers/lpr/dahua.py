@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from drivers.contract import ProtocolViolation
 from drivers.lpr.dialect import Dialect
 from drivers.lpr.parts import Part
-from drivers.lpr.plates import Direction, PlateReading, fraction, normalised
+from drivers.lpr.plates import Direction, PlateReading, fraction, normalised, told_apart
 
 _LINE = re.compile(r"Events\[([0-9]{1,2})\]\.([^=\s]{1,120})=(.{0,400})")
 _DIRECTIONS: dict[str, Direction] = {
@@ -55,7 +55,7 @@ def _readings(event: Mapping[str, str]) -> Iterator[PlateReading]:
         confidence=fraction(event.get("Object.Confidence"), of=255.0),
         vehicle="" if group == "0" else group,
         direction=_DIRECTIONS.get(direction, ""),
-        occurrence=" ".join((group, event.get("EventID", ""), event.get("UTC", ""), event.get("UTCMS", ""), plate)),
+        occurrence=told_apart(plate, *(event.get(field, "") for field in ("GroupID", "EventID", "UTC", "UTCMS"))),
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from drivers.contract import ProtocolViolation
 from drivers.lpr.dialect import Dialect
 from drivers.lpr.parts import Part
-from drivers.lpr.plates import Direction, PlateReading, fraction, normalised
+from drivers.lpr.plates import Direction, PlateReading, fraction, normalised, told_apart
 from drivers.xml_texts import read_xml
 
 _DIRECTIONS: dict[str, Direction] = {"forward": "approaching", "reverse": "leaving"}
@@ -41,7 +41,7 @@ def read_part(part: Part) -> tuple[PlateReading, ...]:
             confidence=_confidence(said.get("confidenceLevel")),
             vehicle=uuid or said.get("index", ""),
             direction=_DIRECTIONS.get(said.get("direction", ""), ""),
-            occurrence=f"{uuid} {said.get('dateTime', '')} {plate}",
+            occurrence=told_apart(plate, uuid, said.get("dateTime", "")),
         ),
     )
 

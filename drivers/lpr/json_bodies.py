@@ -17,7 +17,7 @@ def read_object(part: Part) -> Fields:
     """The JSON object of a part, or of the field `json` of a form. ProtocolViolation when there is none."""
     try:
         text = part.body.decode("utf-8-sig")
-        if part.content_type == _FORM:
+        if part.content_type == _FORM and not text.lstrip().startswith("{"):  # some call plain JSON a form
             text = parse_qs(text, strict_parsing=True, max_num_fields=16)["json"][0]
         return as_object(json.loads(text))
     except (ValueError, KeyError, RecursionError) as error:

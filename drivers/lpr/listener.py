@@ -26,7 +26,7 @@ _LARGEST_WHOLE = 4 * 1024 * 1024
 _READ_IN_THREAD = 32 * 1024
 _MESSAGE_SECONDS = 5.0
 _MOST_CONNECTIONS = 64
-_SHUTDOWN_SECONDS = 0.5
+_SHUTDOWN_SECONDS = 0.3
 _LONGEST_WAIT = 5.0
 
 
@@ -68,7 +68,11 @@ class PushListener:
         app = web.Application(client_max_size=_LARGEST_MESSAGE)
         app.router.add_post("/plates/{device}", self._answer)
         runner = web.AppRunner(
-            app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS, lingering_time=1.0
+            app,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=_SHUTDOWN_SECONDS,
+            lingering_time=_SHUTDOWN_SECONDS,
         )
         await runner.setup()
         try:

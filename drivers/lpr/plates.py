@@ -57,6 +57,11 @@ def fraction(value: str | float | None, *, of: float = 1.0) -> float:
     return min(1.0, number) if number >= 0.0 else 0.0  # a NaN is not either
 
 
+def told_apart(plate: str, *words: str) -> str:
+    """An occurrence made of what a message bears besides its plate; "" when it bears nothing."""
+    return " ".join((*words, plate)) if any(words) else ""
+
+
 class Sightings:
     """Which readings of one camera are news: none that was said before, none of a vehicle that has just left.
 

@@ -16,8 +16,8 @@ from drivers.lpr.plates import PlateReading, Sightings
 class PushedPlates:
     """`drivers.contract.Reader` for a camera that pushes; `listener.PushListener` hands its messages over.
 
-    Such a camera has no line that could be watched. Without `silence_seconds` it counts as connected while the listener
-    listens. With them, by its own messages: lost when none came for so long.
+    Such a camera has no line that could be watched. It counts as connected while the listener listens, and with
+    `silence_seconds` as lost when no message came for so long, until the next one.
 
     Args:
         device_id: the id that its reports carry, and the last part of the address that the camera pushes to.
@@ -105,13 +105,14 @@ class PushedPlates:
             return None
         if not self._listening:
             return None
-        if self._silence is None:
+        if self._online is None or (self._silence is None and not self._online):
             self._tell(online=True)
+        if self._silence is None:
             return None
         left = self._heard_at + self._silence - self._monotonic()
         if left <= 0.0:
             self._tell(online=False, reason=f"nothing was pushed for {self._silence:g} s")
-            return None if self._online is False else 0.0
+            return None
         return left
 
     def _tell(self, *, online: bool, reason: str = "") -> None:

@@ -12,7 +12,6 @@ from yarl import URL
 
 from drivers.contract import (
     DeviceConnected,
-    DeviceFault,
     DeviceLost,
     DriverError,
     LinkError,
@@ -20,7 +19,15 @@ from drivers.contract import (
     ProtocolViolation,
     Reports,
 )
-from drivers.http_session import CONNECT_SECONDS, Account, OneAttempt, open_session, reason_of, refuse_status
+from drivers.http_session import (
+    CONNECT_SECONDS,
+    Account,
+    AccountRefused,
+    OneAttempt,
+    open_session,
+    reason_of,
+    refuse_status,
+)
 from drivers.link import reconnect_wait
 from drivers.lpr.dialect import Dialect
 from drivers.lpr.parts import Part, PartSplitter
@@ -83,6 +90,7 @@ class PlateStream:
     async def run(self, reports: Reports) -> None:
         """Follow the stream and report plates until cancelled."""
         failures = 0
+        self._online = None
         async with open_session(reuse_lines=False) as session:
             digest = self._account.digest()
             while True:
@@ -94,7 +102,7 @@ class PlateStream:
                     if self._online is not False:
                         self._online = False
                         reports(DeviceLost(self._device_id, str(error), self._monotonic()))
-                    if isinstance(error, DeviceFault):
+                    if isinstance(error, AccountRefused):
                         wait = _REFUSED_WAIT
                 await asyncio.sleep(max(wait, reconnect_wait(failures, longest=_LONGEST_WAIT)))
 
@@ -108,6 +116,8 @@ class PlateStream:
                 response = await session.get(self._url, middlewares=(digest, attempt), allow_redirects=False)
         except TimeoutError as error:
             raise LinkError("it does not answer in time") from error
+        except (aiohttp.ClientError, OSError) as error:  # as a challenge that is none
+            raise LinkError(f"it does not speak as expected: {reason_of(error)}") from error
         try:
             refuse_status(response.status, "it")
             await self._read(response, reports)

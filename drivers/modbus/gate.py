@@ -24,8 +24,9 @@ from drivers.modbus.frames import Framing, Write, WriteMany
 from drivers.modbus.profile import Command, GateProfile
 from drivers.modbus.session import Session
 from drivers.modbus.unit import PolledUnit
-from drivers.modbus.watch import Watch, points_of, poll_deadline, position_of
+from drivers.modbus.watch import points_of, position_of
 from drivers.transactions import UnitRests
+from drivers.watch import Watch, poll_deadline
 
 _STEP_SECONDS = 3.0
 _P = GatePosition

@@ -12,8 +12,9 @@ from drivers.modbus.frames import Framing
 from drivers.modbus.profile import UnitProfile
 from drivers.modbus.session import Session
 from drivers.modbus.unit import PolledUnit
-from drivers.modbus.watch import Watch, points_of, poll_deadline
+from drivers.modbus.watch import points_of
 from drivers.transactions import UnitRests
+from drivers.watch import Watch, poll_deadline
 
 
 class ModbusInputs:

@@ -1,39 +1,16 @@
-"""What the polls of a gate or an input module mean, pure: positions, points, and when a device counts as lost.
-
-Rules:
-- Lost after 3 failed polls in a row, or after 2 s without an answer, whichever is first; said once.
-- Back with the first answer: said once, and all that is known is reported anew.
-- A point with a staleness of its own is unknown that long after the last answer.
-- A change is reported with the poll that shows it; what did not change is reported again after 1 s.
-- Between its limit switches a gate moves away from the limit that it left last; an acknowledged command that came
-  later says it better. On a limit, only the limit counts.
-"""
+"""What the values of a gate or an input module mean, pure: its points and its position."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Mapping
 
-from drivers.contract import (
-    DeviceConnected,
-    DeviceLost,
-    GateMoved,
-    GatePosition,
-    MonotonicSeconds,
-    PointChanged,
-    PointState,
-    Report,
-)
+from drivers.contract import GatePosition, PointState
 from drivers.modbus.frames import Table
 from drivers.modbus.profile import GateProfile, RegisterPosition, UnitProfile
+from drivers.watch import limit_position
 
 Held = Mapping[tuple[Table, int], int]
 """What a device holds, by table and wire address."""
-
-LOST_AFTER_POLLS = 3
-LOST_AFTER_SECONDS = 2.0
-REFRESH_SECONDS = 1.0
-_POLL_PATIENCE = 1.0
 
 
 def points_of(profile: UnitProfile, held: Held) -> dict[str, PointState]:
@@ -74,106 +51,3 @@ def position_of(
     return limit_position(
         closed=points[source.closed_point], opened=points[source.open_point], before=before, commanded=commanded
     )
-
-
-def limit_position(
-    *, closed: PointState, opened: PointState, before: GatePosition, commanded: GatePosition | None
-) -> GatePosition:
-    """The position by two limit switches; both at once, or one unknown, says nothing."""
-    match closed, opened:
-        case PointState.ON, PointState.OFF:
-            return GatePosition.CLOSED
-        case PointState.OFF, PointState.ON:
-            return GatePosition.OPEN
-        case PointState.OFF, PointState.OFF:
-            return _between_limits(before, commanded)
-        case _:
-            return GatePosition.UNKNOWN
-
-
-def _between_limits(before: GatePosition, commanded: GatePosition | None) -> GatePosition:
-    if commanded is GatePosition.STOPPED:
-        return GatePosition.STOPPED
-    if before is GatePosition.CLOSED:
-        return GatePosition.OPENING
-    if before is GatePosition.OPEN:
-        return GatePosition.CLOSING
-    return commanded or before
-
-
-class Watch:
-    """Turns polls into reports. No clock of its own: instants come with each call.
-
-    `stale` says for some points how many seconds after the last answer they are unknown.
-    """
-
-    def __init__(
-        self, *, device_id: int, started_at: MonotonicSeconds, stale: Mapping[str, float] = MappingProxyType({})
-    ) -> None:
-        self._device_id = device_id
-        self._stale = stale
-        self._online: bool | None = None
-        self._failures = 0
-        self._heard_at = started_at
-        self._position = GatePosition.UNKNOWN
-        self._position_told_at = float("-inf")
-        self._points: dict[str, tuple[PointState, MonotonicSeconds]] = {}
-
-    @property
-    def position(self) -> GatePosition:
-        """The position of the last poll; UNKNOWN when the device is lost."""
-        return self._position
-
-    @property
-    def is_online(self) -> bool:
-        """Whether the device answered and was not lost since."""
-        return bool(self._online)
-
-    @property
-    def lost_at(self) -> MonotonicSeconds:
-        """When the device counts as lost if nothing is heard until then."""
-        return self._heard_at + LOST_AFTER_SECONDS
-
-    def heard(
-        self, position: GatePosition | None, points: Mapping[str, PointState], *, at: MonotonicSeconds
-    ) -> tuple[Report, ...]:
-        """The reports due to a poll that was answered at `at`; `position` is None for what is no gate."""
-        reports: list[Report] = []
-        if not self._online:
-            reports.append(DeviceConnected(self._device_id, at))
-        self._online = True
-        self._failures = 0
-        self._heard_at = at
-        if position is not None and (position is not self._position or at - self._position_told_at >= REFRESH_SECONDS):
-            self._position, self._position_told_at = position, at
-            reports.append(GateMoved(self._device_id, position, at))
-        for name, state in points.items():
-            told = self._points.get(name)
-            if told is None or told[0] is not state or at - told[1] >= REFRESH_SECONDS:
-                self._points[name] = (state, at)
-                reports.append(PointChanged(self._device_id, name, state, at))
-        return tuple(reports)
-
-    def missed(self, reason: str, *, at: MonotonicSeconds, asked: bool) -> tuple[Report, ...]:
-        """The reports due to a poll that failed; `asked` is False when it was not even sent because the unit rests."""
-        self._failures += asked
-        if self._online is False:
-            return ()
-        if self._failures < LOST_AFTER_POLLS and at < self.lost_at:
-            return tuple(self._gone_stale(at))
-        self._online = False
-        self._position, self._position_told_at = GatePosition.UNKNOWN, float("-inf")
-        self._points.clear()
-        return (DeviceLost(self._device_id, reason, at),)
-
-    def _gone_stale(self, at: MonotonicSeconds) -> Iterator[Report]:
-        for name, seconds in self._stale.items():
-            state, _ = self._points.get(name, (PointState.UNKNOWN, at))
-            if state is not PointState.UNKNOWN and at - self._heard_at >= seconds:
-                self._points[name] = (PointState.UNKNOWN, at)
-                yield PointChanged(self._device_id, name, PointState.UNKNOWN, at)
-
-
-def poll_deadline(watch: Watch, *, now: MonotonicSeconds) -> MonotonicSeconds:
-    """Until when a poll may wait for the line: not past the instant at which the device would count as lost."""
-    return min(now + _POLL_PATIENCE, watch.lost_at) if watch.lost_at > now else now + _POLL_PATIENCE

@@ -30,7 +30,8 @@ def read_line(line: bytes, *, form: Form, prefix: str = "") -> Reading:
     - `text`: the characters, printable ASCII.
     - `hex`: 4 bits for each digit.
     - `decimal`: a number of 32 bits, or 64 when it needs more, and its digits as text.
-    - `wiegand26`: `FFF,CCCCC` or `FFFCCCCC`, facility 0-255 and card 0-65535: the 26 bits of H10301 with their parity.
+    - `wiegand26`: `FFF,CCCCC` or `FFFCCCCC`, facility 0-255 and card 0-65535, always 3 and 5
+      digits, so that no torn line passes for another card: the 26 bits of H10301 with their parity.
 
     Raises ProtocolViolation when the line is not of that form.
     """
@@ -67,8 +68,10 @@ def _decimal(text: str) -> Reading:
 def _wiegand26(text: str) -> Reading:
     facility, _, number = text.partition(",") if "," in text else (text[:-5], "", text[-5:])
     facility, number = facility.strip(), number.strip()
-    if not (facility.isdecimal() and number.isdecimal() and len(facility) <= 3 and len(number) <= 5):
-        raise ProtocolViolation("a line that is no facility and card number")
+    if not (
+        facility.isdecimal() and number.isdecimal() and len(facility) == 3 and len(number) == 5
+    ):  # a torn one is shorter
+        raise ProtocolViolation("a line that is no facility (3 digits) and card number (5 digits)")
     if int(facility) > 0xFF or int(number) > 0xFFFF:
         raise ProtocolViolation("a facility above 255 or a card number above 65535")
     return Reading(26, _h10301(int(facility), int(number)), "")

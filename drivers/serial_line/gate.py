@@ -26,7 +26,7 @@ from drivers.serial_line.pulses import HostPulses
 from drivers.serial_line.session import Session
 from drivers.serial_line.status import position_in
 from drivers.transactions import UnitRests
-from drivers.watch import GateWatch
+from drivers.watch import Watch, poll_deadline
 
 _SETTLE_SECONDS = 2.0
 _LAST_RELEASES_SECONDS = 0.8
@@ -73,7 +73,7 @@ class SerialGate:
 
     async def run(self, reports: Reports) -> None:
         """Poll and report until cancelled. A host's pulse still on then is ended first, if the line works."""
-        watch = GateWatch(device_id=self._device_id, started_at=self._monotonic())
+        watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
         try:
             while True:
                 self._wake.clear()
@@ -147,7 +147,7 @@ class SerialGate:
                 return f"{self._profile.name} has not been seen to move since the last step command"
         return ""
 
-    async def _poll(self, watch: GateWatch) -> tuple[Report, ...]:
+    async def _poll(self, watch: Watch) -> tuple[Report, ...]:
         now = self._monotonic()
         status = self._profile.status
         if status is None:
@@ -162,8 +162,8 @@ class SerialGate:
         except DriverError as error:
             return watch.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
 
-    async def _ask(self, status: Query, watch: GateWatch) -> tuple[Report, ...]:
-        deadline = watch.presence.poll_deadline(now=self._monotonic())
+    async def _ask(self, status: Query, watch: Watch) -> tuple[Report, ...]:
+        deadline = poll_deadline(watch, now=self._monotonic())
         frame, at = await self._session.ask(status, deadline=deadline)
         points = {name: point.state_in(frame) for name, point in self._profile.points.items()}
         position = position_in(frame, self._profile.position, points, before=watch.position, commanded=self._commanded)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 LONGEST_LINE = 256
 QUIET_SECONDS = 0.2
+"""Silence after which a binary reader's frame that is not whole is given up."""
+
+TORN_SECONDS = 5.0
+"""Silence after which the begin of a line is given up.
+
+Long, because a serial server may hold back the rest of a line for as long as TCP takes to send it again; what is given
+up is never taken for a card, as half a number is another card's number.
+"""
 
 
 class LineSplitter:
     """Splits what a reader sends into lines.
 
     Bytes come in any pieces. Empty lines do not count. A line longer than `longest` is dropped whole, up to its end.
-    A reader that sends no terminator is served by `end_of_silence`.
+    A line is whole when its terminator has come, and never before.
 
     Args:
         terminator: what ends a line, one or two bytes.
@@ -43,11 +51,12 @@ class LineSplitter:
             del self._pending[: len(rest) - (len(self._terminator) - 1)]
         return tuple(lines)
 
-    def end_of_silence(self) -> bytes | None:
-        """Nothing came for `QUIET_SECONDS`: what is pending is a line without its terminator, if anything is."""
-        line = self._judged(bytes(self._pending))
-        self._pending.clear()
-        return line or None
+    def end_of_silence(self) -> bool:
+        """Nothing came for `TORN_SECONDS`: the begin of a line that waits is dropped. Whether there was any."""
+        torn = self.is_pending
+        self.dropped += torn
+        self.forget()
+        return torn
 
     def forget(self) -> None:
         """The line hung up: what is pending is torn, and no line."""

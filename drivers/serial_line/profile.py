@@ -245,6 +245,10 @@ class GateProfile(DeviceProfile):
             if command.release is not None:
                 yield f"commands.{name}.release", command.release
 
+    def stale_seconds(self) -> dict[str, float]:
+        """The staleness of those points that have one of their own."""
+        return {name: point.stale_ms / 1000 for name, point in self.points.items() if point.stale_ms is not None}
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.status is None and (self.position is not None or self.points):
@@ -274,6 +278,7 @@ class TagReaderProfile(DeviceProfile):
     kind: Literal["tag-reader"]
     poll_ms: int = Field(default=100, ge=20, le=500)
     poll: Query | None = None
+    replies: Framing
     readings: tuple[Written, ...] = Field(min_length=1)
     tags: Tags
 
@@ -281,12 +286,6 @@ class TagReaderProfile(DeviceProfile):
         """The query for tags, if there is one."""
         if self.poll is not None:
             yield "poll", self.poll
-
-    @model_validator(mode="after")
-    def _heard(self) -> Self:
-        if self.replies is None:
-            raise ValueError("'replies' must say what the reader's frames look like")
-        return self
 
 
 def load_gate_profile(path: Path) -> GateProfile:

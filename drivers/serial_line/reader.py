@@ -10,7 +10,7 @@ import structlog
 from drivers.contract import CardPresented, MonotonicSeconds, ProtocolViolation, Reports
 from drivers.link import Connection, LinkSpec
 from drivers.serial_line.forms import Form, read_line
-from drivers.serial_line.lines import QUIET_SECONDS, LineSplitter
+from drivers.serial_line.lines import TORN_SECONDS, LineSplitter
 from drivers.serial_line.listening import listen, next_arrival
 
 log = structlog.get_logger(__name__)
@@ -71,17 +71,15 @@ class SerialReader:
     async def _read(self, connection: Connection, reports: Reports) -> None:
         """Report cards until the line hangs up, which is a LinkError. A torn line is dropped with it."""
         splitter = LineSplitter(terminator=self._terminator)
-        last_at = self._monotonic()
         while True:
-            arrival = await next_arrival(connection, within=QUIET_SECONDS if splitter.is_pending else None)
+            arrival = await next_arrival(connection, within=TORN_SECONDS if splitter.is_pending else None)
             if arrival is None:
-                line = splitter.end_of_silence()
-                lines: tuple[bytes, ...] = () if line is None else (line,)
-            else:
-                last_at = arrival.at
-                lines = splitter.feed(arrival.data)
-            for line in lines:
-                self._present(line, last_at, reports)
+                splitter.end_of_silence()
+                self._refused_lines += 1
+                log.warning("line_torn", device=self._device_id, count=self._refused_lines)
+                continue
+            for line in splitter.feed(arrival.data):
+                self._present(line, arrival.at, reports)
 
     def _present(self, line: bytes, at: MonotonicSeconds, reports: Reports) -> None:
         try:

@@ -56,11 +56,13 @@ class Point(Number):
         mask: the point is on when any of these bits is. Left out together with `equals`, any bit counts.
         equals: the point is on when the number is this.
         inverted: on when the device says off, as with normally closed contacts.
+        stale_ms: the point is unknown when it was not read for so long; otherwise until the device counts as lost.
     """
 
     mask: int | None = Field(default=None, gt=0)
     equals: int | None = Field(default=None, ge=0)
     inverted: bool = False
+    stale_ms: int | None = Field(default=None, ge=200, le=2_000)
 
     @model_validator(mode="after")
     def _one_rule(self) -> Self:

@@ -11,14 +11,14 @@ import structlog
 from drivers.bus import Bus
 from drivers.contract import CardPresented, DriverError, MonotonicSeconds, ProtocolViolation, Report, Reports
 from drivers.link import Connection, LinkSpec
-from drivers.serial_line.frames import FrameSplitter, Framing
+from drivers.serial_line.frames import FrameSplitter
 from drivers.serial_line.lines import QUIET_SECONDS
 from drivers.serial_line.listening import listen, next_arrival
 from drivers.serial_line.profile import Query, TagReaderProfile
 from drivers.serial_line.session import Session
 from drivers.serial_line.tags import TagHold
 from drivers.transactions import UnitRests
-from drivers.watch import Presence
+from drivers.watch import Watch, poll_deadline
 
 log = structlog.get_logger(__name__)
 
@@ -89,21 +89,21 @@ class PolledTagReader:
 
     async def run(self, reports: Reports) -> None:
         """Ask and report until cancelled."""
-        presence = Presence(device_id=self._device_id, started_at=self._monotonic())
+        watch = Watch(device_id=self._device_id, started_at=self._monotonic())
         while True:
             due = self._monotonic() + self._profile.poll_ms / 1000
-            for report in await self._poll(presence):
+            for report in await self._poll(watch):
                 reports(report)
             await asyncio.sleep(max(0.0, due - self._monotonic()))
 
-    async def _poll(self, presence: Presence) -> tuple[Report, ...]:
-        deadline = presence.poll_deadline(now=self._monotonic())
+    async def _poll(self, watch: Watch) -> tuple[Report, ...]:
+        deadline = poll_deadline(watch, now=self._monotonic())
         try:
             frame, at = await self._session.ask(self._query, deadline=deadline)
             cards = self._presenter.cards(frame, at=at)
         except DriverError as error:
-            return presence.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
-        return (*presence.heard(at=at), *cards)
+            return watch.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
+        return (*watch.heard(None, {}, at=at), *cards)
 
 
 class SpeakingTagReader:
@@ -115,7 +115,6 @@ class SpeakingTagReader:
         device_id: the id that its reports carry.
         spec: its line; nobody else may use it.
         profile: what the reader looks like; without a `poll`.
-        framing: the profile's `replies`.
         unit: its address, if its frames bear one.
         hold_seconds: for so long, one tag is presented once.
         monotonic: the clock of stamps.
@@ -127,14 +126,13 @@ class SpeakingTagReader:
         device_id: int,
         spec: LinkSpec,
         profile: TagReaderProfile,
-        framing: Framing,
         unit: int,
         hold_seconds: float,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._device_id = device_id
         self._spec = spec
-        self._framing = framing
+        self._framing = profile.replies
         self._monotonic = monotonic
         self._presenter = _Presenter(device_id=device_id, profile=profile, unit=unit, hold_seconds=hold_seconds)
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import check, demo, run
+from gateway.cli import check, demo, drivers, probe, run, simulate
 from gateway.cli.cards import cards
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.redaction import Redaction
@@ -45,6 +45,9 @@ app = typer.Typer(
 app.command("check")(check.check)
 app.command("run")(run.run)
 app.command("demo")(demo.demo)
+app.command("drivers")(drivers.drivers)
+app.command("simulate")(simulate.simulate)
+app.add_typer(probe.app, name="probe")
 app.add_typer(cards)
 
 

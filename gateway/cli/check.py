@@ -38,7 +38,8 @@ def summary(site: Site) -> str:
         )
     )
     above = f"central at {site.central.url}" if site.central else "no central service"
-    return f"{site.site.name} with {held}; {above}"
+    doors = "" if site.api.accounts else "; nobody can sign in: there is no [[api.accounts]]"
+    return f"{site.site.name} with {held}; {above}{doors}"
 
 
 def _counted(count: int, noun: str) -> str:

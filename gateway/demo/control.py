@@ -8,7 +8,7 @@ import structlog
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from gateway.demo.vehicles import DrivingLane
+from gateway.demo.vehicles import DrivingLane, Presents
 from gateway.supervision import Supervisor
 
 log = structlog.get_logger(__name__)
@@ -28,7 +28,7 @@ class Presented(BaseModel):
 class Control:
     """The control server. `async with` it; `url` is known inside."""
 
-    def __init__(self, *, lanes: Mapping[str, DrivingLane], supervisor: Supervisor) -> None:
+    def __init__(self, *, lanes: Mapping[str, DrivingLane[Presents]], supervisor: Supervisor) -> None:
         self._lanes = lanes
         self._supervisor = supervisor
         self._runner: web.AppRunner | None = None

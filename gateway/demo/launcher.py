@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
+import fcntl
+import os
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
@@ -27,17 +31,43 @@ _GATEWAY_SECONDS = 40.0
 _STOP_SECONDS = 10.0
 _RESTART_SECONDS = 0.5
 _SHOWN_LINES = 12
+_MISCONFIGURED = 2
+_PR_SET_PDEATHSIG = 1
 
 
 def launch(*, data: Path | None, port: int, central_port: int, traffic: bool) -> int:
     """Run the demo until interrupted and return its exit status. Without `data` a temporary folder is used."""
-    folder = data.absolute() if data else Path(tempfile.mkdtemp(prefix="edge-demo-"))
-    folder.mkdir(parents=True, exist_ok=True)
     try:
-        return asyncio.run(_Demo(folder=folder, port=port, central_port=central_port, traffic=traffic).run())
+        folder = data.absolute() if data else Path(tempfile.mkdtemp(prefix="edge-demo-"))
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / "demo.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise GatewayError(
+            f"the demo cannot keep its data in {data or tempfile.gettempdir()}: {error.strerror}"
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise GatewayError(f"another demo runs in {folder}; give this one another --data") from error
+    try:
+        wanted = _free_port(port)
+        return asyncio.run(_Demo(folder=folder, port=wanted, central_port=central_port, traffic=traffic).run())
     finally:
+        os.close(lock)
         if data is None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _free_port(port: int) -> int:
+    """The port itself, or a free one for 0. Raises GatewayError when somebody else has it."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise GatewayError(f"port {port} is in use; give the demo another with --port") from error
+        return int(probe.getsockname()[1])
 
 
 class _Demo:
@@ -50,6 +80,7 @@ class _Demo:
         self._traffic = traffic
         self._console = Console()
         self._log = folder / "gateway.log"
+        self._log_begins = self._log.stat().st_size if self._log.exists() else 0
         self._ended = asyncio.Event()
 
     async def run(self) -> int:
@@ -93,8 +124,9 @@ class _Demo:
             gateway = await self._start_gateway(site)
             try:
                 up = await self._gateway_up(gateway)
-                killed = gateway.returncode is not None and gateway.returncode < 0
-                if not up and not killed and not shown and not self._ended.is_set():
+                ended = gateway.returncode
+                refused = ended == _MISCONFIGURED or ((ended is None or ended > 0) and not up and not shown)
+                if refused and not self._ended.is_set():
                     raise GatewayError(f"the gateway did not start:\n{self._last_words()}")
                 if not shown and up:
                     self._show(ready)
@@ -120,6 +152,7 @@ class _Demo:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=_die_with_parent,
             )
 
     async def _gateway_up(self, gateway: Process) -> bool:
@@ -131,7 +164,7 @@ class _Demo:
                 with contextlib.suppress(aiohttp.ClientError, TimeoutError):
                     async with client.get(f"http://127.0.0.1:{self._port}/health/ready") as answer:
                         if answer.status == 200:
-                            return True
+                            return gateway.returncode is None
                 await asyncio.sleep(0.2)
         return False
 
@@ -157,8 +190,15 @@ class _Demo:
         self._console.print(Panel("\n".join(lines), title="edge-gateway demo", expand=False))
 
     def _last_words(self) -> str:
-        lines = self._log.read_text("utf-8", errors="replace").splitlines() if self._log.exists() else []
+        with self._log.open("rb") as log:
+            log.seek(self._log_begins)
+            lines = log.read().decode("utf-8", errors="replace").splitlines()
         return "\n".join(lines[-_SHOWN_LINES:]) or "it said nothing"
+
+
+def _die_with_parent() -> None:
+    """In the child, before it becomes the gateway: end when the launcher ends, however that happens."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 async def _stop(process: Process) -> None:

@@ -8,12 +8,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
 
 from gateway.demo.barrier import Barrier
-from gateway.demo.card_reader import CardReaderFarEnd
+
+R_co = TypeVar("R_co", bound="Presents", covariant=True)
 
 _OPEN_ENOUGH = 0.9
 _LOOK_SECONDS = 0.05
+
+
+class Presents(Protocol):
+    """A reader that a card can be held to."""
+
+    def present(self, card: str) -> None:
+        """Hold this card to the reader."""
+        ...
 
 
 class Outcome(StrEnum):
@@ -34,19 +44,22 @@ class Manners:
     rolls: float = 0.9
 
 
-class DrivingLane:
+class DrivingLane(Generic[R_co]):
     """One lane of the simulated field. Vehicles queue: one at a time is at the gate."""
 
     def __init__(
         self,
         *,
         barrier: Barrier,
-        reader: CardReaderFarEnd,
+        reader: R_co,
         monotonic: Callable[[], float] = time.monotonic,
+        look_seconds: float = _LOOK_SECONDS,
     ) -> None:
+        """`look_seconds`: how often a driver looks whether the arm is up."""
         self.barrier = barrier
         self.reader = reader
         self._monotonic = monotonic
+        self._look_seconds = look_seconds
         self._gate = asyncio.Lock()
         self.waiting = 0
 
@@ -84,7 +97,7 @@ class DrivingLane:
         while self._monotonic() < until:
             if self.barrier.state(now=self._monotonic()).opening >= _OPEN_ENOUGH:
                 return True
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(self._look_seconds)
         return False
 
     def _arming(self, *, occupied: bool) -> None:
@@ -106,7 +119,7 @@ class Mix:
     longest_pause: float = 10.0
 
 
-async def keep_coming(lane: DrivingLane, mix: Mix, *, dice: random.Random) -> None:
+async def keep_coming(lane: DrivingLane[Presents], mix: Mix, *, dice: random.Random) -> None:
     """Traffic in one lane until cancelled."""
     while True:
         await asyncio.sleep(dice.uniform(mix.shortest_pause, mix.longest_pause))

@@ -37,9 +37,12 @@ def acknowledged(turn: Turn, event: m.CommandAcknowledged) -> None:
 
 
 def settle(turn: Turn, event: m.GateReported) -> None:
-    """The gate is seen where the acknowledged command wanted it, or on its way there: done."""
+    """The gate is seen where the command wanted it, or on its way there: done, acknowledged or not."""
     flight = turn.state.flight
-    if flight is None or flight.acknowledged_at is None or event.at <= flight.acknowledged_at:
+    if flight is None:
+        return
+    taken_at = flight.acknowledged_at if flight.acknowledged_at is not None else flight.doubted_at
+    if taken_at is None or event.at <= taken_at:
         return
     if event.position in _MOVED[flight.command.action]:
         turn.set(flight=None)
@@ -47,14 +50,15 @@ def settle(turn: Turn, event: m.GateReported) -> None:
 
 
 def failed(turn: Turn, event: m.CommandFailed) -> None:
-    """The command did not reach the device, or nobody knows whether it did."""
+    """The command did not reach the device, or nobody knows whether it did: then its movement may still tell."""
     flight = turn.state.flight
-    if flight is not None:
+    if flight is None:
+        return
+    if event.sent:
+        turn.set(flight=replace(flight, doubt=event.reason, doubted_at=turn.now.at), note=event.reason)
+    else:
         turn.set(flight=None, note=event.reason)
-        if event.sent:
-            _give_up(turn, flight.command, event.reason)
-        else:
-            turn.write(flight.command, CommandState.REFUSED, event.reason)
+        turn.write(flight.command, CommandState.REFUSED, event.reason)
 
 
 def gate_lost(turn: Turn, event: m.GateLost) -> None:
@@ -74,6 +78,8 @@ def gate_lost(turn: Turn, event: m.GateLost) -> None:
 def why_not_moved(turn: Turn) -> str:
     """What is known of an open that has not moved the gate."""
     flight = turn.state.flight
+    if flight is not None and flight.doubt:
+        return flight.doubt
     if flight is None or flight.acknowledged_at is None:
         return ""
     return "its controller acknowledged the command, but the gate did not move (locked?)"
@@ -86,6 +92,7 @@ def watch(turn: Turn) -> None:
         return
     taken = flight.acknowledged_at is not None
     reason = "acknowledged, but the gate did not move (locked?)" if taken else "no answer from the controller"
+    reason = flight.doubt or reason
     turn.set(flight=None, note=reason)
     _give_up(turn, flight.command, reason)
 

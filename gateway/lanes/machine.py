@@ -178,6 +178,8 @@ def _command_failed(turn: Turn, event: m.CommandFailed) -> None:
     if flight is None or flight.command.command_id != event.command_id:
         return
     flights.failed(turn, event)
+    if event.sent:
+        return
     if flight.command.action is GateAction.CLOSE:
         closing.failed(turn, event.reason)
     elif flight.command.action is GateAction.OPEN and turn.state.phase is Phase.OPENING:

@@ -33,7 +33,7 @@ def card_read(turn: Turn, event: m.CardRead) -> None:
     _turn_to_reader(turn, event.reader_id)
     visit = turn.state.visit
     if visit is None or not _stands(turn, visit.side):
-        _ignored(turn, event.reader_id, _NO_VEHICLE, event.credential)
+        _ignored(turn, event.reader_id, _why_nobody_stands(turn), event.credential)
         return
     visit = replace(visit, credential=event.credential, decision=None, asked_by=event.reader_id)
     if turn.state.locked_down:
@@ -170,6 +170,12 @@ def _pin_missing(turn: Turn, visit: Visit) -> None:
 
 _WAY_IS_GIVEN = "while a vehicle already has its right of way"
 _NO_VEHICLE = "without a vehicle on the arming loop"
+_LOOP_UNKNOWN = "while the arming loop is not known: its device does not answer"
+
+
+def _why_nobody_stands(turn: Turn) -> str:
+    known = turn.state.arming.fresh(turn.now.at, turn.rules.stale) is not PointState.UNKNOWN
+    return _NO_VEHICLE if known else _LOOP_UNKNOWN
 
 
 def _ignored(turn: Turn, reader_id: int, reason: str, credential: Credential) -> None:

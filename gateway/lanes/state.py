@@ -152,11 +152,21 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """The command under way: when it is given up, and when the device acknowledged it."""
+    """The command under way.
+
+    Attributes:
+        command: what was sent.
+        give_up_at: when its outcome counts as unknown.
+        acknowledged_at: when the device acknowledged it, None before.
+        doubt: why nobody knows whether the device heard it, "" while there is no doubt.
+        doubted_at: since when; a movement seen after that settles the doubt.
+    """
 
     command: Command
     give_up_at: float
     acknowledged_at: float | None = None
+    doubt: str = ""
+    doubted_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

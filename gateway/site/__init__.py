@@ -11,7 +11,14 @@ from gateway.site.http_devices import (
     PlateCamera,
     PlateRecognizerDevice,
 )
-from gateway.site.load import find_profile, load, profile_folders, secrets_beside, secrets_folder
+from gateway.site.load import (
+    find_profile,
+    load,
+    profile_folders,
+    secrets_beside,
+    secrets_folder,
+    shipped_profile_folders,
+)
 from gateway.site.models import (
     Account,
     ApiSection,
@@ -26,6 +33,7 @@ from gateway.site.models import (
     ModbusDevice,
     ModbusGateDevice,
     ModbusIoDevice,
+    PointDevice,
     PointRef,
     PolicySection,
     ReaderDevice,
@@ -35,6 +43,7 @@ from gateway.site.models import (
     StorageSection,
 )
 from gateway.site.secrets import Secrets
+from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 
 __all__ = [
     "Account",
@@ -58,11 +67,14 @@ __all__ = [
     "ModbusIoDevice",
     "PlateCamera",
     "PlateRecognizerDevice",
+    "PointDevice",
     "PointRef",
     "PolicySection",
     "ReaderDevice",
     "Secrets",
+    "SerialGateDevice",
     "SerialReaderDevice",
+    "SerialTagReaderDevice",
     "Site",
     "SiteFaults",
     "SiteSection",
@@ -73,4 +85,5 @@ __all__ = [
     "profile_folders",
     "secrets_beside",
     "secrets_folder",
+    "shipped_profile_folders",
 ]

@@ -21,10 +21,12 @@ from gateway.site.models import (
     LaneSection,
     Link,
     ModbusDevice,
+    PointDevice,
     ReaderDevice,
     SerialReaderDevice,
     Site,
 )
+from gateway.site.serial_devices import SerialDevice
 
 _Kind = type[Device | ModbusDevice] | UnionType
 """One model of a device, or several."""
@@ -163,14 +165,14 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
 
 def _fitting_lines(device: Device) -> tuple[LineKind, ...]:
     """The kinds of lines that a device can be on."""
-    if isinstance(device, ModbusDevice | SerialReaderDevice):
+    if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice):
         return ("tcp", "serial")
     return ("http-listen",) if not isinstance(device, HikvisionBarrierDevice) and device.is_pushing else ("http",)
 
 
 def _may_share(one: Device, other: Device) -> bool:
     """Whether two devices may be on one line: units of a bus, or what is spoken to over HTTP."""
-    shared_by = (ModbusDevice, HikvisionBarrierDevice | PlateCamera)
+    shared_by = (ModbusDevice, SerialDevice, HikvisionBarrierDevice | PlateCamera)
     return any(isinstance(one, kind) and isinstance(other, kind) for kind in shared_by)
 
 
@@ -235,13 +237,13 @@ def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, _Kind, str]]:
     yield "gate", lane.gate, GateDevice, "a gate"
     for position, reader in enumerate(lane.readers):
         yield f"readers[{position}]", reader, ReaderDevice, "a reader"
-    yield "arming.device", lane.arming.device, ModbusDevice, "one with points"
-    yield "closing.device", lane.closing.device, ModbusDevice, "one with points"
+    yield "arming.device", lane.arming.device, PointDevice, "one with points"
+    yield "closing.device", lane.closing.device, PointDevice, "one with points"
     for position, ref in enumerate(lane.safety):
-        yield f"safety[{position}].device", ref.device, ModbusDevice, "one with points"
+        yield f"safety[{position}].device", ref.device, PointDevice, "one with points"
     for field, extra in (("far", lane.far), ("fire", lane.fire), ("local", lane.local)):
         if extra is not None:
-            yield f"{field}.device", extra.device, ModbusDevice, "one with points"
+            yield f"{field}.device", extra.device, PointDevice, "one with points"
 
 
 def _device_fault(draft: Draft, place: str, device_id: int, kind: _Kind, noun: str) -> Iterator[Fault]:

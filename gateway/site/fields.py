@@ -27,7 +27,8 @@ def _secret_name(value: str) -> str:
 Name = Annotated[str, StringConstraints(min_length=1, max_length=120, strip_whitespace=True)]
 Slug = Annotated[str, AfterValidator(_slug)]
 SecretName = Annotated[str, AfterValidator(_secret_name)]
-RecordId = Annotated[int, Field(ge=1, lt=2_000_000_000)]
+RecordId = Annotated[int, Field(strict=True, ge=1, lt=2_000_000_000)]
+Permission = Annotated[str, StringConstraints(pattern=r"^(\*|can_[a-z_]{1,60})$")]
 
 
 class Section(BaseModel):

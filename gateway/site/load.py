@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 import tomllib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from drivers.modbus.profile import ProfileError, UnitProfile, load_profile, load_unit_profile
@@ -19,6 +21,8 @@ from gateway.site.http_devices import (
 )
 from gateway.site.models import Device, ModbusDevice, ModbusGateDevice, SerialReaderDevice, Site, SiteSection
 from gateway.site.secrets import Secrets
+from gateway.site.serial_devices import SerialDevice
+from gateway.site.serial_faults import serial_faults
 
 
 def load(path: Path, *, secrets: Secrets | None = None) -> Site:
@@ -38,6 +42,7 @@ def load(path: Path, *, secrets: Secrets | None = None) -> Site:
         *check_draft(draft),
         *_secret_faults(draft, secrets or secrets_beside(path)),
         *_profile_faults(draft, path),
+        *_authority_faults(draft),
     )
     if faults or site is None:
         raise SiteFaults(path, faults)
@@ -59,11 +64,14 @@ def profile_folders(site: Site, path: Path) -> tuple[Path, ...]:
     return _profile_folders(site.site, path)
 
 
+def shipped_profile_folders() -> tuple[Path, ...]:
+    """Where the profiles are that come with the gateway."""
+    return Path(__file__).resolve().parents[2] / "config" / "profiles", Path("/usr/share/edge-gateway/profiles")
+
+
 def _profile_folders(site: SiteSection | None, path: Path) -> tuple[Path, ...]:
-    here = Path(__file__).resolve().parents[2] / "config" / "profiles"
-    shared = Path("/usr/share/edge-gateway/profiles")
     own = (path.parent / site.profiles,) if site and site.profiles else ()
-    return (*own, path.parent / "profiles", here, shared)
+    return (*own, path.parent / "profiles", *shipped_profile_folders())
 
 
 def find_profile(name: str, folders: Iterable[Path]) -> Path | None:
@@ -93,7 +101,7 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
 
 def _device_secrets(device: Device) -> Iterator[tuple[str, str]]:
     """The keys of a device that name secrets, with those names."""
-    if isinstance(device, ModbusDevice | SerialReaderDevice):
+    if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice):
         return
     if not isinstance(device, AxisPlatesDevice | PlateRecognizerDevice) and device.password is not None:
         yield "password", device.password
@@ -118,6 +126,7 @@ def _profile_faults(draft: Draft, path: Path) -> Iterator[Fault]:
             points[device.id] = frozenset(profile.points)
         except ProfileError as error:
             yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
+    yield from serial_faults(draft, partial(find_profile, folders=folders), points)
     for index, lane in draft.lanes.sound.items():
         safety = ((f"safety[{number}]", ref) for number, ref in enumerate(lane.safety))
         others = (("far", lane.far), ("fire", lane.fire), ("local", lane.local))
@@ -129,3 +138,15 @@ def _profile_faults(draft: Draft, path: Path) -> Iterator[Fault]:
                 yield Fault(
                     f"lanes[{index}].{field}.point", f"device {ref.device} has no point {ref.point!r} (it has {names})"
                 )
+
+
+def _authority_faults(draft: Draft) -> Iterator[Fault]:
+    """What keeps central's certificate from being judged."""
+    ca_file = draft.central.ca_file if draft.central else None
+    if ca_file is None:
+        return
+    try:
+        ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        words = "is no certificate in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+        yield Fault("central.ca_file", f"{ca_file}: {words}")

@@ -9,9 +9,10 @@ from pydantic import Field, field_validator, model_validator
 
 from gateway.site.access_sections import AreaSection, BitsSection, HolidaySection, LadderSection, ScheduleSection
 from gateway.site.addresses import Endpoint, LineKind, endpoint_of, kind_of_line, line_of
-from gateway.site.fields import Name, RecordId, SecretName, Slug
+from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
+from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 
 
 class SiteSection(_Section):
@@ -26,7 +27,7 @@ class SiteSection(_Section):
     def _known_zone(cls, value: str) -> str:
         try:
             ZoneInfo(value)
-        except (ZoneInfoNotFoundError, ValueError) as error:
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # a folder of zones is an OSError
             raise ValueError(f"no time zone {value!r}; write one like 'America/Toronto'") from error
         return value
 
@@ -36,7 +37,7 @@ class Account(_Section):
 
     username: Name
     password: SecretName
-    permissions: tuple[str, ...] = Field(default=("*",), description="permission names of the interface, or '*'")
+    permissions: tuple[Permission, ...] = Field(default=("*",), description="permission names of the interface, or '*'")
 
 
 class ApiSection(_Section):
@@ -159,13 +160,16 @@ class SerialReaderDevice(_Section):
     bits: BitsSection = BitsSection()
 
 
-GateDevice = ModbusGateDevice | HikvisionBarrierDevice
-ReaderDevice = SerialReaderDevice | PlateCamera
+GateDevice = ModbusGateDevice | SerialGateDevice | HikvisionBarrierDevice
+ReaderDevice = SerialReaderDevice | SerialTagReaderDevice | PlateCamera
+PointDevice = ModbusDevice | SerialGateDevice
 DRIVERS = frozenset(
     {
         "modbus-gate",
         "modbus-io",
+        "serial-gate",
         "serial-reader",
+        "serial-tag-reader",
         "hikvision-barrier",
         "hikvision-plates",
         "dahua-plates",

@@ -25,6 +25,7 @@ from gateway.web.sessions import Sessions
 from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC, StatusPage
 from gateway.web.status.watch import Watch
+from gateway.web.usher import Usher
 from gateway.web.v1.auth import Auth
 from gateway.web.v1.camera_events import CameraEventsFamily
 from gateway.web.v1.cameras import Cameras
@@ -32,7 +33,8 @@ from gateway.web.v1.devices import Devices
 from gateway.web.v1.events import EventsFamily
 
 _SHUTDOWN_SECONDS = 5.0
-_MOST_CONNECTIONS = 256
+USHER = web.AppKey("usher", Usher)
+"""Whoever lets connections in."""
 _SECURITY = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self';"
@@ -98,11 +100,12 @@ def build_app(
     )
     if Counter(route.operation for route in routes) != Counter(OPERATIONS):
         raise AssertionError("every operation of the catalogue has exactly one handler")
-    return _assembled((*routes, *extra_routes), Admission(sessions=sessions), live)
+    return _assembled((*routes, *extra_routes), Admission(sessions=sessions), live, Usher(clock=clock))
 
 
-def _assembled(routes: Sequence[Route], admission: Admission, live: Live) -> web.Application:
-    app = web.Application(middlewares=[errors_as_envelopes], client_max_size=LARGEST_BODY)
+def _assembled(routes: Sequence[Route], admission: Admission, live: Live, usher: Usher) -> web.Application:
+    app = web.Application(middlewares=[usher.asking, errors_as_envelopes], client_max_size=LARGEST_BODY)
+    app[USHER] = usher
     for route in routes:
         operation, handler = route.operation, admission.entered(route)
         if operation.method == "GET":
@@ -123,7 +126,7 @@ def _assembled(routes: Sequence[Route], admission: Admission, live: Live) -> web
 async def serve(app: web.Application, *, host: str, port: int, started: Callable[[int], None]) -> None:
     """Serve until cancelled, then let requests end for at most 5 s.
 
-    At most 256 connections are held, so that clients cannot use up the files that lanes and the store need.
+    At most 256 connections are held, so that clients cannot use up the files that lanes and the store need (`usher`).
 
     Args:
         app: from `build_app`.
@@ -138,35 +141,25 @@ async def serve(app: web.Application, *, host: str, port: int, started: Callable
     )
     await runner.setup()
     try:
-        listening = await _listen(runner, host, port)
+        listening = await _listen(app, runner, host, port)
         try:
             started(listening.sockets[0].getsockname()[1])
-            await asyncio.get_running_loop().create_future()
+            await app[USHER].run()
         finally:
             listening.close()
     finally:
         await runner.cleanup()
 
 
-async def _listen(runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
+async def _listen(app: web.Application, runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
     answering = runner.server
     if answering is None:
         raise AssertionError("the runner was set up")
 
-    def connection() -> asyncio.Protocol:
-        return answering() if len(answering.connections) < _MOST_CONNECTIONS else _Full()
-
     try:
-        return await asyncio.get_running_loop().create_server(connection, host, port)
+        return await asyncio.get_running_loop().create_server(app[USHER].door(answering), host, port)
     except OSError as error:
         raise ConfigError(f"cannot serve on {host} port {port}: {error.strerror}") from error
-
-
-class _Full(asyncio.Protocol):
-    """A connection too many: closed at once."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
 
 
 async def _to_page(_: web.Request) -> web.StreamResponse:

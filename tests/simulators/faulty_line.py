@@ -7,6 +7,7 @@ that stays, or a TCP port that stays.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
@@ -110,8 +111,9 @@ class FaultyLine:
             far = await open_link(self._far)
             async with asyncio.TaskGroup() as both:
                 back = both.create_task(self._pump(far, send))
-                while data := await reader.read(4096):
-                    self._forward(far, data, send)
+                with contextlib.suppress(ConnectionError):  # the driver may hang up hard
+                    while data := await reader.read(4096):
+                        self._forward(far, data, send)
                 back.cancel()
         except (LinkError, ConnectionError):
             return  # either end is gone; so is the other

@@ -106,6 +106,12 @@ class RunningSite:
         self.gateway: subprocess.Popen[bytes] | None = None
 
     def start_gateway(self, **environment: str) -> None:
+        self.spawn_gateway(**environment)
+        until(self.up, within=30, why=f"the gateway gets ready\n{self.tail()}")
+        if not self.api.session:
+            self.api.sign_in()
+
+    def spawn_gateway(self, **environment: str) -> None:
         with self.log.open("ab") as log:
             self.gateway = subprocess.Popen(
                 [sys.executable, "-m", "gateway", "run", str(self.site), "--data", str(self.data)],
@@ -114,9 +120,6 @@ class RunningSite:
                 stderr=log,
                 env={**os.environ, **environment},
             )
-        until(self.up, within=30, why=f"the gateway gets ready\n{self.tail()}")
-        if not self.api.session:
-            self.api.sign_in()
 
     def up(self) -> bool:
         assert self.gateway is not None

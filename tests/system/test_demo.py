@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -68,9 +69,28 @@ def test_a_gateway_that_is_killed_comes_back_in_the_demo(demo, wait_until):
     wait_until(api.is_ready, within=40, why="it serves again")
 
 
-def children(parent: int, word: bytes) -> list[int]:
-    from pathlib import Path
+def test_a_taken_port_and_a_taken_folder_are_refused_in_one_sentence(demo, wait_until, tmp_path):
+    process, api, folder = demo
+    wait_until(api.is_ready, within=40, why="the demo is up")
+    port = api.base.rsplit(":", 1)[1]
+    for words, said in (
+        (["--port", port, "--data", str(tmp_path)], f"port {port} is in use"),
+        (["--port", "0", "--data", str(folder)], "another demo runs in"),
+    ):
+        second = subprocess.run(
+            [sys.executable, "-m", "gateway", "demo", *words], capture_output=True, text=True, timeout=30, check=False
+        )
+        assert second.returncode == 1
+        assert said in second.stderr
+        assert "Traceback" not in second.stderr
+    assert api.is_ready()
+    (gateway,) = children(process.pid, b"run")
+    process.kill()
+    process.wait()
+    wait_until(lambda: not Path(f"/proc/{gateway}").exists(), within=15, why="the gateway ends with its launcher")
 
+
+def children(parent: int, word: bytes) -> list[int]:
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():

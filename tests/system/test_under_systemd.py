@@ -36,6 +36,18 @@ def test_ready_watchdog_and_stopping(make_site, notices):
     assert "STOPPING=1" in heard
 
 
+def test_lanes_work_while_somebody_else_has_the_port(make_site, notices, wait_until):
+    site = make_site(start=False)
+    with socket.socket() as squatter:
+        squatter.bind(("127.0.0.1", site.port))
+        squatter.listen()
+        site.spawn_gateway(NOTIFY_SOCKET=notices.getsockname(), WATCHDOG_USEC="2000000")
+        heard: list[str] = []
+        while "READY=1" not in heard or not any(line.startswith("STATUS=") and "port" in line for line in heard):
+            heard += notices.recv(4096).decode().splitlines()
+    wait_until(site.up, within=15, why="the interface is served once the port is free")
+
+
 def test_a_second_gateway_on_the_same_data_is_refused_in_one_sentence(make_site):
     import subprocess
     import sys

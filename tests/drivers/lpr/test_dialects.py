@@ -56,6 +56,15 @@ def test_hikvision_captures(name):
     ]
 
 
+def test_message_that_nothing_tells_apart_has_no_occurrence():
+    body = (
+        b"<EventNotificationAlert><eventType>ANPR</eventType><licensePlate>AB12</licensePlate></EventNotificationAlert>"
+    )
+    assert HIKVISION.read(xml(body))[0].occurrence == ""
+    text = b"Events[0].Code=TrafficJunction\r\nEvents[0].TrafficCar.PlateNumber=AB12\r\n"
+    assert DAHUA.read(Part("text/plain", text))[0].occurrence == ""
+
+
 def test_hikvision_reads_anpr_alone():
     assert HIKVISION.read(xml(hikvision_heartbeat())) == ()
     assert HIKVISION.read(xml(hikvision_alert("AB12", kind="VMD"))) == ()
@@ -154,6 +163,11 @@ def test_plate_recognizer_in_a_form():
     body = b"json=%7B%22data%22%3A%7B%22results%22%3A%5B%7B%22plate%22%3A%22ab12%22%7D%5D%7D%7D"
     (reading,) = plate_recognizer().read(Part("application/x-www-form-urlencoded", body))
     assert (reading.plate, reading.confidence) == ("AB12", 1.0)
+
+
+def test_plain_json_that_is_called_a_form():
+    (reading,) = AXIS.read(Part("application/x-www-form-urlencoded", axis_message("AB12", car=5)))
+    assert reading.plate == "AB12"
 
 
 def test_plate_recognizer_with_scored_values():

@@ -157,7 +157,7 @@ async def test_message_that_never_ends_holds_up_nobody(site, listener):
         await writer.drain()
         assert await gateway.push(41, axis_message("AB12", car=5)) == 200
         began = time.monotonic()
-    assert time.monotonic() - began < 1.5  # half a message keeps nobody from stopping either
+    assert time.monotonic() - began < 1.0  # half a message keeps nobody from stopping either
     writer.close()
     assert plates(listener) == [(41, "AB12")]
 
@@ -174,15 +174,15 @@ async def test_sender_of_parts_byte_by_byte(site, listener):
 
 async def test_silent_camera_is_lost_within_its_budget_and_back_with_its_first_word(site, listener):
     async with site(silence_seconds=0.3) as gateway:
-        assert not listener.of(DeviceConnected)
+        await listener.until(lambda: len(listener.of(DeviceConnected)) == 3)
         assert await gateway.push(43, b'{"hook": {"event": "heartbeat"}}') == 200
-        assert [one.device_id for one in listener.of(DeviceConnected)] == [43]
         began = time.monotonic()
         await listener.until(lambda: any(one.device_id == 43 for one in listener.of(DeviceLost)))
-        assert time.monotonic() - began < 0.8
+        assert time.monotonic() - began < 1.3
         await listener.until(lambda: len(listener.of(DeviceLost)) == 3)
         await gateway.push(43, recognizer_message("AB12"))
-    assert [one.device_id for one in listener.of(DeviceConnected)] == [43, 43]
+    assert [one.device_id for one in listener.of(DeviceConnected)][:3] == [41, 42, 43]
+    assert listener.of(DeviceConnected)[-1].device_id == 43
     assert plates(listener) == [(43, "AB12")]
 
 

@@ -53,7 +53,7 @@ class _ModbusGate(Conformance):
 
 
 class TestRtu(_ModbusGate):
-    lines = ("serial", "tcp")
+    lines = ("serial",)
 
 
 class TestTcp(_ModbusGate):

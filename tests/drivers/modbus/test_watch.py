@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from drivers.contract import DeviceConnected, DeviceLost, GateMoved, GatePosition, PointChanged, PointState
 from drivers.modbus.frames import Table
-from drivers.modbus.watch import LOST_AFTER_SECONDS, Watch, limit_position, points_of, position_of
+from drivers.modbus.watch import points_of, position_of
+from drivers.watch import LOST_AFTER_SECONDS, Watch, limit_position
 
 P = GatePosition
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN

@@ -47,13 +47,20 @@ def test_an_endless_line_takes_no_memory_and_is_dropped_whole():
     assert splitter.dropped == 1
 
 
-def test_silence_ends_a_line():
+def test_the_begin_of_a_line_is_dropped_after_silence_and_never_taken_for_a_card():
     splitter = LineSplitter(terminator=b"\r\n")
-    assert splitter.feed(b"12345") == ()
+    assert splitter.feed(b"123") == ()
     assert splitter.is_pending
-    assert splitter.end_of_silence() == b"12345"
-    assert splitter.end_of_silence() is None
+    assert splitter.end_of_silence()
     assert not splitter.is_pending
+    assert splitter.dropped == 1
+    assert not splitter.end_of_silence()
+
+
+def test_a_line_that_pauses_is_one_line():
+    splitter = LineSplitter(terminator=b"\r\n")
+    assert splitter.feed(b"123") == ()
+    assert splitter.feed(b"45\r\n") == (b"12345",)
 
 
 def test_a_torn_line_is_forgotten():

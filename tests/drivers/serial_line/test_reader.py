@@ -49,12 +49,15 @@ async def test_one_byte_at_a_time(far_end, running, listener, eventually):
         assert texts(listener) == ["CARD-7", "CARD-8"]
 
 
-async def test_a_reader_without_terminators_is_served_by_silence(far_end, running, listener):
+async def test_a_line_that_pauses_on_its_way_is_one_card(far_end, running, listener):
     reader = SerialReader(device_id=201, spec=LinkSpec(far_end.url))
     async with running(reader.run(listener)):
         await listener.until(lambda: listener.of(DeviceConnected))
-        far_end.send([b"CARD-7"])
-        await listener.until(lambda: texts(listener) == ["CARD-7"])
+        far_end.send([b"CARD"])
+        await asyncio.sleep(0.5)  # longer than a serial server's resend
+        far_end.send([b"-7\r\n"])
+        await listener.until(lambda: listener.of(CardPresented))
+        assert texts(listener) == ["CARD-7"]
 
 
 async def test_noise_is_counted_and_the_next_card_is_read(far_end, running, listener):

@@ -9,6 +9,7 @@ def test_each_kind_is_counted():
     site = Site.model_validate(
         {
             "site": {"name": "North"},
+            "api": {"accounts": [{"username": "u", "password": "p"}]},
             "central": {"url": "https://central.example.com/", "username": "gw", "password": "central"},
             "links": [{"id": "a", "url": "tcp://a:1"}, {"id": "b", "url": "serial:/dev/b"}],
             "devices": [

@@ -55,7 +55,8 @@ def test_a_good_site_is_one_line(site, tmp_path):
     result = call("check", "site.toml", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == (
-        "site.toml is good: Small with 0 lanes, 0 gates, 0 readers, 0 cameras, 0 links; no central service\n"
+        "site.toml is good: Small with 0 lanes, 0 gates, 0 readers, 0 cameras, 0 links; no central service;"
+        " nobody can sign in: there is no [[api.accounts]]\n"
     )
 
 

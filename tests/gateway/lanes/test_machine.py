@@ -113,8 +113,26 @@ def test_gate_whose_controller_does_not_answer(lane):
     lane.arming(ON)
     lane.card()
     lane.do(m.CommandFailed(lane.sent[-1].command_id, "no answer", sent=True))
+    assert E.OPENING_TIMED_OUT not in lane.events, "it may have heard the command all the same"
+    lane.wait(lane.rules.opening + 0.1)
     assert E.OPENING_TIMED_OUT in lane.events
+    assert any("no answer" in text for text in lane.texts)
     assert lane.reached[lane.sent[-1].command_id] is CommandState.UNKNOWN
+
+
+def test_lost_answer_to_an_open_that_was_heard_is_an_ordinary_passage(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.at += 0.5
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "no answer within 300 ms", sent=True))
+    lane.gate(GatePosition.OPENING)
+    lane.wait(1)
+    lane.gate(GatePosition.OPEN)
+    assert lane.reached[lane.sent[0].command_id] is CommandState.DONE
+    lane.drive_through()
+    assert [p.outcome for p in lane.passages] == [PassageOutcome.PASSED]
+    assert lane.actions() == [OPEN, CLOSE]
+    assert not {E.OPENING_TIMED_OUT, E.COMMAND_UNKNOWN, E.UNAUTHORISED_PASSAGE} & set(lane.events)
 
 
 def test_back_out_after_grant_closes_without_a_passage(lane):

@@ -95,3 +95,33 @@ def test_an_input_module_is_no_gate(tmp_path):
         load(path)
     assert "devices[0].profile" in str(error.value.faults[0])
     assert "commands: Field required" in str(error.value.faults[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (('name = "A"', 'name = "A"\ntimezone = "America"'), "site.timezone: no time zone 'America'"),
+        (("id = 101\n", "id = true\n"), "devices[0].id: "),
+        (("id = 101\n", 'id = "101"\n'), "devices[0].id: "),
+        (
+            (
+                "[[links]]",
+                '[central]\nurl = "https://c"\nusername = "u"\npassword = "p"\nca_file = "/no/where"\n[[links]]',
+            ),
+            "central.ca_file: /no/where: No such file",
+        ),
+        (
+            (
+                "[[links]]",
+                '[[api.accounts]]\nusername = "u"\npassword = "p"\npermissions = ["view_devices"]\n[[links]]',
+            ),
+            "api.accounts[0].permissions[0]: ",
+        ),
+    ],
+)
+def test_what_a_site_file_cannot_say(tmp_path, change, fault):
+    path = tmp_path / "site.toml"
+    path.write_text(_SITE.format(profile="relay-barrier", point="arming_loop").replace(*change))
+    with pytest.raises(SiteFaults) as refused:
+        load(path)
+    assert any(str(item).startswith(fault) for item in refused.value.faults), refused.value.faults

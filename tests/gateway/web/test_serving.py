@@ -5,17 +5,21 @@ import asyncio
 import pytest
 from aiohttp import ClientError, web
 
+from gateway.clock import SystemClock
 from gateway.domain.errors import ConfigError
 from gateway.web.admission import Route
-from gateway.web.app import serve
+from gateway.web.app import USHER, serve
 from gateway.web.catalogue import OPEN, Operation
 from gateway.web.envelope import success
+from gateway.web.usher import Usher
 
 
 async def test_a_taken_port_is_one_clear_error(house):
     port = int(house.url.rpartition(":")[2])
+    app = web.Application()
+    app[USHER] = Usher(clock=SystemClock())
     with pytest.raises(ConfigError, match=f"cannot serve on 127.0.0.1 port {port}: "):
-        await serve(web.Application(), host="127.0.0.1", port=port, started=lambda _: None)
+        await serve(app, host="127.0.0.1", port=port, started=lambda _: None)
 
 
 async def test_a_request_under_way_is_answered_at_the_end(open_house):

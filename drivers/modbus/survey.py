@@ -1,0 +1,109 @@
+"""Looking at a line as a technician does: who is on it, and what one unit holds. Reads alone, nothing is set."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from drivers.bus import Bus
+from drivers.contract import DeviceFault, GatePosition, LineDown, LinkError, PointState, ProtocolViolation
+from drivers.modbus.frames import Framing, Read, Table
+from drivers.modbus.profile import GateProfile, RegisterPosition, UnitProfile
+from drivers.modbus.session import Session
+from drivers.modbus.watch import points_of
+from drivers.watch import limit_position
+
+_PATIENCE = 5.0
+_OPEN_PATIENCE = 2.0
+_LOOK = 0.02
+_FIRST_REGISTER = Read(Table.HOLDING_REGISTER, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A unit that is there.
+
+    Attributes:
+        unit: its address.
+        words: how it answered the read of its first holding register.
+        is_clear: False when what came was garbled, as at another speed or with two units of one address.
+    """
+
+    unit: int
+    words: str
+    is_clear: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What one unit says, in people's words."""
+
+    position: str
+    points: dict[str, str]
+    readings: dict[str, str]
+
+
+async def line_up(bus: Bus, *, monotonic: Callable[[], float] = time.monotonic, within: float = _OPEN_PATIENCE) -> None:
+    """Wait until the line is open. Raises LinkError with the reason when it does not open in time."""
+    until = monotonic() + within
+    while bus.down_reason is not None:
+        if monotonic() >= until:
+            raise LinkError(bus.down_reason)
+        await asyncio.sleep(_LOOK)
+
+
+async def ask_for_unit(
+    bus: Bus, unit: int, *, framing: Framing, timeout: float, monotonic: Callable[[], float] = time.monotonic
+) -> Answered | None:
+    """Whether a unit is there: any answer counts, a refusal too. None when nothing came within `timeout`."""
+    session = Session(bus=bus, unit=unit, framing=framing, timeout=timeout)
+    while True:
+        await line_up(bus, monotonic=monotonic)
+        try:
+            values, _ = await session.read(_FIRST_REGISTER, deadline=monotonic() + _PATIENCE)
+        except DeviceFault as refusal:
+            return Answered(unit, str(refusal).rsplit(": ", 1)[-1], is_clear=True)
+        except ProtocolViolation as violation:
+            return Answered(unit, str(violation), is_clear=False)
+        except LineDown:
+            continue  # it is opened again, and then this unit is asked again
+        except LinkError:
+            return None
+        return Answered(unit, f"register 0 holds {values[0]}", is_clear=True)
+
+
+async def read_unit(session: Session, profile: UnitProfile, *, monotonic: Callable[[], float] = time.monotonic) -> Held:
+    """Everything that the profile names. A reading that the device refuses says so; for the rest as `Session.read`."""
+    held: dict[tuple[Table, int], int] = {}
+    for read in profile.reads():
+        values, _ = await session.read(read, deadline=monotonic() + _PATIENCE)
+        for place, value in enumerate(values):
+            held[read.table, read.address + place] = profile.ordered(read.table, value)
+    readings: dict[str, str] = {}
+    for name, reading in profile.readings.items():
+        read = Read(reading.table, profile.wire_address(reading.address), reading.words)
+        try:
+            values, _ = await session.read(read, deadline=monotonic() + _PATIENCE)
+        except DeviceFault as refusal:
+            readings[name] = str(refusal).rsplit(": ", 1)[-1]
+            continue
+        words = tuple(profile.ordered(reading.table, value) for value in values)
+        readings[name] = reading.words_of(words, word_order=profile.word_order)
+    points = points_of(profile, held)
+    return Held(_position(profile, held, points), {name: state.value for name, state in points.items()}, readings)
+
+
+def _position(profile: UnitProfile, held: dict[tuple[Table, int], int], points: dict[str, PointState]) -> str:
+    """The position as one look shows it: between two limits nobody can say which way the gate goes."""
+    source = profile.position if isinstance(profile, GateProfile) else None
+    if source is None:
+        return ""
+    if isinstance(source, RegisterPosition):
+        value = held[source.table, profile.wire_address(source.address)]
+        return f"{source.position(value).value} ({value})"
+    closed, opened = points[source.closed_point], points[source.open_point]
+    if closed is opened is PointState.OFF:
+        return "between the limits"
+    return limit_position(closed=closed, opened=opened, before=GatePosition.UNKNOWN, commanded=None).value

@@ -1,0 +1,116 @@
+"""`edge-gateway drivers`: the families of devices, and the profiles with what each can do."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.table import Table
+
+from drivers.modbus.profile import GateProfile, ProfileError, UnitProfile, load_unit_profile
+from drivers.modbus.profile_parts import PulseBy
+from gateway.domain.errors import ConfigError
+from gateway.site import Device, shipped_profile_folders
+
+
+def drivers(
+    profile: Annotated[
+        str | None, typer.Argument(metavar="[PROFILE]", help="Show all of one profile.", show_default=False)
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--profiles", metavar="DIR", help="Your own profiles too.", show_default=False)
+    ] = None,
+) -> None:
+    """List the drivers that a site file can name, and the device profiles with what they can do.
+
+    Example: edge-gateway drivers came-gard-ptx
+    """
+    paths = _profiles(folder)
+    console = Console()
+    if profile is not None:
+        path = paths.get(profile)
+        if path is None:
+            raise ConfigError(f"no profile {profile!r}; there are {', '.join(sorted(paths))}")
+        console.print(path.read_text("utf-8"), markup=False, highlight=False, soft_wrap=True)
+        return
+    console.print(_drivers_table())
+    console.print(_profiles_table(paths))
+
+
+def _profiles(folder: Path | None) -> dict[str, Path]:
+    """Profiles by their name; one's own come first."""
+    folders = (*((folder,) if folder else ()), *shipped_profile_folders())
+    found = [path for place in folders for path in sorted(place.glob("*.toml"))]
+    return dict(sorted({path.stem: path for path in reversed(found)}.items()))
+
+
+def _drivers_table() -> Table:
+    table = Table("driver", "what it is for", title="driver = …", title_justify="left")
+    for model in _models():
+        (name,) = get_args(model.model_fields["driver"].annotation)
+        table.add_row(str(name), (model.__doc__ or "").split("\n", 1)[0].replace("`", ""))
+    return table
+
+
+def _models() -> tuple[type[BaseModel], ...]:
+    """The models of all devices that a site file may hold."""
+    return tuple(get_args(get_args(Device)[0]))
+
+
+def _profiles_table(paths: dict[str, Path]) -> Table:
+    table = Table(
+        "profile", "device", "line", "commands", "points", "besides", title="profile = …", title_justify="left"
+    )
+    for name, path in paths.items():
+        table.add_row(name, *_row(path))
+    return table
+
+
+def _row(path: Path) -> tuple[str, str, str, str, str]:
+    """What a profile can do; for a faulty one, its first fault."""
+    try:
+        raw = tomllib.loads(path.read_text("utf-8"))
+        if "family" in raw:  # the other families say what they have under the same names
+            commands, points = (raw.get(key) for key in ("commands", "points"))
+            names = [", ".join(part) if isinstance(part, dict) else "" for part in (commands, points)]
+            return str(raw.get("name", "")), str(raw["family"]), names[0], names[1], str(raw.get("kind", ""))
+        profile = load_unit_profile(path)
+    except (ProfileError, OSError, tomllib.TOMLDecodeError) as error:
+        return "faulty", "", "", "", str(error).splitlines()[0].removeprefix(f"{path}: ")
+    return profile.name, _line(profile), _commands(profile), ", ".join(profile.points), _besides(profile)
+
+
+def _line(profile: UnitProfile) -> str:
+    line = profile.line
+    if line.framing == "tcp":
+        return "Modbus TCP"
+    if line.baud is None:
+        return "Modbus"
+    return f"Modbus RTU {line.baud} 8{line.parity[0].upper()}{line.stop_bits}, unit {line.unit}"
+
+
+def _commands(profile: UnitProfile) -> str:
+    if not isinstance(profile, GateProfile):
+        return ""
+    commands = profile.commands
+    named = (("open", commands.open), ("close", commands.close), ("stop", commands.stop))
+    return ", ".join(name for name, command in named if command is not None)
+
+
+def _besides(profile: UnitProfile) -> str:
+    words = []
+    if isinstance(profile, GateProfile):
+        words.append("position" if profile.position is not None else "no position")
+        if profile.commands.open.pulse_by is PulseBy.HOST:
+            words.append("the gateway ends the pulse")
+    if profile.prepare:
+        words.append("is set up when it comes")
+    if profile.heartbeat is not None:
+        words.append("heartbeat")
+    if profile.readings:
+        words.append(f"{len(profile.readings)} readings")
+    return ", ".join(words)

@@ -1,0 +1,28 @@
+"""The bytes of a line as a technician reads them: when, which way, what."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.text import Text
+
+from drivers.bus import Direction
+
+_SIGNS = {Direction.SENT: ("→", "cyan"), Direction.RECEIVED: ("←", "green"), Direction.DROPPED: ("✗", "yellow")}
+
+
+class LineTrace:
+    """Prints what crosses a line: `→` sent, `←` received, `✗` received and belonging to nothing that was asked."""
+
+    def __init__(self, *, console: Console, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._began = monotonic()
+
+    def __call__(self, direction: Direction, data: bytes, at: float) -> None:
+        """One piece of bytes."""
+        sign, colour = _SIGNS[direction]
+        line = Text(f"{at - self._began:9.3f} s {sign} ")
+        line.append(data.hex(" "), style=colour)
+        self._console.print(line, soft_wrap=True)

@@ -1,0 +1,160 @@
+"""Simulated devices on serial lines, made from their profiles: gates and tag readers, well-behaved or not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from gateway.demo.pseudo_terminal import PseudoTerminal
+
+_KEPT = 10_000
+_LONGEST_REQUEST = 512
+
+
+@dataclass(frozen=True, slots=True)
+class SerialManners:
+    """How a device on a serial line fails; several may go together.
+
+    Attributes:
+        silent: it hears and obeys, and never answers.
+        deaf: it neither hears nor answers.
+        late: seconds until it answers; it obeys at once.
+        piece_seconds: it answers one byte at a time with this pause; None answers in one piece.
+        corrupt: it spoils the middle byte of its answers.
+        twice: it sends each answer twice.
+        noise: what stands before each answer.
+        refuses: it answers everything with its refusal, and obeys nothing.
+    """
+
+    silent: bool = False
+    deaf: bool = False
+    late: float = 0.0
+    piece_seconds: float | None = None
+    corrupt: bool = False
+    twice: bool = False
+    noise: bytes = b""
+    refuses: bool = False
+
+
+WELL_MANNERED = SerialManners()
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A request as it came.
+
+    Attributes:
+        unit: whom it was for.
+        what: its place in the profile: `status`, `poll`, `commands.open`, `commands.open.release`.
+        at: when its last byte arrived.
+    """
+
+    unit: int
+    what: str
+    at: float
+
+
+class SerialDevice(Protocol):
+    """What a far end asks for each request to a device."""
+
+    def requests(self, *, unit: int) -> Mapping[bytes, str]:
+        """Every frame that the device takes, by the bytes, with its place in the profile."""
+        ...
+
+    def answer(self, what: str, *, unit: int, refuses: bool, now: float) -> bytes:
+        """Obey, unless it refuses, and answer; empty when it says nothing."""
+        ...
+
+
+class SerialFarEnd:
+    """The devices behind one serial port.
+
+    Args:
+        devices: what answers under each address.
+        monotonic: the clock of the devices and of what is noted.
+    """
+
+    def __init__(self, *, devices: Mapping[int, SerialDevice], monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._devices = dict(devices)
+        self._monotonic = monotonic
+        self._manners: dict[int, SerialManners] = {}
+        self._heard: deque[Heard] = deque(maxlen=_KEPT)
+        self._buffer = bytearray()
+        self._terminal: PseudoTerminal | None = None
+        self._requests = {
+            frame: (unit, what)
+            for unit, device in self._devices.items()
+            for frame, what in device.requests(unit=unit).items()
+        }
+
+    @property
+    def heard(self) -> tuple[Heard, ...]:
+        """The requests of late, oldest first."""
+        return tuple(self._heard)
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Which commands came, their releases included, oldest first."""
+        return tuple(heard.what.removeprefix("commands.") for heard in self._heard if "commands." in heard.what)
+
+    def behave(self, unit: int, manners: SerialManners = WELL_MANNERED) -> None:
+        """From now on `unit` behaves like that; without `manners` it behaves well again."""
+        self._manners[unit] = manners
+
+    def say(self, data: bytes) -> None:
+        """Send something unasked."""
+        if self._terminal is not None:
+            self._terminal.write(data)
+
+    @asynccontextmanager
+    async def serial(self, *, path: Path) -> AsyncIterator[PseudoTerminal]:
+        """Serve on a pseudo-terminal under `path`. On leaving, it is unplugged."""
+        self._terminal = PseudoTerminal(path=path, on_bytes=self._take)
+        self._terminal.plug_in()
+        try:
+            yield self._terminal
+        finally:
+            self._terminal.unplug()
+            self._terminal = None
+
+    def _take(self, data: bytes) -> None:
+        """Answer every whole request; what stands before one is noise."""
+        self._buffer += data
+        while True:
+            places = {self._buffer.find(frame): frame for frame in self._requests}
+            first = min((place for place in places if place >= 0), default=None)
+            if first is None:
+                del self._buffer[:-_LONGEST_REQUEST]
+                return
+            frame = places[first]
+            del self._buffer[: first + len(frame)]
+            self._hear(*self._requests[frame])
+
+    def _hear(self, unit: int, what: str) -> None:
+        manners = self._manners.get(unit, WELL_MANNERED)
+        now = self._monotonic()
+        self._heard.append(Heard(unit, what, now))
+        if manners.deaf:
+            return
+        answer = self._devices[unit].answer(what, unit=unit, refuses=manners.refuses, now=now)
+        if answer and not manners.silent:
+            self._answer(answer, manners)
+
+    def _answer(self, answer: bytes, manners: SerialManners) -> None:
+        if manners.corrupt:
+            middle = len(answer) // 2
+            answer = answer[:middle] + bytes((answer[middle] ^ 0x2A,)) + answer[middle + 1 :]
+        sent = manners.noise + answer * (2 if manners.twice else 1)
+        if manners.piece_seconds is None and not manners.late:
+            self.say(sent)
+            return
+        pieces = [sent] if manners.piece_seconds is None else [sent[place : place + 1] for place in range(len(sent))]
+        loop = asyncio.get_running_loop()
+        for place, piece in enumerate(pieces):
+            loop.call_later(manners.late + place * (manners.piece_seconds or 0.0), self.say, piece)

@@ -1,0 +1,155 @@
+"""What comes in a day: vehicles in bursts, and faults, most of them while vehicles are there. All from the seed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.simulation.plan import Plan
+
+_DAY = 86_400.0
+_RUSH_HOURS = (7.0, 8.0, 12.0, 17.0, 18.0)
+_BURST_SECONDS = 45.0
+_PER_BURST = 8
+
+
+class Fault(StrEnum):
+    """What can be injected. The value is what people read."""
+
+    AWAY = "controller without power"
+    LOSING = "requests and replies lost"
+    LATE = "late replies"
+    JAMMED = "line jammed"
+    STUCK = "input stuck"
+    CHATTER = "input chattering"
+    LOCKED = "gate locked by key"
+    BROKEN = "controller in fault"
+    HAND = "something in the beam"
+    CENTRAL_AWAY = "central away"
+    DISK_HANGS = "disk hangs"
+    CLOCK_STEP = "clock steps"
+    CARD = "card suspended and reinstated"
+    POWER_CUT = "power cut"
+    RESTART = "restart"
+
+
+_PER_DAY: dict[Fault, float] = {
+    Fault.AWAY: 3,
+    Fault.LOSING: 6,
+    Fault.LATE: 5,
+    Fault.JAMMED: 5,
+    Fault.STUCK: 4,
+    Fault.CHATTER: 4,
+    Fault.LOCKED: 2,
+    Fault.BROKEN: 1,
+    Fault.HAND: 8,
+    Fault.CENTRAL_AWAY: 1,
+    Fault.DISK_HANGS: 3,
+    Fault.CLOCK_STEP: 2,
+    Fault.CARD: 3,
+    Fault.POWER_CUT: 1.2,
+    Fault.RESTART: 0.3,
+}
+_LASTS: dict[Fault, tuple[float, float]] = {
+    Fault.AWAY: (2, 30),
+    Fault.LOSING: (5, 40),
+    Fault.LATE: (10, 40),
+    Fault.JAMMED: (10, 40),
+    Fault.STUCK: (5, 60),
+    Fault.CHATTER: (1, 5),
+    Fault.LOCKED: (10, 40),
+    Fault.BROKEN: (5, 30),
+    Fault.HAND: (0.5, 15),
+    Fault.CENTRAL_AWAY: (600, 10_000),
+    Fault.DISK_HANGS: (0.5, 12),
+    Fault.CLOCK_STEP: (30, 3_600),
+    Fault.CARD: (300, 7_200),
+    Fault.POWER_CUT: (1, 300),
+    Fault.RESTART: (1, 10),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Vehicle:
+    """A vehicle comes to a lane. `card` 0.0 to 1.0 picks one; `good` from which list."""
+
+    at: float
+    lane: int
+    good: bool
+    card: float
+    backs_out: bool
+    tailgated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A fault begins. `chance` 0.0 to 1.0 settles whatever else must be settled of it."""
+
+    at: float
+    kind: Fault
+    lane: int
+    seconds: float
+    chance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A person wants something of a gate; `action` 0.0 to 1.0 picks what."""
+
+    at: float
+    lane: int
+    action: float
+
+
+Happening = Vehicle | Trouble | Wish
+
+
+def day(plan: Plan, number: int) -> list[Happening]:
+    """Everything of one day, in order."""
+    dice = random.Random(f"{plan.seed}-day-{number}")  # noqa: S311 (chance of a simulation)
+    start, length = number * _DAY, min(_DAY, plan.seconds - number * _DAY)
+    share = length / _DAY
+    bursts = [start + _hour(dice) * 3600.0 * share for _ in range(max(1, round(plan.vehicles * share / _PER_BURST)))]
+    happenings: list[Happening] = []
+    for lane in range(plan.lanes):
+        happenings += [_vehicle(dice, dice.choice(bursts), lane) for _ in range(round(plan.vehicles * share))]
+    for kind, usual in _PER_DAY.items():
+        happenings += [
+            _trouble(dice, plan, kind, dice.choice(bursts)) for _ in range(_times(dice, usual * share * plan.faults))
+        ]
+    for _ in range(_times(dice, 12 * share)):
+        at = dice.choice(bursts) + dice.uniform(0, _BURST_SECONDS)
+        happenings.append(Wish(at, dice.randrange(plan.lanes), dice.random()))
+    return sorted(happenings, key=lambda happening: happening.at)
+
+
+def _hour(dice: random.Random) -> float:
+    """Half of all bursts in the rush hours; none in the last quarter of an hour, so that a day ends with its own."""
+    return dice.choice(_RUSH_HOURS) + dice.random() if dice.random() < 0.5 else dice.uniform(0.05, 23.75)
+
+
+def _vehicle(dice: random.Random, burst: float, lane: int) -> Vehicle:
+    return Vehicle(
+        at=burst + dice.uniform(0, _BURST_SECONDS),
+        lane=lane,
+        good=dice.random() < 0.85,
+        card=dice.random(),
+        backs_out=dice.random() < 0.04,
+        tailgated=dice.random() < 0.06,
+    )
+
+
+def _trouble(dice: random.Random, plan: Plan, kind: Fault, burst: float) -> Trouble:
+    return Trouble(
+        at=burst + dice.uniform(-5.0, _BURST_SECONDS + 20.0),
+        kind=kind,
+        lane=dice.randrange(plan.lanes),
+        seconds=dice.uniform(*_LASTS[kind]),
+        chance=dice.random(),
+    )
+
+
+def _times(dice: random.Random, mean: float) -> int:
+    """How often, on average `mean`."""
+    return int(mean) + (dice.random() < mean % 1)

@@ -1,0 +1,74 @@
+"""The card list as central would keep it: which cards may pass at this moment."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from gateway.domain.credentials import Card, CardStatus
+from gateway.domain.errors import StoreError
+from gateway.simulation import observations as seen
+from gateway.simulation.agenda import Fault
+from gateway.simulation.scene import UNKNOWN_CARD, bad_cards, good_cards
+from gateway.simulation.world import World
+from gateway.store import CardRecord
+
+
+class CardList:
+    """Good cards, some of them suspended for a while, and bad ones."""
+
+    def __init__(self, *, world: World) -> None:
+        self._world = world
+        self._good = {card.number: card for card in good_cards()}
+        self._bad = {card.number: card for card in bad_cards()}
+        self._suspended: dict[str, bool | None] = {}
+
+    def pick(self, *, good: bool, chance: float) -> str:
+        """What a card sends; `chance` 0.0 to 1.0 says which one."""
+        numbers = tuple(self._good) if good else (*self._bad, UNKNOWN_CARD)
+        return numbers[int(chance * len(numbers))]
+
+    def may_pass(self, number: str) -> bool | None:
+        """Whether this card is good now; None while that changes."""
+        suspended = self._suspended.get(number, False)
+        return None if suspended is None else number in self._good and not suspended
+
+    async def put_all(self) -> None:
+        """Put the whole list into the store, once it is there."""
+        box = self._world.box
+        await box.life.came_up.wait()
+        cards = (*self._good.values(), *self._bad.values())
+        records = [CardRecord(card, "{}") for card in cards]
+        await box.life.store.cards.apply(put=records, now=self._world.clock.true_micros())
+        for card in cards:
+            self._world.see(seen.CardJudged(0.0, card.card_id, card.number in self._good))
+
+    async def suspend(self, *, chance: float, seconds: float) -> None:
+        """A card is suspended on the list for a while, as a sweep would do it."""
+        number = tuple(self._good)[int(chance * len(self._good))]
+        if number in self._suspended or not self._world.box.is_up:
+            return
+        self._world.see(seen.Injected(self._world.now(), Fault.CARD, number, f"{seconds:.1f} s"))
+        card = self._good[number]
+        await self._put_card(replace(card, status=CardStatus.SUSPENDED), good=False)
+        await asyncio.sleep(seconds)
+        await self._put_card(card, good=True)
+        del self._suspended[number]
+
+    async def _put_card(self, card: Card, *, good: bool) -> None:
+        """Until it is on disk; a gateway that dies meanwhile is asked again when it is back."""
+        self._suspended[card.number] = None
+        self._world.see(seen.CardJudged(self._world.now(), card.card_id, None))
+        while True:
+            life = self._world.box.life
+            try:
+                async with asyncio.timeout(20):
+                    await life.store.cards.apply(put=(CardRecord(card, "{}"),), now=self._world.clock.true_micros())
+            except (StoreError, TimeoutError):
+                pass
+            else:
+                if life.up:
+                    break
+            await asyncio.sleep(5)
+        self._suspended[card.number] = not good
+        self._world.see(seen.CardJudged(self._world.now(), card.card_id, good))

@@ -1,0 +1,64 @@
+"""Central as the outbox meets it: away at times, failing at times, and sometimes its answer is lost on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from gateway.clock import Clock
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.simulation import observations as seen
+from gateway.simulation.witness import Witness
+from gateway.sync.answers import CentralFailed, JsonObject
+from gateway.sync.central import CentralClient, Method
+
+_NO_ANSWER = 1.0
+
+
+class CentralFarEnd:
+    """What central knows. It outlives every gateway."""
+
+    def __init__(self, *, dice: random.Random) -> None:
+        self.dice = dice
+        self.away_until = float("-inf")
+        self.troubled = True
+        self.ids: dict[str, int] = {}
+        self.sources: dict[int, str] = {}
+
+    def take(self, key: str, source_id: int) -> tuple[int, bool]:
+        """Keep a record; its id, and whether it was there already under this key."""
+        again = key in self.ids
+        if not again:
+            self.ids[key] = len(self.ids) + 1
+            self.sources.setdefault(source_id, key)
+        return self.ids[key], again
+
+
+class SimulatedCentral(CentralClient):
+    """The client that `OutboxSender` calls, with the far end in place of a connection."""
+
+    def __init__(self, *, far_end: CentralFarEnd, witness: Witness, clock: Clock) -> None:
+        super().__init__(url="http://central.invalid", username="gateway", password="", clock=clock)
+        self._far_end = far_end
+        self._witness = witness
+        self._time = clock.monotonic
+
+    async def call(self, method: Method, path: str, body: JsonObject | None = None, *, key: str = "") -> JsonObject:
+        """See `CentralClient.call`."""
+        dice = self._far_end.dice
+        if self._far_end.away_until > self._time():
+            await asyncio.sleep(_NO_ANSWER)
+            raise CentralUnavailable("central does not answer")
+        await asyncio.sleep(dice.uniform(0.02, 0.2))
+        chance = dice.random() if self._far_end.troubled else 1.0
+        if chance < 0.02:
+            raise CentralFailed(f"{method} {path}: something went wrong")
+        if chance < 0.022:
+            raise CentralRefused(f"{method} {path}: refused")
+        source = (body or {}).get("source_id")
+        number, again = self._far_end.take(key, source if isinstance(source, int) else 0)
+        self._witness.see(seen.CentralTook(self._time(), key, source if isinstance(source, int) else 0, again))
+        if chance < 0.035:
+            await asyncio.sleep(_NO_ANSWER)
+            raise CentralUnavailable("the answer was lost")
+        return {"event": {"id": number}}

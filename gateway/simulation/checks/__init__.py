@@ -1,0 +1,38 @@
+"""One check per promise: fed with observations, each says in one sentence what breaks its promise."""
+
+from gateway.simulation.checks.access import AccessCheck
+from gateway.simulation.checks.books import BooksCheck
+from gateway.simulation.checks.clock import ClockCheck
+from gateway.simulation.checks.closing import ClosingCheck
+from gateway.simulation.checks.commands import CommandsCheck
+from gateway.simulation.checks.delay import DelayCheck
+from gateway.simulation.checks.durable import DurableCheck
+from gateway.simulation.checks.tasks import TasksCheck
+from gateway.simulation.witness import Check
+
+
+def all_checks(*, stale: float, command_life: float) -> tuple[Check, ...]:
+    """Fresh checks for one run; `stale` and `command_life` are the site's, in seconds."""
+    return (
+        ClosingCheck(stale=stale),
+        CommandsCheck(command_life=command_life),
+        DurableCheck(),
+        BooksCheck(),
+        DelayCheck(),
+        ClockCheck(),
+        AccessCheck(),
+        TasksCheck(),
+    )
+
+
+__all__ = [
+    "AccessCheck",
+    "BooksCheck",
+    "ClockCheck",
+    "ClosingCheck",
+    "CommandsCheck",
+    "DelayCheck",
+    "DurableCheck",
+    "TasksCheck",
+    "all_checks",
+]

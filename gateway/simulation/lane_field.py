@@ -1,0 +1,118 @@
+"""What really stands in one lane: a barrier, vehicles, and inputs that may lie. It outlives every gateway."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gateway.demo.barrier import Barrier, BarrierState, Wish
+
+ARMING, CLOSING, PHOTOCELL = "arming_loop", "closing_loop", "photocell"
+POINTS = (ARMING, CLOSING, PHOTOCELL)
+_NEVER = float("-inf")
+
+
+@dataclass(slots=True)
+class Troubles:
+    """What is wrong with the way to a gate and with its inputs, each until an instant."""
+
+    away_until: float = _NEVER
+    losing_until: float = _NEVER
+    late_until: float = _NEVER
+    jammed_until: float = _NEVER
+    hand_until: float = _NEVER
+    stuck: dict[str, tuple[bool, float]] = field(default_factory=dict)
+    chattering: dict[str, float] = field(default_factory=dict)
+
+    def last_until(self) -> float:
+        """When the last of them ends or ended."""
+        ends = (self.away_until, self.losing_until, self.late_until, self.jammed_until, self.hand_until)
+        return max(*ends, *(end for _, end in self.stuck.values()), *self.chattering.values(), _NEVER)
+
+    def lies(self, point: str, now: float) -> bool:
+        """Whether this input does not show what is there."""
+        return self.stuck.get(point, (False, _NEVER))[1] > now or self.chattering.get(point, _NEVER) > now
+
+
+class WatchedBarrier(Barrier):
+    """The demo's barrier, which tells whoever watches of changes, and knows since when its points are occupied."""
+
+    def __init__(self, *, travel_seconds: float) -> None:
+        super().__init__(travel_seconds=travel_seconds, closes_itself=False)
+        self.watcher: Callable[[], None] | None = None
+        self.occupied_since: dict[str, float] = {}
+        self.touched_at = _NEVER
+
+    def command(self, wish: Wish, *, now: float) -> None:
+        """See `Barrier`."""
+        super().command(wish, now=now)
+        self._tell(now)
+
+    def set_arming_loop(self, *, occupied: bool, now: float) -> None:
+        """See `Barrier`."""
+        super().set_arming_loop(occupied=occupied, now=now)
+        self._occupy(ARMING, occupied=occupied, now=now)
+
+    def set_closing_loop(self, *, occupied: bool, now: float) -> None:
+        """See `Barrier`."""
+        super().set_closing_loop(occupied=occupied, now=now)
+        self._occupy(CLOSING, occupied=occupied, now=now)
+
+    def set_photocell(self, *, interrupted: bool, now: float) -> None:
+        """See `Barrier`."""
+        super().set_photocell(interrupted=interrupted, now=now)
+        self._occupy(PHOTOCELL, occupied=interrupted, now=now)
+
+    def force(self, *, opening: float, now: float) -> None:
+        """See `Barrier`."""
+        super().force(opening=opening, now=now)
+        self._tell(now)
+
+    def touch(self, now: float) -> None:
+        """Something about it or about the way to it changed: whoever watches looks again."""
+        self._tell(now)
+
+    def _occupy(self, point: str, *, occupied: bool, now: float) -> None:
+        if occupied:
+            self.occupied_since.setdefault(point, now)
+        else:
+            self.occupied_since.pop(point, None)
+        self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        self.touched_at = now
+        if self.watcher is not None:
+            self.watcher()
+
+
+class LaneField:
+    """One lane's field. `shown` is what its inputs say, which is not always what is there."""
+
+    def __init__(self, *, lane_id: str, gate_id: int, reader_id: int, dice: random.Random) -> None:
+        self.lane_id = lane_id
+        self.gate_id = gate_id
+        self.reader_id = reader_id
+        self.dice = dice
+        self.barrier = WatchedBarrier(travel_seconds=dice.uniform(1.0, 2.5))
+        self.troubles = Troubles()
+        self.vehicles = 0
+
+    def shown(self, now: float) -> tuple[BarrierState, dict[str, bool]]:
+        """What the controller's terminals say to whoever reads them at `now`."""
+        state, troubles = self.barrier.state(now=now), self.troubles
+        inputs = {ARMING: state.arming_loop, CLOSING: state.closing_loop, PHOTOCELL: state.photocell}
+        for point in POINTS:
+            stuck, until = troubles.stuck.get(point, (False, _NEVER))
+            if until > now:
+                inputs[point] = stuck
+            elif troubles.chattering.get(point, _NEVER) > now:
+                inputs[point] = self.dice.random() < 0.5
+        return state, inputs
+
+    def is_quiet(self, now: float, settle: float) -> bool:
+        """Nothing is here, nothing moves, nothing is wrong, and that for `settle` seconds."""
+        barrier = self.barrier
+        if self.vehicles or barrier.occupied_since or now - barrier.touched_at < settle:
+            return False
+        return self.troubles.last_until() + settle < now and barrier.state(now=now).closed_limit

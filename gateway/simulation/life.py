@@ -1,0 +1,203 @@
+"""One life of the gateway, from its start to its stop or to the power cut: wired as the real one, beside its web."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from drivers.contract import CardPresented, Gate
+from gateway.domain.commands import GateAction
+from gateway.domain.errors import CommandRefused, StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.lanes import Lanes
+from gateway.simulation import observations as seen
+from gateway.simulation.virtual_time import VirtualClock
+from gateway.simulation.witness import Witness
+from gateway.site import Site
+from gateway.store import Entry, EventFilter, Journal, Recorded, Store
+from gateway.supervision import Progress, Supervisor
+from gateway.sync.central import CentralClient
+from gateway.sync.outbox import OutboxSender
+
+_LAST_WORDS_SECONDS = 30.0
+_PAGE = 2000
+_SENDS_EVERY = 5.0  # the daemon sends at once; here it is one look at the outbox for several rows
+
+
+class Pulse:
+    """Whether a life still goes on. Shared with whatever speaks for it."""
+
+    def __init__(self) -> None:
+        self.beats = True
+
+
+class WitnessedJournal:
+    """Stands where the store's journal stands: what it says to be on disk is seen."""
+
+    def __init__(self, *, journal: Journal, witness: Witness, clock: VirtualClock, pulse: Pulse) -> None:
+        self._journal = journal
+        self._witness = witness
+        self._clock = clock
+        self._pulse = pulse
+
+    async def record(self, entry: Entry) -> Recorded:
+        """See `Journal.record`."""
+        recorded = await self._journal.record(entry)
+        if self._pulse.beats:
+            now = self._clock.monotonic()
+            self._witness.see(seen.Acknowledged(now, entry, recorded, self._clock.true_micros()))
+        return recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a life is put into: everything that is there before and after it."""
+
+    site: Site
+    clock: VirtualClock
+    witness: Witness
+    lanes: Callable[..., Lanes]
+    store: Callable[..., Store]
+    central: CentralClient
+
+
+class Life:
+    """A gateway that lives until `stop` or `die`."""
+
+    def __init__(
+        self, *, around: Around, folder: Path, boot: str, pulse: Pulse, gates: Mapping[int, Gate], proven: int
+    ) -> None:
+        """`proven`: events up to this id were found in the store by an earlier life."""
+        self._around = around
+        self._boot = boot
+        self._pulse = pulse
+        self._gates = gates
+        self.proven = proven
+        self._ended = asyncio.Event()
+        self._clean = True
+        self.came_up = asyncio.Event()
+        clock = around.clock
+        self.store = around.store(folder=folder, site_name=around.site.site.name, sends=True)
+        self.store.journal = WitnessedJournal(  # type: ignore[assignment]  # fulfils what the store's users use of it
+            journal=self.store.journal, witness=around.witness, clock=clock, pulse=pulse
+        )
+        self.lanes = around.lanes(
+            site=around.site,
+            gates=gates,
+            store=self.store,
+            clock=clock,
+            progress=Progress(clock=clock),
+            boot=boot,
+        )
+        self._sender = OutboxSender(client=around.central, store=self.store, clock=clock)
+        self.up = False
+
+    async def live(self) -> None:
+        """The whole life. Returns once everything of it has ended."""
+        clock = self._around.clock
+        await self.store.open()
+        try:
+            async with AsyncExitStack() as stack:
+                lasting = await stack.enter_async_context(Supervisor(clock=clock))
+                lasting.keep("store", self.store.run)
+                lasting.keep("recorder", self.lanes.recorder.run)
+                await self._remember_start()
+                async with Supervisor(clock=clock) as house:
+                    self.lanes.start(house)
+                    for number, gate in self._gates.items():
+                        house.keep(f"device-{number}", partial(gate.run, self.lanes.report))
+                    house.keep("outbox", self._keep_sending)
+                    self.up = True
+                    self.came_up.set()
+                    await self._ended.wait()
+                    self.up = False
+                if self._clean:
+                    await self._last_words()
+        finally:
+            await self.store.close()
+        if self._clean:
+            self._around.witness.see(seen.Ended(clock.monotonic(), self._boot, clean=True))
+        self._pulse.beats = False
+
+    def stop(self) -> None:
+        """End in order."""
+        self._ended.set()
+
+    def die(self) -> None:
+        """The power is gone, in this instant. What still runs is a ghost: nobody sees what it does."""
+        if self._pulse.beats:
+            self._around.witness.see(seen.Ended(self._around.clock.monotonic(), self._boot, clean=False))
+        self.up = self._pulse.beats = self._clean = False
+        self._ended.set()
+
+    def present(self, reader_id: int, card: str) -> None:
+        """A reader read a card."""
+        if self.up:
+            at = self._around.clock.monotonic()
+            self.lanes.report(CardPresented(reader_id, bit_length=0, bits=0, text=card, at=at))
+
+    async def command(self, device_id: int, action: GateAction) -> str:
+        """A person's wish; why it was refused, or ""."""
+        try:
+            await self.lanes.command(device_id=device_id, action=action, source="user:guard")
+        except (CommandRefused, StoreError) as error:
+            return str(error)
+        return ""
+
+    async def _remember_start(self) -> None:
+        found = await read_back(self.store, above=self.proven)
+        self._around.witness.see(seen.Found(self._around.clock.monotonic(), *found, whole=False), taped=False)
+        self.proven = max(found[0], default=self.proven)
+        unfinished = tuple(command.command_id for command in await self.store.commands.unfinished())
+        self._around.witness.see(seen.Started(self._around.clock.monotonic(), self._boot, unfinished))
+        events = [self._event(EventKind.GATEWAY_STARTED, "the gateway has started")]
+        if self.store.was_unclean:
+            events.insert(0, self._event(EventKind.POWER_LOST, "the last run ended without warning"))
+        events += [self._event(EventKind.STORE_DAMAGED, text) for text in self.store.salvaged]
+        await self.store.journal.record(Entry(events=tuple(events)))
+        await self.lanes.settle_unfinished()
+
+    async def _last_words(self) -> None:
+        self.lanes.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, "the gateway was stopped"),)))
+        await self.lanes.recorder.drained(within=_LAST_WORDS_SECONDS)
+
+    async def _keep_sending(self) -> None:
+        await self._sender.start_afresh()
+        while True:
+            version = self.store.changes.version
+            turn = await self._sender.send_due()
+            await asyncio.sleep(_SENDS_EVERY)
+            if not turn.new_rows_count:
+                await asyncio.sleep(turn.wait)
+            elif turn.wait > 0:
+                await self.store.changes.beyond(version, within=turn.wait)
+
+    def _event(self, kind: EventKind, text: str) -> Event:
+        stamp = self._around.clock.wall()
+        return Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
+
+
+async def read_back(store: Store, *, above: int) -> tuple[dict[int, tuple[int, int, str]], frozenset[int]]:
+    """What a store holds: the events with higher ids, and, when it is read from the beginning, the passages."""
+    events: dict[int, tuple[int, int, str]] = {}
+    before = 0
+    while True:
+        page = await store.events.page(EventFilter(), before=before, limit=_PAGE)
+        wanted = [event for event in page.events if event.id > above]
+        events.update((event.id, (event.type, event.date_at, event.description)) for event in wanted)
+        if page.next_cursor is None or len(wanted) < len(page.events):
+            break
+        before = page.next_cursor
+    passages: set[int] = set()
+    before = 0
+    while above == 0:
+        rows = await store.passages.page(before=before, limit=_PAGE)
+        passages.update(row.id for row in rows)
+        if len(rows) < _PAGE:
+            break
+        before = rows[-1].id
+    return events, frozenset(passages)

@@ -1,0 +1,115 @@
+"""Faults as they begin and end: on the way to a gate, at its inputs, in the box and above it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from gateway.simulation import observations as seen
+from gateway.simulation.agenda import Fault, Trouble
+from gateway.simulation.card_list import CardList
+from gateway.simulation.disk import CutAt
+from gateway.simulation.lane_field import POINTS, LaneField
+from gateway.simulation.world import World
+
+_OFF_BY_AT_MOST = 300 * 86_400.0
+_OF_THE_BOX = frozenset({Fault.CLOCK_STEP, Fault.CARD, Fault.POWER_CUT, Fault.RESTART})
+_ENDED_BY_HAND = frozenset({Fault.LOCKED, Fault.BROKEN, Fault.HAND})
+
+
+class Injector:
+    """Injects one trouble per call of `inject`, which returns when it is over."""
+
+    def __init__(self, *, world: World, cards: CardList) -> None:
+        self._world = world
+        self._cards = cards
+
+    async def inject(self, trouble: Trouble) -> None:
+        """Let this trouble come, and go."""
+        world, now, field = self._world, self._world.now(), self._world.fields[trouble.lane]
+        where, until = field.lane_id, now + trouble.seconds
+        detail = f"{trouble.seconds:.1f} s"
+        match trouble.kind:
+            case Fault.CENTRAL_AWAY:
+                where, world.central.away_until = "central", until
+            case Fault.DISK_HANGS:
+                where, world.disk.hangs_until = "disk", until
+            case kind if kind in _OF_THE_BOX:
+                await self._box(trouble)
+                return
+            case _:
+                detail += self._lane(trouble, field, until)
+        self._world.see(seen.Injected(now, trouble.kind, where, detail))
+        field.barrier.touch(now)
+        if trouble.kind in _ENDED_BY_HAND:
+            await asyncio.sleep(trouble.seconds)
+            self._let_go(trouble.kind, field)
+
+    def _lane(self, trouble: Trouble, field: LaneField, until: float) -> str:
+        troubles, now = field.troubles, self._world.now()
+        point = POINTS[int(trouble.chance * len(POINTS))]
+        match trouble.kind:
+            case Fault.AWAY:
+                troubles.away_until = until
+            case Fault.LOSING:
+                troubles.losing_until = until
+            case Fault.LATE:
+                troubles.late_until = until
+            case Fault.JAMMED:
+                troubles.jammed_until = until
+            case Fault.STUCK:
+                on = trouble.chance * 10 % 1 < 0.5
+                troubles.stuck[point] = (on, until)
+                return f", {point} {'on' if on else 'off'}"
+            case Fault.CHATTER:
+                troubles.chattering[point] = until
+                return f", {point}"
+            case Fault.HAND:
+                troubles.hand_until = until
+                field.barrier.set_photocell(interrupted=True, now=now)
+            case Fault.LOCKED:
+                troubles.hand_until = until
+                field.barrier.set_locked(locked=True, now=now)
+            case _:
+                troubles.hand_until = until
+                field.barrier.set_fault(present=True, now=now)
+        return ""
+
+    def _let_go(self, kind: Fault, field: LaneField) -> None:
+        now = self._world.now()
+        if kind is Fault.HAND:
+            field.barrier.set_photocell(interrupted=False, now=now)
+        elif kind is Fault.LOCKED:
+            field.barrier.set_locked(locked=False, now=now)
+        else:
+            field.barrier.set_fault(present=False, now=now)
+        field.barrier.touch(now)
+
+    async def _box(self, trouble: Trouble) -> None:
+        world, kind = self._world, trouble.kind
+        detail = f"{trouble.seconds:.1f} s"
+        if kind is Fault.CLOCK_STEP:
+            offset = (trouble.chance - 0.5) * 2 * _OFF_BY_AT_MOST
+            self._world.see(seen.Injected(self._world.now(), kind, "box", f"{detail}, off by {offset:.0f} s"))
+            await self._step_clock(offset, trouble.seconds)
+        elif kind is Fault.CARD:
+            await self._cards.suspend(chance=trouble.chance, seconds=trouble.seconds)
+        elif not world.box.is_up:
+            return
+        elif kind is Fault.RESTART:
+            self._world.see(seen.Injected(self._world.now(), kind, "box", detail))
+            world.box.restart(off=trouble.seconds)
+        else:
+            cuts = tuple(CutAt)
+            cut = cuts[int(trouble.chance * len(cuts))]
+            self._world.see(seen.Injected(self._world.now(), f"{kind} {cut}", "box", detail))
+            await world.box.cut(cut, off=trouble.seconds)
+
+    async def _step_clock(self, offset: float, seconds: float) -> None:
+        clock = self._world.clock
+        if not clock.wall().trusted:
+            return
+        self._world.see(seen.ClockJudged(self._world.now(), trusted=False, true_micros=clock.true_micros()))
+        clock.step(offset)
+        await asyncio.sleep(seconds)
+        clock.synchronise()
+        self._world.see(seen.ClockJudged(self._world.now(), trusted=True, true_micros=clock.true_micros()))

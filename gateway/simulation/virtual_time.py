@@ -1,0 +1,143 @@
+"""Time that passes only when nothing is left to do: an event loop without a selector, and a clock that can step."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any, Protocol, TypeVar
+
+from gateway.clock import Stamp
+
+T = TypeVar("T")
+
+
+class Work(Protocol):
+    """What threads are for in the daemon: work on the disk."""
+
+    def do(self, job: Callable[[], Any], executor: object) -> tuple[Callable[[], Any], float]:
+        """Do it now. Returns how to get its result (or raise its error), and the seconds until that is known."""
+        ...
+
+
+class DeadEnd(RuntimeError):
+    """Nothing is left that could ever happen: everything waits for something else."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """A loop whose `time()` jumps to the next timer as soon as nothing is ready.
+
+    `quiet_until` may be set to say that nothing worth a look happens before an instant: then time jumps there at once,
+    and timers that fell due on the way ring late, together and in their order. Jobs for executors are done in place by
+    `work`, in the order in which they were given.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now = 0.0
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._numbers = itertools.count()
+        self._ready: deque[asyncio.Handle]
+        self._stopping: bool
+        self.work: Work | None = None
+        self.quiet_until: Callable[[], float] | None = None
+
+    def time(self) -> float:
+        """Seconds since the simulation's start."""
+        return self._now
+
+    def call_at(  # type: ignore[override]  # as below
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """See `asyncio.AbstractEventLoop`. Timers of one instant ring in the order in which they were set."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._timers, (when, next(self._numbers), timer))
+        return timer
+
+    def _run_once(self) -> None:
+        """One turn: what is ready; when nothing is, time moves on to the next timer."""
+        ready, timers = self._ready, self._timers
+        if not ready and not self._stopping:
+            while timers and timers[0][2].cancelled():
+                heapq.heappop(timers)
+            if not timers:
+                raise DeadEnd("nothing is left to happen")
+            self._pass_time_to(timers[0][0])
+        now = self._now
+        while timers and timers[0][0] <= now:
+            ready.append(heapq.heappop(timers)[2])
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()  # noqa: SLF001 (this is the loop, whose handles these are)
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """It stays where it is until its time."""
+
+    def _pass_time_to(self, when: float) -> None:
+        if self.quiet_until is not None:
+            when = max(when, self.quiet_until())
+        self._now = max(when, self._now)
+
+    def run_in_executor(  # type: ignore[override]  # BaseEventLoop spells its arguments' types as TypeVarTuples
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Do the job in place; its outcome is known after the time that `work` says."""
+        done: asyncio.Future[T] = self.create_future()
+        if self.work is None:
+            done.set_result(func(*args))
+            return done
+        outcome, seconds = self.work.do(lambda: func(*args), executor)
+
+        def tell() -> None:
+            if done.cancelled():
+                return
+            try:
+                done.set_result(outcome())
+            except Exception as error:  # noqa: BLE001 (the job's error belongs to whoever waits for it)
+                done.set_exception(error)
+
+        self.call_later(seconds, tell)
+        return done
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """There are none."""
+
+    def _write_to_self(self) -> None:
+        """Nobody sleeps who would have to be woken."""
+
+
+class VirtualClock:
+    """Both clocks of the simulated box. `monotonic` is the loop's time; the wall can be wrong, and then is not trusted.
+
+    `true_micros` is the time that the wall shows when it is right.
+    """
+
+    def __init__(self, *, monotonic: Callable[[], float], start_micros: int) -> None:
+        self._monotonic = monotonic
+        self._start = start_micros
+        self._offset = 0
+        self._trusted = True
+
+    def monotonic(self) -> float:
+        """Seconds of the loop."""
+        return self._monotonic()
+
+    def true_micros(self) -> int:
+        """What the wall should show."""
+        return self._start + int(self._monotonic() * 1_000_000)
+
+    def wall(self) -> Stamp:
+        """What the wall shows."""
+        return Stamp(micros=self.true_micros() + self._offset, trusted=self._trusted)
+
+    def step(self, seconds: float) -> None:
+        """The wall is off by this much from now on, and nobody vouches for it."""
+        self._offset, self._trusted = int(seconds * 1_000_000), False
+
+    def synchronise(self) -> None:
+        """The wall is right again and known to be."""
+        self._offset, self._trusted = 0, True

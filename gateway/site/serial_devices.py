@@ -1,0 +1,35 @@
+"""Devices with frames of their own on a serial line, as the site file describes them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from gateway.site.fields import Name, RecordId, Section, Slug
+
+
+class SerialGateDevice(Section):
+    """A gate controller with frames of its own on a serial line, driven by a profile."""
+
+    id: RecordId
+    name: Name
+    driver: Literal["serial-gate"]
+    link: Slug
+    profile: Slug
+    unit: int = Field(default=1, ge=0, le=255, description="its address, for devices that have one")
+
+
+class SerialTagReaderDevice(Section):
+    """A reader of tags with frames of its own on a serial line, driven by a profile."""
+
+    id: RecordId
+    name: Name
+    driver: Literal["serial-tag-reader"]
+    link: Slug
+    profile: Slug
+    unit: int = Field(default=0, ge=0, le=255, description="its address, for devices that have one")
+    hold_seconds: float = Field(default=3, ge=0.1, le=60, description="for so long, one tag is presented once")
+
+
+SerialDevice = SerialGateDevice | SerialTagReaderDevice

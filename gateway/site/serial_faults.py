@@ -1,0 +1,74 @@
+"""What is wrong with devices on serial lines that only their profiles can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from drivers.serial_line.profile import (
+    DeviceProfile,
+    ProfileError,
+    TagReaderProfile,
+    load_gate_profile,
+    load_tag_reader_profile,
+)
+from gateway.site.addresses import Endpoint
+from gateway.site.draft import Draft
+from gateway.site.fault import Fault
+from gateway.site.models import Link
+from gateway.site.serial_devices import SerialDevice, SerialTagReaderDevice
+
+
+def serial_faults(
+    draft: Draft, find: Callable[[str], Path | None], points: dict[int, frozenset[str]]
+) -> Iterator[Fault]:
+    """The faults of serial gates and tag readers with a profile; into `points` go the points of each gate."""
+    links = {link.id: link for link in draft.links.sound.values()}
+    users: dict[str, list[tuple[int, SerialDevice, DeviceProfile]]] = {}
+    for index, device in draft.devices.sound.items():
+        if not isinstance(device, SerialDevice):
+            continue
+        found = find(device.profile)
+        if found is None:
+            yield Fault(f"devices[{index}].profile", f"no profile {device.profile!r}")
+            continue
+        try:
+            profile = _profile_of(device, found, points)
+        except ProfileError as error:
+            yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
+            continue
+        if device.link in links:
+            yield from _line_faults(index, profile, links[device.link])
+        users.setdefault(device.link, []).append((index, device, profile))
+    for sharing in users.values():
+        yield from _sharing_faults(sharing)
+
+
+def _profile_of(device: SerialDevice, found: Path, points: dict[int, frozenset[str]]) -> DeviceProfile:
+    if isinstance(device, SerialTagReaderDevice):
+        return load_tag_reader_profile(found)
+    profile = load_gate_profile(found)
+    points[device.id] = frozenset(profile.points)
+    return profile
+
+
+def _line_faults(index: int, profile: DeviceProfile, link: Link) -> Iterator[Fault]:
+    if profile.line.break_us and isinstance(link.line(), Endpoint):
+        message = f"{profile.name} wants a break before each frame, which {link.id!r} cannot send; use a serial port"
+        yield Fault(f"devices[{index}].link", message)
+
+
+def _sharing_faults(sharing: list[tuple[int, SerialDevice, DeviceProfile]]) -> Iterator[Fault]:
+    """Devices on one line must be asked, have addresses, and have different ones."""
+    units: dict[int, int] = {}
+    for index, device, profile in sharing:
+        if len(sharing) > 1 and isinstance(profile, TagReaderProfile) and profile.poll is None:
+            yield Fault(
+                f"devices[{index}].link", f"{profile.name} speaks by itself and shares {device.link!r} with none"
+            )
+        elif len(sharing) > 1 and not profile.names_unit:
+            yield Fault(f"devices[{index}].link", f"{profile.name} has no address and shares {device.link!r} with none")
+        first = units.setdefault(device.unit, index)
+        if first != index:
+            message = f"{device.unit} on {device.link!r} is already used by devices[{first}]"
+            yield Fault(f"devices[{index}].unit", message)

@@ -1,0 +1,35 @@
+"""The Hikvision barrier on bad lines."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+from conformance import Conformance, Driven
+from faulty_line import Fault
+
+from drivers.contract import GateMoved, GatePosition
+from drivers.hikvision.barrier import HikvisionBarrier
+from drivers.http_session import Account
+from drivers.link import LinkSpec
+from gateway.demo.barrier import Barrier
+from gateway.demo.hikvision_barrier import HikvisionBarrierFarEnd
+
+ACCOUNT = Account("gateway", "correct-horse-battery")
+
+
+class TestHikvisionBarrier(Conformance):
+    lines = ("tcp",)
+    recovers_from = (Fault.DUPLICATED, Fault.ECHOED)  # spoilt bytes are TCP's own to find; HTTP has no check sum
+
+    @asynccontextmanager
+    async def far_end(self, folder):
+        far_end = HikvisionBarrierFarEnd(barrier=Barrier(closes_itself=False), account=ACCOUNT)
+        async with far_end.serve() as port:
+            yield LinkSpec(f"tcp://127.0.0.1:{port}")
+
+    def driven(self, near):
+        url = near.url.replace("tcp://", "http://")
+        return Driven(HikvisionBarrier(device_id=101, url=url, account=ACCOUNT, poll_seconds=0.1))
+
+    def is_true(self, report):
+        return not isinstance(report, GateMoved) or report.position is GatePosition.CLOSED

@@ -1,0 +1,304 @@
+"""Gates by profile over real pseudo-terminals, against far ends made from the same profiles."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from drivers.bus import Bus
+from drivers.contract import (
+    DeadlinePassed,
+    DeviceConnected,
+    DeviceFault,
+    DeviceLost,
+    GateMoved,
+    GatePosition,
+    LinkError,
+    NotPermitted,
+    PointChanged,
+    PointState,
+)
+from drivers.link import LinkSpec
+from drivers.serial_line.gate import SerialGate
+from drivers.serial_line.profile import Acknowledgement, GateProfile, load_gate_profile
+from gateway.demo.barrier import Barrier
+from gateway.demo.pseudo_terminal import PseudoTerminal
+from gateway.demo.serial_devices import SerialBarrier
+from gateway.demo.serial_far_end import SerialFarEnd, SerialManners
+
+ASKED = ["speed-gate-7e-left", "nice-bust4", "adam-4050-ascii", "line-barrier"]
+UNANSWERING = ["lcus-1", "turnstile-eb-left"]
+NEVER = ""
+
+
+def soon() -> float:
+    return time.monotonic() + 2.0
+
+
+@dataclass
+class Rig:
+    barrier: Barrier
+    far_end: SerialFarEnd
+    terminal: PseudoTerminal
+    bus: Bus
+    gate: SerialGate
+    profile: GateProfile
+
+
+@pytest.fixture
+def rig(tmp_path, running, listener, profiles):
+    @asynccontextmanager
+    async def make(name, *, unit=3, travel=0.3, plugged_in=True, **changes):
+        profile = load_gate_profile(profiles / f"{name}.toml").model_copy(update={"poll_ms": 50, **changes})
+        barrier = Barrier(travel_seconds=travel, closes_itself=False)
+        far_end = SerialFarEnd(devices={unit: SerialBarrier(profile=profile, barrier=barrier)})
+        async with far_end.serial(path=tmp_path / "line") as terminal:
+            if not plugged_in:
+                terminal.unplug()
+            bus = Bus(name="line", spec=LinkSpec(f"serial:{terminal.path}", baud=115_200))
+            gate = SerialGate(device_id=101, bus=bus, profile=profile, unit=unit)
+            async with running(bus.run(), gate.run(listener)):
+                yield Rig(barrier, far_end, terminal, bus, gate, profile)
+
+    return make
+
+
+def positions(listener):
+    told = [report.position for report in listener.of(GateMoved)]
+    return [position for place, position in enumerate(told) if place == 0 or told[place - 1] != position]
+
+
+def at(listener, position):
+    return lambda: positions(listener)[-1:] == [position]
+
+
+@pytest.mark.parametrize("name", ASKED)
+async def test_opens_and_closes_and_is_seen_to_move(rig, listener, name):
+    async with rig(name) as it:
+        await listener.until(at(listener, GatePosition.CLOSED))
+        await it.gate.open(deadline=soon())
+        await listener.until(at(listener, GatePosition.OPEN))
+        await it.gate.close(deadline=soon(), forbidden=lambda: NEVER)
+        await listener.until(at(listener, GatePosition.CLOSED))
+        sent = [command for command in it.far_end.commands if not command.endswith(".release")]
+        assert sent == ["open", "close"]
+    seen = positions(listener)
+    assert GatePosition.OPENING in seen
+    assert GatePosition.CLOSING in seen
+    assert len(listener.of(DeviceConnected)) == 1
+    assert not listener.of(DeviceLost)
+
+
+async def test_a_stop_is_seen(rig, listener):
+    async with rig("line-barrier", travel=2.0) as it:
+        await listener.until(at(listener, GatePosition.CLOSED))
+        await it.gate.open(deadline=soon())
+        await listener.until(at(listener, GatePosition.OPENING))
+        await it.gate.stop(deadline=soon())
+        await listener.until(at(listener, GatePosition.STOPPED))
+
+
+async def test_points_follow_the_inputs(rig, listener):
+    async with rig("adam-4050-ascii") as it:
+        await listener.until(lambda: len(listener.of(PointChanged)) >= 6)
+        it.barrier.set_arming_loop(occupied=True, now=time.monotonic())
+        it.barrier.set_photocell(interrupted=True, now=time.monotonic())
+
+        def latest():
+            return {report.point: report.state for report in listener.of(PointChanged)}
+
+        await listener.until(
+            lambda: latest()["arming_loop"] is PointState.ON and latest()["photocell"] is PointState.ON
+        )
+        assert latest()["closing_loop"] is PointState.OFF
+
+
+async def test_what_does_not_change_is_refreshed(rig, listener):
+    async with rig("line-barrier"):
+        await listener.until(lambda: len(listener.of(GateMoved)) >= 2)
+    first, second, *_ = [report.at for report in listener.of(GateMoved)]
+    assert 0.9 < second - first < 1.5
+
+
+async def test_a_close_asks_what_forbids_it_right_before_its_first_byte(rig, listener):
+    async with rig("nice-bust4") as it:
+        await listener.until(at(listener, GatePosition.CLOSED))
+        await it.gate.open(deadline=soon())
+        await listener.until(at(listener, GatePosition.OPEN))
+        with pytest.raises(NotPermitted, match="somebody is under it"):
+            await it.gate.close(deadline=soon(), forbidden=lambda: "somebody is under it")
+        assert it.far_end.commands == ("open",)
+
+
+@pytest.mark.parametrize("name", UNANSWERING)
+async def test_what_never_answers_is_there_while_its_line_is_open_and_says_nothing_of_the_gate(rig, listener, name):
+    async with rig(name) as it:
+        await listener.until(lambda: listener.of(GateMoved))
+        await it.gate.open(deadline=soon())
+        with pytest.raises(DeviceFault, match="no command to close"):
+            await it.gate.close(deadline=soon(), forbidden=lambda: NEVER)
+        it.terminal.unplug()
+        await listener.until(lambda: listener.of(DeviceLost))
+        with pytest.raises(LinkError):
+            await it.gate.open(deadline=soon())
+        assert positions(listener) == [GatePosition.UNKNOWN]
+
+
+async def test_a_relay_that_cannot_pulse_is_switched_off_again_and_before_anything_else(rig, listener, eventually):
+    async with rig("lcus-1") as it:
+        await eventually(lambda: it.far_end.commands == ("open.release",))
+        await it.gate.open(deadline=soon())
+        await eventually(lambda: len(it.far_end.commands) == 3)
+        assert it.far_end.commands == ("open.release", "open", "open.release")
+        on, off = it.far_end.heard[-2:]
+        assert 0.4 < off.at - on.at < 0.8
+
+
+async def test_a_second_pulse_goes_on_from_the_first(rig, eventually):
+    async with rig("lcus-1") as it:
+        await eventually(lambda: it.far_end.commands == ("open.release",))
+        await it.gate.open(deadline=soon())
+        await asyncio.sleep(0.3)
+        await it.gate.open(deadline=soon())
+        await eventually(lambda: len(it.far_end.commands) == 4)
+        assert it.far_end.commands[1:] == ("open", "open", "open.release")
+        on, off = it.far_end.heard[-2:]
+        assert 0.4 < off.at - on.at < 0.8
+
+
+async def test_a_pulse_is_ended_though_the_next_command_was_never_sent(rig, eventually):
+    async with rig("lcus-1") as it:
+        await eventually(lambda: it.far_end.commands == ("open.release",))
+        await it.gate.open(deadline=soon())
+        with pytest.raises(DeadlinePassed):
+            await it.gate.open(deadline=time.monotonic() - 1)
+        await eventually(lambda: it.far_end.commands == ("open.release", "open", "open.release"))
+
+
+async def test_a_pulse_is_ended_when_the_gateway_stops(rig, running, listener, eventually):
+    async with rig("lcus-1") as it:
+        await eventually(lambda: it.far_end.commands == ("open.release",))
+        second = SerialGate(device_id=102, bus=it.bus, profile=it.profile, unit=3)
+        async with running(second.run(listener)):
+            await eventually(lambda: len(it.far_end.commands) == 2)
+            await second.open(deadline=soon())
+        await eventually(lambda: it.far_end.commands[2:] == ("open", "open.release"))
+        on, off = it.far_end.heard[-2:]
+        assert off.at - on.at < 0.3, "it did not wait for the pulse's end"
+
+
+async def test_a_pulse_is_ended_even_when_the_first_release_fails(rig, listener, eventually):
+    async with rig("adam-4050-ascii") as it:
+        await listener.until(at(listener, GatePosition.CLOSED))
+        await eventually(lambda: set(it.far_end.commands) == {"open.release", "close.release"})
+        await it.gate.open(deadline=soon())
+        it.far_end.behave(3, SerialManners(refuses=True))
+        await eventually(lambda: it.far_end.commands.count("open.release") >= 3)
+        it.far_end.behave(3)
+        count = it.far_end.commands.count("open.release")
+        await eventually(lambda: it.far_end.commands.count("open.release") > count)
+        count = it.far_end.commands.count("open.release")
+        await asyncio.sleep(0.3)
+        assert it.far_end.commands.count("open.release") == count
+
+
+async def test_a_step_command_goes_out_only_from_where_it_is_safe_and_never_twice(rig, listener):
+    async with rig("speed-gate-7e-left", travel=0.3) as it:
+        await listener.until(at(listener, GatePosition.CLOSED))
+        it.barrier.set_locked(locked=True, now=time.monotonic())  # acknowledges, and does not move
+        await it.gate.open(deadline=soon())
+        with pytest.raises(NotPermitted, match="not been seen to move"):
+            await it.gate.open(deadline=soon())
+        it.barrier.set_locked(locked=False, now=time.monotonic())
+        it.barrier.force(opening=1.0, now=time.monotonic())
+        await listener.until(at(listener, GatePosition.OPEN))
+        with pytest.raises(NotPermitted, match="only when closed; it is open"):
+            await it.gate.open(deadline=soon())
+        assert it.far_end.commands == ("open",)
+
+
+async def test_a_lost_answer_is_an_unknown_outcome_and_is_not_tried_again(rig, listener):
+    async with rig("line-barrier") as it:
+        await listener.until(at(listener, GatePosition.CLOSED))
+        it.far_end.behave(3, SerialManners(silent=True))
+        with pytest.raises(LinkError, match="did not answer"):
+            await it.gate.open(deadline=soon())
+        it.far_end.behave(3)
+        await listener.until(at(listener, GatePosition.OPEN))
+        assert it.far_end.commands == ("open",)
+
+
+async def test_a_refusal_is_a_fault_of_the_device(rig, listener):
+    async with rig("line-barrier") as it:
+        await listener.until(at(listener, GatePosition.CLOSED))
+        it.far_end.behave(3, SerialManners(refuses=True))
+        with pytest.raises(DeviceFault, match="refused"):
+            await it.gate.open(deadline=soon())
+
+
+async def test_an_echo_acknowledges(rig, listener, profiles):
+    profile = load_gate_profile(profiles / "line-barrier.toml")
+    echoing = profile.commands.open.model_copy(update={"answer": Acknowledgement.ECHO})
+    commands = profile.commands.model_copy(update={"open": echoing})
+    async with rig("line-barrier", commands=commands) as it:
+        await listener.until(at(listener, GatePosition.CLOSED))
+        await it.gate.open(deadline=soon())
+        it.far_end.behave(3, SerialManners(corrupt=True))
+        with pytest.raises(LinkError):
+            await it.gate.open(deadline=soon())
+
+
+@pytest.mark.parametrize(
+    "manners", [SerialManners(piece_seconds=0.001), SerialManners(noise=b"\x00\x00")], ids=["pieces", "noise"]
+)
+async def test_a_bad_line_changes_nothing(rig, listener, manners):
+    async with rig("nice-bust4") as it:
+        it.far_end.behave(3, manners)
+        await listener.until(at(listener, GatePosition.CLOSED))
+        await it.gate.open(deadline=soon())
+        await listener.until(at(listener, GatePosition.OPEN))
+        assert not listener.of(DeviceLost)
+
+
+async def test_a_point_with_a_staleness_of_its_own_is_unknown_before_the_device_is_lost(rig, listener, profiles):
+    points = load_gate_profile(profiles / "line-barrier.toml").points
+    points = points | {"photocell": points["photocell"].model_copy(update={"stale_ms": 300})}
+    async with rig("line-barrier", points=points) as it:
+        await listener.until(at(listener, GatePosition.CLOSED))
+        it.far_end.behave(3, SerialManners(silent=True))
+        await listener.until(lambda: [r for r in listener.of(PointChanged) if r.state is PointState.UNKNOWN])
+        (gone,) = [report for report in listener.of(PointChanged) if report.state is PointState.UNKNOWN]
+        assert gone.point == "photocell"
+        assert not listener.of(DeviceLost)
+
+
+async def test_two_gates_and_a_dead_one_share_a_line(tmp_path, running, listener, profiles):
+    profile = load_gate_profile(profiles / "speed-gate-7e-left.toml")
+    barriers = {unit: Barrier(travel_seconds=0.2, closes_itself=False) for unit in (1, 2)}
+    devices = {unit: SerialBarrier(profile=profile, barrier=barrier) for unit, barrier in barriers.items()}
+    async with SerialFarEnd(devices=devices).serial(path=tmp_path / "line") as terminal:
+        bus = Bus(name="line", spec=LinkSpec(f"serial:{terminal.path}", baud=115_200))
+        gates = [SerialGate(device_id=100 + unit, bus=bus, profile=profile, unit=unit) for unit in (1, 2, 9)]
+        async with running(bus.run(), *(gate.run(listener) for gate in gates)):
+            await listener.until(lambda: {report.device_id for report in listener.of(GateMoved)} == {101, 102})
+            await listener.until(lambda: [report.device_id for report in listener.of(DeviceLost)] == [109])
+            asked = time.monotonic()
+            await gates[1].open(deadline=soon())
+            assert time.monotonic() - asked < 0.5
+            await listener.until(
+                lambda: any(r.position is GatePosition.OPEN and r.device_id == 102 for r in listener.of(GateMoved))
+            )
+            assert barriers[1].state(now=time.monotonic()).closed_limit
+
+
+async def test_stops_within_a_second_though_nobody_answers(rig, listener):
+    async with rig("nice-bust4") as it:
+        await listener.until(at(listener, GatePosition.CLOSED))
+        it.far_end.behave(3, SerialManners(deaf=True))
+        await listener.until(lambda: listener.of(DeviceLost))
+        cancelled = time.monotonic()
+    assert time.monotonic() - cancelled < 1.0

@@ -1,0 +1,204 @@
+"""`edge-gateway probe` and `drivers` as a technician calls them, against simulated devices."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from drivers.link import LinkSpec, open_link
+from drivers.modbus.profile import load_profile
+from gateway.cli.app import Invocation, app
+from gateway.cli.probe import _numbers
+from gateway.demo.barrier import Barrier, Wish
+from gateway.demo.modbus_far_end import ModbusFarEnd
+from gateway.demo.profile_wiring import ProfileWiring
+from gateway.domain.errors import ConfigError
+from gateway.site import shipped_profile_folders
+
+PROGRAM = Path(sys.executable).with_name("edge-gateway")
+
+SITE = """
+[site]
+name = "Probed"
+[[links]]
+id = "bus"
+url = "{url}"
+[[devices]]
+id = 101
+name = "North barrier"
+driver = "modbus-gate"
+link = "bus"
+profile = "{profile}"
+unit = 3
+framing = "{framing}"
+"""
+
+
+async def call(*words, cwd):
+    def run():
+        return subprocess.run(
+            [PROGRAM, *map(str, words)],
+            cwd=cwd,
+            env={"PATH": os.environ["PATH"], "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            timeout=40,
+            check=False,
+        )
+
+    return await asyncio.to_thread(run)
+
+
+@asynccontextmanager
+async def device(profile="came-gard-ptx", *, framing="rtu"):
+    loaded = load_profile(shipped_profile_folders()[0] / f"{profile}.toml")
+    wiring = ProfileWiring(profile=loaded, barrier=Barrier(closes_itself=False))
+    yield wiring, ModbusFarEnd(units={3: wiring}, framing=framing)
+
+
+async def test_a_bus_is_searched_for_units(tmp_path):
+    async with device() as (_, far_end), far_end.serial(path=tmp_path / "port") as terminal:
+        words = ("--units", "1-5", "--baud", "38400", "--frames", "--timeout", "0.1")
+        result = await call("probe", "bus", f"serial:{terminal.path}", *words, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "→ 03 03 00 00 00 01" in result.stdout
+    (row,) = [line for line in result.stdout.splitlines() if "38400" in line]
+    assert "3" in row
+    assert "illegal data address" in row
+    assert {item.unit for item in far_end.received} == {1, 2, 3, 4, 5}
+    assert not far_end.commands
+
+
+async def test_a_bus_without_anybody(tmp_path):
+    async with device() as (_, far_end), far_end.tcp() as port:
+        result = await call(
+            "probe", "bus", f"tcp://127.0.0.1:{port}", "--units", "9-10", "--timeout", "0.05", cwd=tmp_path
+        )
+    assert result.returncode == 1
+    assert "nobody answered" in result.stdout
+
+
+async def test_one_unit_of_a_site_file_in_words(tmp_path):
+    async with device() as (wiring, far_end), far_end.tcp() as port:
+        wiring.measure("opening", 255)
+        wiring.measure("cycles", 0x0001_0002)
+        site = tmp_path / "site.toml"
+        site.write_text(SITE.format(url=f"tcp://127.0.0.1:{port}", profile="came-gard-ptx", framing="rtu"))
+        result = await call("probe", "unit", site, "101", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert "North barrier (CAME GARD PTX)" in result.stdout
+        told = {cells[1].strip(): cells[2].strip() for cells in table(result.stdout)}
+        assert told["position"] == "closed (17)"
+        assert told["opening"] == "unknown"
+        assert told["cycles"] == "65538"
+        assert not far_end.commands
+
+
+def table(text):
+    return [line.split("│") for line in text.splitlines() if line.count("│") == 3]
+
+
+async def test_a_gate_is_commanded_only_when_asked_to(tmp_path):
+    async with device("relay-and-inputs", framing="tcp") as (_, far_end), far_end.tcp() as port:
+        site = tmp_path / "site.toml"
+        site.write_text(SITE.format(url=f"tcp://127.0.0.1:{port}", profile="relay-and-inputs", framing="tcp"))
+        result = await call("probe", "unit", site, "101", "--send", "open", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert [command.wish for command in far_end.commands] == [Wish.OPEN]
+        assert [item.request.value for item in far_end.received if hasattr(item.request, "value")] == [0xFF00, 0]
+        assert "between the limits" in result.stdout
+        result = await call("probe", "unit", site, "101", "--send", "close", cwd=tmp_path)
+        assert result.returncode == 2
+
+
+async def test_a_line_that_somebody_has_is_left_alone(tmp_path):
+    async with device() as (_, far_end), far_end.tcp() as port:
+        url = f"tcp://127.0.0.1:{port}"
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            result = await call("probe", "bus", url, "--units", "3", cwd=tmp_path)
+            assert (result.returncode, result.stdout) == (1, "")
+            assert "is open already on this machine" in result.stderr
+            assert not far_end.received
+            result = await call("probe", "bus", url, "--units", "3", "--force", cwd=tmp_path)
+            assert result.returncode == 0, result.stderr
+        finally:
+            writer.transport.abort()
+
+
+async def test_a_serial_port_that_somebody_has_is_left_alone(tmp_path):
+    async with device() as (_, far_end), far_end.serial(path=tmp_path / "port") as terminal:
+        url = f"serial:{terminal.path}"
+        holder = await open_link(LinkSpec(url))
+        try:
+            result = await call("probe", "bus", url, "--units", "3", cwd=tmp_path)
+            assert result.returncode == 1
+            assert "lock" in result.stderr
+            assert not far_end.received
+        finally:
+            await holder.close()
+
+
+async def test_a_port_is_listened_to(tmp_path):
+    async with device() as (_, far_end), far_end.serial(path=tmp_path / "port") as terminal:
+
+        async def speak():
+            while True:
+                terminal.write(b"\x02card\x03")
+                await asyncio.sleep(0.1)
+
+        async with asyncio.TaskGroup() as group:
+            speaking = group.create_task(speak())
+            result = await call("probe", "port", f"serial:{terminal.path}", "--seconds", "0.5", cwd=tmp_path)
+            speaking.cancel()
+    assert result.returncode == 0, result.stderr
+    assert "← " in result.stdout
+    assert "02 63 61 72 64 03" in result.stdout
+
+
+async def test_what_is_wrong_is_said(tmp_path):
+    result = await call("probe", "bus", "ftp://nowhere", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "must be serial:/dev/" in result.stderr
+    result = await call("probe", "bus", "serial:/dev/none-such", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "does not open" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def within(*words):
+    """In this process, where no line is opened."""
+    return CliRunner().invoke(app, list(map(str, words)), obj=Invocation(), env={"COLUMNS": "200"})
+
+
+def test_drivers_and_profiles_are_listed(tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "mine.toml").write_text('name = "Mine"\n')
+    result = within("drivers", "--profiles", own)
+    assert result.exit_code == 0, result.stderr
+    for word in ("modbus-gate", "modbus-io", "serial-reader", "wago-750", "Modbus RTU 115200 8N1, unit 10", "faulty"):
+        assert word in result.stdout
+    assert within("drivers", "roger-b70").stdout == (shipped_profile_folders()[0] / "roger-b70.toml").read_text() + "\n"
+    assert "no profile 'none-such'" in str(within("drivers", "none-such").exception)
+
+
+@pytest.mark.parametrize("command", [("probe",), ("probe", "port"), ("probe", "bus"), ("probe", "unit"), ("drivers",)])
+def test_help_has_an_example(command):
+    result = within(*command, "--help")
+    assert result.exit_code == 0
+    assert "Example: edge-gateway " in result.stdout
+
+
+def test_ranges_of_numbers():
+    assert _numbers("1-3,2,10", lowest=1, highest=247, option="--units") == [1, 2, 3, 10]
+    for wrong in ("0", "248", "a", "", "3-", "1-99999999999", "5-4"):
+        with pytest.raises(ConfigError):
+            _numbers(wrong, lowest=1, highest=247, option="--units")

@@ -1,0 +1,165 @@
+"""Each check, fed by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from drivers.contract import GatePosition, PointState
+from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.events import Event, EventKind
+from gateway.simulation import observations as seen
+from gateway.simulation.checks import (
+    AccessCheck,
+    BooksCheck,
+    ClockCheck,
+    ClosingCheck,
+    CommandsCheck,
+    DelayCheck,
+    DurableCheck,
+)
+from gateway.store import Books, Entry, Recorded
+
+LANE = "lane-1"
+WALL = 1_772_323_200_000_000
+
+
+def wrote(at, action=GateAction.CLOSE, *, deadline=1e9, in_the_way=(), hidden=()):
+    return seen.Wrote(at, LANE, action, deadline, in_the_way, hidden)
+
+
+def acknowledged(at, *events, ids=None, commands=(), true_micros=WALL, camera_events=()):
+    ids = tuple(range(1, len(events) + 1)) if ids is None else ids
+    recorded = Recorded(event_ids=ids, camera_event_ids=camera_events)
+    return seen.Acknowledged(at, Entry(events=events, commands=commands), recorded, true_micros)
+
+
+def event(kind=EventKind.GATE_OPENED, *, at=WALL, trusted=True, text="", **data):
+    return Event(kind, at, trusted, text, lane_id=LANE, data=data)
+
+
+@pytest.fixture
+def closing():
+    check = ClosingCheck(stale=5.0)
+    for point in ("closing_loop", "photocell"):
+        assert check.see(seen.PointReported(10.0, LANE, point, PointState.OFF)) == ""
+    assert check.see(seen.PositionReported(10.0, LANE, GatePosition.OPEN)) == ""
+    return check
+
+
+def test_a_close_with_everything_known_and_free(closing):
+    assert closing.see(wrote(12.0)) == ""
+
+
+@pytest.mark.parametrize("point", ["closing_loop", "photocell"])
+@pytest.mark.parametrize("state", [PointState.ON, PointState.UNKNOWN])
+def test_a_close_over_a_point_that_is_not_free(closing, point, state):
+    closing.see(seen.PointReported(11.0, LANE, point, state))
+    assert point in closing.see(wrote(12.0))
+
+
+def test_a_close_on_stale_points_until_they_are_refreshed(closing):
+    assert "stale" in closing.see(wrote(15.5))
+    closing.see(seen.Refreshed(15.0, LANE))
+    assert closing.see(wrote(16.0)) == ""
+
+
+def test_a_close_without_a_controller_or_before_anything_was_read(closing):
+    closing.see(seen.GateAway(11.0, LANE, away=True))
+    assert "away" in closing.see(wrote(11.5))
+    closing.see(seen.GateAway(12.0, LANE, away=False))
+    assert closing.see(wrote(12.5)) != ""
+
+
+def test_a_close_on_what_had_been_read_as_occupied(closing):
+    assert "closing_loop" in closing.see(wrote(11.0, in_the_way=("closing_loop",)))
+    assert closing.see(wrote(11.0, hidden=("closing_loop",))) == ""
+
+
+def test_an_open_needs_a_reason_and_each_counts_once():
+    check = CommandsCheck(command_life=5.0)
+    assert check.see(wrote(1.0, GateAction.OPEN)) != ""
+    check.see(seen.Presented(2.0, LANE, "1", good=True, calm=True))
+    assert check.see(wrote(2.1, GateAction.OPEN)) == ""
+    assert check.see(wrote(2.2, GateAction.OPEN)) != ""
+    check.see(seen.Presented(3.0, LANE, "1", good=False, calm=True))
+    assert check.see(wrote(3.1, GateAction.OPEN)) != ""
+
+
+def test_a_reason_does_not_outlive_its_deadline_nor_its_gateway():
+    check = CommandsCheck(command_life=5.0)
+    check.see(seen.Asked(1.0, LANE, GateAction.OPEN))
+    assert check.see(wrote(6.5, GateAction.OPEN)) != ""
+    check.see(seen.Asked(10.0, LANE, GateAction.OPEN))
+    check.see(seen.Ended(11.0, "boot1", clean=False))
+    assert check.see(wrote(12.0, GateAction.OPEN)) != ""
+
+
+def test_late_bytes_replayed_and_revived_commands():
+    check = CommandsCheck(command_life=5.0)
+    assert "deadline" in check.see(wrote(6.1, deadline=6.0))
+    sent = Command("c-1", 1, LANE, GateAction.OPEN, "lane", 0, 0, CommandState.SENT)
+    assert check.see(acknowledged(1.0, commands=(sent,))) == ""
+    assert "twice" in check.see(acknowledged(2.0, commands=(sent,)))
+    done = Command("c-2", 1, LANE, GateAction.OPEN, "lane", 0, 0, CommandState.DONE)
+    check.see(acknowledged(3.0, commands=(done,)))
+    unknown = Command("c-2", 1, LANE, GateAction.OPEN, "lane", 0, 0, CommandState.UNKNOWN)
+    assert "became" in check.see(acknowledged(4.0, commands=(unknown,)))
+    check.see(seen.Started(5.0, "boot2", ("c-3",)))
+    left = Command("c-3", 1, LANE, GateAction.OPEN, "lane", 0, 0, CommandState.SENT)
+    assert "earlier life" in check.see(acknowledged(6.0, commands=(left,)))
+
+
+def test_lost_changed_and_reused_records():
+    check = DurableCheck()
+    assert check.see(acknowledged(1.0, event(text="a"), event(text="b"), ids=(5, 6))) == ""
+    assert "given after" in check.see(acknowledged(2.0, event(), ids=(6,)))
+    kept = {5: (int(EventKind.GATE_OPENED), WALL, "a")}
+    assert "first is 6" in check.see(seen.Found(3.0, kept, frozenset(), whole=True))
+
+
+def test_a_store_that_a_power_cut_damaged():
+    assert "damaged" in DurableCheck().see(acknowledged(1.0, event(EventKind.STORE_DAMAGED)))
+
+
+def test_books_that_do_not_balance_and_rows_that_vanish():
+    check = BooksCheck()
+    assert "balance" in check.see(seen.BooksSeen(1.0, Books(3, 1, 0, 1, 0), settled=False))
+    check.see(acknowledged(2.0, event(), camera_events=(7,)))
+    assert "acknowledged" in check.see(seen.BooksSeen(3.0, Books(0, 0, 0, 0, 0), settled=False))
+    assert "delivered" in check.see(seen.BooksSeen(3.0, Books(1, 1, 0, 0, 0), settled=False))
+    check.see(seen.CentralTook(4.0, "k", 7, again=False))
+    assert check.see(seen.BooksSeen(5.0, Books(1, 1, 0, 0, 0), settled=True)) == ""
+    assert "two keys" in check.see(seen.CentralTook(6.0, "other", 7, again=False))
+
+
+def test_a_card_that_waits():
+    check = DelayCheck()
+    check.see(seen.Presented(1.0, LANE, "1", good=True, calm=True))
+    assert check.see(seen.Called(1.1, LANE, GateAction.OPEN)) == ""
+    check.see(seen.Presented(2.0, LANE, "1", good=True, calm=True))
+    assert "not" in check.see(seen.Called(2.5, LANE, GateAction.OPEN))
+
+
+def test_stamps_of_a_clock_that_was_wrong():
+    check = ClockCheck()
+    check.see(seen.ClockJudged(1.0, trusted=False, true_micros=WALL + 1_000_000))
+    later = WALL + 5_000_000
+    assert "trusted" in check.see(acknowledged(2.0, event(at=WALL + 2_000_000), true_micros=later))
+    assert check.see(acknowledged(2.0, event(at=0, trusted=False), true_micros=later)) == ""
+    check.see(seen.ClockJudged(3.0, trusted=True, true_micros=WALL + 6_000_000))
+    much_later = WALL + 20_000_000
+    assert check.see(acknowledged(9.0, event(at=much_later), true_micros=much_later)) == ""
+    assert "after a later" in check.see(acknowledged(9.5, event(at=much_later - 5_000_000), true_micros=much_later))
+
+
+def test_decisions_against_the_list():
+    check = AccessCheck()
+    check.see(seen.CardJudged(0.0, 1, good=True))
+    check.see(seen.CardJudged(0.0, 2, good=False))
+    assert check.see(acknowledged(5.0, event(EventKind.ACCESS_GRANTED, card_id=1))) == ""
+    assert "may not pass" in check.see(acknowledged(5.0, event(EventKind.ACCESS_GRANTED, card_id=2)))
+    assert "not on the list" in check.see(acknowledged(5.0, event(EventKind.ACCESS_GRANTED, card_id=None)))
+    assert "was denied" in check.see(acknowledged(5.0, event(EventKind.ACCESS_DENIED, card_id=1, reason="lost")))
+    check.see(seen.CardJudged(100.0, 1, good=False))
+    assert check.see(acknowledged(130.0, event(EventKind.ACCESS_GRANTED, card_id=1))) == ""
+    assert check.see(acknowledged(161.0, event(EventKind.ACCESS_GRANTED, card_id=1))) != ""

@@ -1,0 +1,239 @@
+"""Whole runs: promises are kept with sound parts, and each planted bug is found by the check of its promise."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import shutil
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from drivers.contract import CardPresented
+from gateway.cli.app import Invocation, app
+from gateway.clock import Stamp
+from gateway.domain.access import decide
+from gateway.domain.credentials import CardStatus
+from gateway.lanes import Lanes, decisions, runner
+from gateway.lanes import messages as m
+from gateway.simulation import Parts, Plan, simulate
+from gateway.simulation.disk import Disk
+from gateway.simulation.gate import SimulatedGate
+from gateway.simulation.report import show
+from gateway.simulation.virtual_time import VirtualClock
+from gateway.store import Store
+
+pytestmark = pytest.mark.timeout(180)  # much work, on machines that do other work too
+
+SHORT = Plan(days=1.0, lanes=3, seed=7)
+
+
+@pytest.fixture(scope="module")
+def short_run():
+    return simulate(SHORT)
+
+
+def explain(report):
+    return "\n".join(f"seed {report.plan.seed}: {item.promise}: {item.text}" for item in report.violations)
+
+
+def test_a_day_with_faults_keeps_every_promise(short_run):
+    assert short_run.passed, explain(short_run)
+
+
+def test_everything_was_injected_and_traffic_flowed(short_run):
+    kinds = {name.removeprefix("injected ") for name in short_run.counts if name.startswith("injected ")}
+    assert {"input stuck", "line jammed", "late replies", "central away", "clock steps", "disk hangs"} <= kinds
+    assert any(kind.startswith("power cut") for kind in kinds)
+    assert short_run.counts["passage passed"] > 150
+    assert short_run.counts["event power_lost"] >= 1
+    assert short_run.simulated_seconds > 86_400
+
+
+def test_the_same_seed_gives_the_same_run(short_run):
+    again = simulate(SHORT)
+    assert (again.digest, again.steps, again.counts) == (short_run.digest, short_run.steps, short_run.counts)
+    other = simulate(replace(SHORT, seed=8, days=0.2))
+    assert other.digest != short_run.digest
+
+
+def test_a_fresh_seed_keeps_every_promise():
+    seed = random.SystemRandom().randrange(1_000_000)
+    print(f"fresh seed: {seed}")
+    report = simulate(Plan(days=1.0, lanes=2, seed=seed))
+    assert report.passed, explain(report)
+
+
+def test_without_faults_nothing_is_injected():
+    report = simulate(Plan(days=0.2, lanes=1, seed=3, faults=0.0))
+    assert report.passed, explain(report)
+    assert not [name for name in report.counts if name.startswith("injected ")]
+
+
+# Planted bugs: each puts one broken part in place.
+
+
+class HastyGate(SimulatedGate):
+    """Closes without the last question."""
+
+    async def close(self, *, deadline, forbidden):
+        await super().close(deadline=deadline, forbidden=lambda: "")
+
+
+class PatientGate(SimulatedGate):
+    """Waits for the line however long that takes."""
+
+    async def wait_for_line(self, deadline):
+        await super().wait_for_line(float("inf"))
+
+
+class ReplayingLanes(Lanes):
+    """Sends again what the last run left open."""
+
+    async def settle_unfinished(self):
+        for command in await self._store.commands.unfinished():
+            gate = self._by_gate[command.device_id]
+            gate.post(m.CommandRequested(command, deadline=self._clock.monotonic() + 600))
+        return 0
+
+
+class SlowLanes(Lanes):
+    """Lets cards wait for something else."""
+
+    def report(self, report):
+        if isinstance(report, CardPresented):
+            asyncio.get_running_loop().call_later(0.5, super().report, report)
+        else:
+            super().report(report)
+
+
+class LyingDisk(Disk):
+    """Says that everything is on disk, and loses all since the last start in a power cut."""
+
+    def restarted(self):
+        super().restarted()
+        shutil.rmtree(self.folder.with_name("kept"), ignore_errors=True)
+        shutil.copytree(self.folder, self.folder.with_name("kept"))
+
+    def cut_now(self):
+        super().cut_now()
+        self._lose()
+
+    def cut_at_next_commit(self, kind, then):
+        def lose_then():
+            self._lose()
+            then()
+
+        super().cut_at_next_commit(kind, lose_then)
+
+    def _lose(self):
+        kept = self.folder.with_name("kept")
+        if kept.exists():
+            shutil.rmtree(self.folder)
+            shutil.copytree(kept, self.folder)
+
+
+class ProudClock(VirtualClock):
+    """Trusts itself always."""
+
+    def wall(self):
+        return Stamp(super().wall().micros, trusted=True)
+
+
+def forgetful_store(**keywords):
+    """Deliveries are not counted."""
+    store = Store(**keywords)
+
+    async def delivered(row, *, central_id):
+        await store.outbox._database.write(
+            lambda connection: connection.execute("DELETE FROM outbox WHERE id = ?", (row.id,))
+        )
+
+    store.outbox.delivered = delivered
+    return store
+
+
+def lenient_store(**keywords):
+    """Every card looks active."""
+    store = Store(**keywords)
+    matching, at_once = store.cards.matching, store.cards.at_once
+
+    def all_active(cards):
+        return None if cards is None else tuple(replace(card, status=CardStatus.ACTIVE) for card in cards)
+
+    async def lenient(aliases):
+        return all_active(await matching(aliases))
+
+    store.cards.matching = lenient
+    store.cards.at_once = lambda aliases: all_active(at_once(aliases))
+    return store
+
+
+def expiring_decide(credential, cards, **circumstances):
+    """Believes any clock: cards end a month after the beginning."""
+    ends = 1_772_323_200_000_000 + 30 * 86_400_000_000
+    return decide(credential, tuple(replace(card, valid_until=ends) for card in cards), **circumstances)
+
+
+def broken(promise):
+    return lambda witness: any(name.startswith(promise) for name in witness.violated)
+
+
+@pytest.mark.parametrize(
+    ("parts", "promise"),
+    [
+        pytest.param(Parts(gate=HastyGate), "1", id="close without the last question"),
+        pytest.param(Parts(gate=PatientGate), "2", id="command after its deadline"),
+        pytest.param(Parts(lanes=ReplayingLanes), "2", id="command replayed"),
+        pytest.param(Parts(disk=LyingDisk), "3", id="disk that lies"),
+        pytest.param(Parts(store=forgetful_store), "4", id="deliveries not counted"),
+        pytest.param(Parts(lanes=SlowLanes), "6", id="cards that wait"),
+        pytest.param(Parts(clock=ProudClock), "9", id="clock that trusts itself"),
+        pytest.param(Parts(store=lenient_store), "decisions", id="bad cards let in"),
+    ],
+)
+def test_a_planted_bug_is_found(parts, promise):
+    report = simulate(Plan(days=20, lanes=2, seed=7, faults=4.0), parts=parts, enough=broken(promise))
+    assert any(name.startswith(promise) for name in report.violated), report.violated
+
+
+def test_cards_expired_by_a_wrong_clock_are_found(monkeypatch):
+    monkeypatch.setattr(decisions, "decide", expiring_decide)
+    report = simulate(Plan(days=20, lanes=2, seed=7, faults=4.0), enough=broken("9"))
+    assert "9 clock steps do no harm" in report.violated
+
+
+def test_a_task_that_fails_is_found(monkeypatch):
+    monkeypatch.setattr(runner, "_SHORTEST_WAIT", "none")
+    report = simulate(Plan(days=0.05, lanes=1, seed=7))
+    assert "no task fails" in report.violated
+
+
+def test_a_violation_is_shown_with_its_seed_step_and_what_led_to_it():
+    report = simulate(Plan(days=0.2, lanes=2, seed=7), parts=Parts(lanes=SlowLanes))
+    console = Console(width=300, record=True, quiet=True)
+    with console.capture():
+        show(report, console, took=1.0)
+    console = Console(width=300)
+    with console.capture() as printed:
+        show(report, console, took=1.0)
+    text = printed.get()
+    assert "Promise broken: 6 no lane is delayed" in text
+    assert "seed 7" in text
+    assert f"step {report.violations[0].step}" in text
+    assert len(report.violations[0].tape) == 30
+
+
+def test_the_command_line_reports_as_json(tmp_path):
+    file = tmp_path / "report.json"
+    arguments = ["simulate", "--days", "0.05", "--lanes", "1", "--seed", "5", "--report", str(file)]
+    result = CliRunner().invoke(app, arguments, obj=Invocation())
+    assert result.exit_code == 0, result.output
+    assert "0 violations" in result.output
+    facts = json.loads(file.read_text())
+    assert facts["passed"] is True
+    assert facts["plan"]["seed"] == 5
+    assert facts["counts"]["command open written"] > 0
