@@ -15,7 +15,7 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
     days: Annotated[float, typer.Option(min=0.01, max=3650, help="Days to simulate.")] = 1.0,
     lanes: Annotated[int, typer.Option(min=1, max=64, help="Lanes of the site.")] = 4,
     seed: Annotated[int, typer.Option(help="All chance comes from it: the same seed gives the same run.")] = 1,
-    vehicles: Annotated[int, typer.Option(min=1, max=5000, help="Vehicles per lane and day.")] = 80,
+    vehicles: Annotated[int, typer.Option(min=1, max=5000, help="Vehicles per lane and day.")] = 50,
     faults: Annotated[float, typer.Option(min=0, max=100, help="How many times the usual number of faults.")] = 1.0,
     poll: Annotated[float, typer.Option(min=0.05, max=1.0, help="Seconds between looks at a gate that moves.")] = 0.3,
     report: Annotated[

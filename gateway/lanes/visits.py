@@ -123,7 +123,9 @@ def left_closing_loop(turn: Turn) -> None:
     if visit is None:
         return
     if not visit.arming_released and turn.state.loop(visit.side).is_on():
-        turn.enter(Phase.OPEN, visit)
+        # Under a gate that is not open nothing was passing: it is still to open, in a time of its own.
+        is_open = turn.state.gate.fresh(turn.now.at, turn.rules.stale) is GatePosition.OPEN
+        turn.enter(Phase.OPEN if is_open else Phase.OPENING, visit)
         return
     _passed(turn, visit)
     for _ in range(visit.followers):

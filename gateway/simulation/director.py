@@ -23,6 +23,7 @@ SETTLE = 7.0
 
 _CALM_AFTER = 60.0
 _GUARD_LOOKS = 15.0
+_SLIPS_UNDER = 0.5
 _LEFT_OPEN = 40.0
 _BOOKS_EVERY = 600.0
 _DRAINS_WITHIN = 900.0
@@ -52,9 +53,10 @@ class Director:
         self._enough = enough
         self._cards = CardList(world=world)
         self._injector = Injector(world=world, cards=self._cards)
-        self._wished: dict[str, float] = {}
+        self._disturbed: dict[str, float] = {}
         self._next_at = 0.0
         self._busy = 0
+        self._queues = {number: asyncio.Lock() for number in world.fields}
         now = world.clock.monotonic
         self._drives = {
             number: DrivingLane(
@@ -126,31 +128,39 @@ class Director:
                 starts=dice.uniform(0.2, 1.5),
                 rolls=dice.uniform(0.4, 1.2),
             )
-            drive = self._drives[vehicle.lane].drive(card, backs_out=vehicle.backs_out, manners=manners)
-            outcome = await drive
-            self._world.see(seen.Drove(self._world.now(), field.lane_id, outcome))
-            if vehicle.tailgated and outcome is Outcome.PASSED:
-                await self._tailgate(field)
+            async with self._queues[vehicle.lane]:
+                outcome = await self._drives[vehicle.lane].drive(card, backs_out=vehicle.backs_out, manners=manners)
+                self._world.see(seen.Drove(self._world.now(), field.lane_id, outcome))
+                if vehicle.tailgated and outcome is Outcome.PASSED:
+                    await self._tailgate(field)
         finally:
             field.vehicles -= 1
 
     async def _tailgate(self, field: LaneField) -> None:
-        """One more slips through behind, while the arm is still up enough."""
-        dice = self._world.dice
-        await asyncio.sleep(dice.uniform(0.05, 2.5))
-        if field.barrier.state(now=self._world.now()).opening < 0.5:
+        """One more slips through behind, over both loops, while the arm is still up enough."""
+        dice, barrier, now = self._world.dice, field.barrier, self._world.now
+        await asyncio.sleep(dice.uniform(0.05, 1.5))
+        if barrier.state(now=now()).opening < _SLIPS_UNDER:
             return
-        field.barrier.set_closing_loop(occupied=True, now=self._world.now())
-        await asyncio.sleep(dice.uniform(0.4, 2.0))
-        field.barrier.set_closing_loop(occupied=False, now=self._world.now())
-        self._world.see(seen.Drove(self._world.now(), field.lane_id, "tailgated"))
+        self._disturbed[field.lane_id] = now()
+        barrier.set_arming_loop(occupied=True, now=now())
+        await asyncio.sleep(dice.uniform(0.1, 0.6))
+        goes = barrier.state(now=now()).opening >= _SLIPS_UNDER
+        if goes:
+            barrier.set_closing_loop(occupied=True, now=now())
+        await asyncio.sleep(dice.uniform(0.2, 1.0))
+        barrier.set_arming_loop(occupied=False, now=now())
+        if goes:
+            await asyncio.sleep(dice.uniform(0.2, 1.0))
+            barrier.set_closing_loop(occupied=False, now=now())
+            self._world.see(seen.Drove(now(), field.lane_id, "tailgated"))
 
     async def _wish(self, wish: Wish) -> None:
         box, field = self._world.box, self._world.fields[wish.lane]
         if not box.is_up:
             return
         action = GateAction.OPEN if wish.action < 0.5 else GateAction.CLOSE if wish.action < 0.85 else GateAction.STOP
-        self._wished[field.lane_id] = self._world.now()
+        self._disturbed[field.lane_id] = self._world.now()
         self._world.see(seen.Asked(self._world.now(), field.lane_id, action))
         await self._ask(box.life, field, action)
 
@@ -174,11 +184,13 @@ class Director:
 
     def _is_calm(self, field: LaneField, now: float) -> bool:
         """Nothing of the lane's own was wrong lately: whatever else is wrong must not matter to it."""
-        wished = now - self._wished.get(field.lane_id, -_FOREVER)
+        disturbed = now - self._disturbed.get(field.lane_id, -_FOREVER)
         quiet = now - field.troubles.last_until()
         state = field.barrier.state(now=now)
         return (
-            min(wished, quiet, now - self._world.box.up_since) > _CALM_AFTER and state.closed_limit and not state.moving
+            min(disturbed, quiet, now - self._world.box.up_since) > _CALM_AFTER
+            and state.closed_limit
+            and not state.moving
         )
 
     async def _guard(self) -> None:
@@ -188,7 +200,7 @@ class Director:
             for field in self._world.fields.values():
                 if self._is_left_open(field, _LEFT_OPEN) and self._world.box.is_up:
                     self._busy += 1
-                    self._wished[field.lane_id] = self._world.now()
+                    self._disturbed[field.lane_id] = self._world.now()
                     self._world.see(seen.Asked(self._world.now(), field.lane_id, GateAction.CLOSE))
                     await self._ask(self._world.box.life, field, GateAction.CLOSE)
                     await asyncio.sleep(5)

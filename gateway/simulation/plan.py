@@ -22,7 +22,7 @@ class Plan:
     days: float
     lanes: int
     seed: int
-    vehicles: int = 80
+    vehicles: int = 50
     faults: float = 1.0
     poll: float = 0.3
 

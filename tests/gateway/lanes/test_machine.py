@@ -109,6 +109,20 @@ def test_gate_that_does_not_move_times_out(lane):
     assert lane.actions() == [OPEN], "nothing is sent again by itself"
 
 
+def test_chattering_closing_loop_before_a_gate_that_does_not_move_holds_nobody(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.acknowledge()
+    lane.wait(2)
+    lane.closing(ON)
+    lane.closing(OFF)
+    lane.wait(lane.rules.opening + 0.1)
+    assert E.OPENING_TIMED_OUT in lane.events
+    assert lane.state.phase is Phase.ARMED
+    lane.card()
+    assert lane.actions() == [OPEN, OPEN], "the next card counts"
+
+
 def test_gate_whose_controller_does_not_answer(lane):
     lane.arming(ON)
     lane.card()

@@ -28,7 +28,7 @@ from gateway.store import Store
 
 pytestmark = pytest.mark.timeout(180)  # much work, on machines that do other work too
 
-SHORT = Plan(days=1.0, lanes=3, seed=7)
+SHORT = Plan(days=1.0, lanes=3, seed=7, vehicles=100)
 
 
 @pytest.fixture(scope="module")
