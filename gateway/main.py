@@ -68,7 +68,7 @@ class House:
         self._stop = asyncio.Event()
         self._failed_to_serve: GatewayError | None = None
         self._store = Store(folder=folder.path, site_name=site.site.name, sends=site.central is not None)
-        self._field = build_field(site, site_path=site_path, clock=self._clock)
+        self._field = build_field(site, site_path=site_path, secrets=secrets, clock=self._clock)
         self._lanes = Lanes(
             site=site,
             gates=self._field.gates,

@@ -8,6 +8,7 @@ stands there, and never by the gateway itself.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from drivers.contract import LinkError
 from drivers.link import LinkSpec
@@ -42,9 +43,9 @@ async def _standing(line: OsdpLine, address: int) -> Connected | Lost:
         async with asyncio.TaskGroup() as group:
             running = group.create_task(line.run(), name="osdp provisioning")
             try:
-                async with asyncio.timeout(_WITHIN_SECONDS):
-                    return await found
-            except TimeoutError as error:
-                raise LinkError("the line says nothing of the reader") from error
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_WITHIN_SECONDS):
+                        return await found
             finally:
                 running.cancel()
+    return Lost(address=address, reason="nothing was heard of it")

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import check, demo, run
+from gateway.cli import check, demo, osdp, run
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.redaction import Redaction
 from gateway.site import SiteFaults
@@ -44,6 +44,7 @@ app = typer.Typer(
 app.command("check")(check.check)
 app.command("run")(run.run)
 app.command("demo")(demo.demo)
+app.add_typer(osdp.app, name="osdp")
 
 
 @app.callback()

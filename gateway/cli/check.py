@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.site import ModbusGateDevice, SerialReaderDevice, Site, load
+from gateway.site import READERS, ModbusGateDevice, Site, load
 
 
 def check(
@@ -25,7 +25,7 @@ def check(
 def summary(site: Site) -> str:
     """What a site holds, in one line."""
     gates = sum(isinstance(device, ModbusGateDevice) for device in site.devices)
-    readers = sum(isinstance(device, SerialReaderDevice) for device in site.devices)
+    readers = sum(isinstance(device, READERS) for device in site.devices)
     held = ", ".join(
         (
             _counted(len(site.lanes), "lane"),

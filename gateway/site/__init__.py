@@ -3,6 +3,7 @@
 from gateway.site.faults import Fault, SiteFaults, check
 from gateway.site.load import find_profile, load, profile_folders, secrets_beside, secrets_folder
 from gateway.site.models import (
+    READERS,
     Account,
     ApiSection,
     Camera,
@@ -13,6 +14,7 @@ from gateway.site.models import (
     LaneSection,
     Link,
     ModbusGateDevice,
+    OsdpReaderDevice,
     PointRef,
     PolicySection,
     SerialReaderDevice,
@@ -20,9 +22,12 @@ from gateway.site.models import (
     SiteSection,
     StorageSection,
 )
+from gateway.site.new_secrets import NewSecret
+from gateway.site.osdp_keys import key_of
 from gateway.site.secrets import Secrets
 
 __all__ = [
+    "READERS",
     "Account",
     "ApiSection",
     "Camera",
@@ -34,6 +39,8 @@ __all__ = [
     "LaneSection",
     "Link",
     "ModbusGateDevice",
+    "NewSecret",
+    "OsdpReaderDevice",
     "PointRef",
     "PolicySection",
     "Secrets",
@@ -44,6 +51,7 @@ __all__ = [
     "StorageSection",
     "check",
     "find_profile",
+    "key_of",
     "load",
     "profile_folders",
     "secrets_beside",

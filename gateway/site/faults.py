@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from gateway.domain.errors import ConfigError
 from gateway.site.addresses import Endpoint
 from gateway.site.draft import Draft, Place, place_in_file, whole
-from gateway.site.models import DRIVERS, Device, LaneSection, Link, ModbusGateDevice, SerialReaderDevice, Site
+from gateway.site.models import DRIVERS, READERS, Device, LaneSection, Link, ModbusGateDevice, OsdpReaderDevice, Site
+from gateway.site.osdp_keys import osdp_line_faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,13 @@ def check(site: Site) -> tuple[Fault, ...]:
 
 def check_draft(draft: Draft) -> tuple[Fault, ...]:
     """What is wrong between the sound parts of a site: duplicates, missing devices, addresses used twice."""
-    return (*_duplicates(draft), *_address_faults(draft), *_device_faults(draft), *_lane_faults(draft))
+    return (
+        *_duplicates(draft),
+        *_address_faults(draft),
+        *_device_faults(draft),
+        *(Fault(place, message) for place, message in osdp_line_faults(draft)),
+        *_lane_faults(draft),
+    )
 
 
 def faults_of(error: ValidationError) -> Iterator[Fault]:
@@ -120,7 +127,9 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
                 yield Fault(f"devices[{index}].link", f"no link {device.link!r}")
             continue
         first_index, first = users.setdefault(device.link, (index, device))
-        if first_index != index and not (isinstance(first, ModbusGateDevice) and isinstance(device, ModbusGateDevice)):
+        if first_index != index and not (
+            isinstance(device, ModbusGateDevice | OsdpReaderDevice) and isinstance(first, type(device))
+        ):
             yield Fault(f"devices[{index}].link", f"{device.link!r} is already used by devices[{first_index}]")
         elif isinstance(device, ModbusGateDevice):
             yield from _framing_faults(f"devices[{index}]", device, links[device.link])
@@ -167,17 +176,19 @@ def _lane_camera_faults(draft: Draft, place: str, lane: LaneSection) -> Iterator
             yield Fault(f"{place}.cameras[{position}]", f"no camera {camera}")
 
 
-def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, type[Device], str]]:
+def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, type[Device] | tuple[type[Device], ...], str]]:
     yield "gate", lane.gate, ModbusGateDevice, "a gate"
     for position, reader in enumerate(lane.readers):
-        yield f"readers[{position}]", reader, SerialReaderDevice, "a reader"
+        yield f"readers[{position}]", reader, READERS, "a reader"
     yield "arming.device", lane.arming.device, ModbusGateDevice, "one with points"
     yield "closing.device", lane.closing.device, ModbusGateDevice, "one with points"
     for position, ref in enumerate(lane.safety):
         yield f"safety[{position}].device", ref.device, ModbusGateDevice, "one with points"
 
 
-def _device_fault(draft: Draft, place: str, device_id: int, kind: type[Device], noun: str) -> Iterator[Fault]:
+def _device_fault(
+    draft: Draft, place: str, device_id: int, kind: type[Device] | tuple[type[Device], ...], noun: str
+) -> Iterator[Fault]:
     device = next((device for device in draft.devices.sound.values() if device.id == device_id), None)
     if device is None:
         if not draft.devices.may_hold(device_id):

@@ -11,13 +11,14 @@ from gateway.domain.errors import ConfigError
 from gateway.site.draft import Draft, read_draft
 from gateway.site.faults import Fault, SiteFaults, check_draft, faults_of
 from gateway.site.models import ModbusGateDevice, Site, SiteSection
+from gateway.site.osdp_keys import osdp_key_faults
 from gateway.site.secrets import Secrets
 
 
-def load(path: Path, *, secrets: Secrets | None = None) -> Site:
+def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True) -> Site:
     """Read and check a site file, secrets included. Raises SiteFaults with every fault found.
 
-    `secrets` are those beside the file unless given.
+    `secrets` are those beside the file unless given. Without `reader_keys`, keys of readers need not be there yet.
     """
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
@@ -25,11 +26,13 @@ def load(path: Path, *, secrets: Secrets | None = None) -> Site:
         raise SiteFaults(path, (Fault("", f"cannot be read: {error.strerror}"),)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SiteFaults(path, (Fault("", f"is not TOML: {error}"),)) from error
+    secrets = secrets or secrets_beside(path)
     site, draft, refused = read_draft(raw)
     faults = tuple(dict.fromkeys(fault for error in refused for fault in faults_of(error)))
     faults += (
         *check_draft(draft),
-        *_secret_faults(draft, secrets or secrets_beside(path)),
+        *_secret_faults(draft, secrets),
+        *(Fault(place, message) for place, message in (osdp_key_faults(draft, secrets) if reader_keys else ())),
         *_profile_faults(draft, path),
     )
     if faults or site is None:

@@ -158,8 +158,21 @@ class SerialReaderDevice(_Section):
     form: Literal["text", "hex", "decimal", "wiegand26"] = "text"
 
 
-DRIVERS = frozenset({"modbus-gate", "serial-reader"})
-Device = Annotated[ModbusGateDevice | SerialReaderDevice, Field(discriminator="driver")]
+class OsdpReaderDevice(_Section):
+    """A card reader or keypad on OSDP. The key is the secret of that name: 32 hexadecimal digits."""
+
+    id: RecordId
+    name: Name
+    driver: Literal["osdp-reader"]
+    link: Slug
+    address: int = Field(default=0, ge=0, le=126)
+    key: SecretName
+
+
+DRIVERS = frozenset({"modbus-gate", "serial-reader", "osdp-reader"})
+Device = Annotated[ModbusGateDevice | SerialReaderDevice | OsdpReaderDevice, Field(discriminator="driver")]
+READERS = (SerialReaderDevice, OsdpReaderDevice)
+"""Devices that read credentials, and that a lane may name as its readers."""
 
 
 class PointRef(_Section):

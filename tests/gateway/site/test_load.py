@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gateway.site import Secrets, Site, SiteFaults, check, find_profile, load, profile_folders
 from gateway.site.draft import read_draft
 from gateway.site.faults import check_draft, faults_of
+from gateway.site.models import DRIVERS
 
 GOOD = """
 [site]
@@ -120,7 +121,7 @@ def test_a_good_site_has_no_fault(place):
         (
             'driver = "serial-reader"',
             'driver = "wiegand"',
-            "devices[2].driver: must be one of modbus-gate, serial-reader",
+            f"devices[2].driver: must be one of {', '.join(sorted(DRIVERS))}",
         ),
         ("id = 102", "id = 101", "devices[1].id: 101 is already used by devices[0]"),
         ('id = "reader"', 'id = "gates"', "links[1].id: 'gates' is already used by links[0]"),
