@@ -17,7 +17,7 @@ from osdp import Channel
 
 from drivers.contract import LinkError
 from drivers.osdp.messages import Setup
-from drivers.osdp.replies import ReplyHead
+from drivers.osdp.replies import ReplyFrames
 
 _OPEN_SECONDS = 3.0
 _READ_SIZE = 4096
@@ -101,26 +101,27 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
         super().__init__()
         self._line = line
         self._monotonic = monotonic
-        self._head = ReplyHead()
+        self._replies = ReplyFrames()
         self.heard: dict[int, Heard] = {}
         self.lost = ""
 
     def read(self, max_bytes: int) -> bytes:
-        """What has come, at most `max_bytes`."""
+        """The reply to the last command once it is whole, else nothing. A reply has room in libosdp's buffer."""
         try:
-            data = b"" if self.lost else self._line.read(max_bytes)
+            data = b"" if self.lost else self._line.read(_READ_SIZE)
         except OSError as error:
             self.lost = str(error)
             return b""
-        reply = self._head.feed(data) if data else None
-        if reply is not None:
-            self.heard[reply.address] = Heard(self._monotonic(), reply.code)
-        return data
+        reply = self._replies.feed(data) if data else None
+        if reply is None:
+            return b""
+        self.heard[reply.address] = Heard(self._monotonic(), reply.code)
+        return reply.frame[:max_bytes]
 
     def write(self, buf: bytes) -> int:
         """Send a frame: its length, or -1 when the line did not take it."""
         data = bytes(buf)
-        self._head.expect()
+        self._replies.expect(data)
         try:
             return len(data) if not self.lost and self._line.write(data) else -1
         except OSError as error:

@@ -112,8 +112,8 @@ class OsdpLine:
             env={key: value for key, value in os.environ.items() if not key.startswith(_NOT_HANDED_ON)},
             start_new_session=True,  # Ctrl-C in a terminal ends the gateway, which ends its children in order
         )
+        assert process.stdin is not None  # noqa: S101 (it was asked for)
         try:
-            assert process.stdin is not None  # noqa: S101 (it was asked for)
             process.stdin.write(self._setup.to_line())
             self._process = process
             yield process
@@ -121,6 +121,7 @@ class OsdpLine:
             self._process = None
             with contextlib.suppress(ProcessLookupError):  # it ended by itself
                 process.kill()  # it keeps nothing that would have to be brought to an end
+            process.stdin.close()
             await process.communicate()  # waits for its end, and closes both pipes
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:

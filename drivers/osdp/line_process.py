@@ -22,8 +22,11 @@ from drivers.osdp.panel import Panel
 _TURN_SECONDS = 0.01
 _BEAT_SECONDS = 1.0
 _LONGEST_REOPEN = 2.0
-_DEAF_SECONDS = 20.0
+_DEAF_SECONDS = 60.0
 """A line on which nobody was heard for so long is opened anew: a converter may have forgotten us."""
+
+_MOST_OPENINGS = 200
+"""Then the process ends, to be started anew: libosdp loses some kilobytes with each panel."""
 
 _MOST_UNHANDLED = 64 * 1024
 
@@ -76,16 +79,17 @@ class Conversation:
 
 
 def serve(conversation: Conversation) -> None:
-    """Keep the line open and its readers asked, until the parent is gone."""
+    """Keep the line open and its readers asked. Ends after many openings, to be started anew."""
     setup = conversation.setup()
     reason_told = ""
-    failures = 0
-    while True:
+    failures = openings = 0
+    while openings < _MOST_OPENINGS:
         opened_at = time.monotonic()
         try:
             line = open_line(setup)
             try:
                 failures, reason_told = 0, ""
+                openings += 1
                 _go_round(setup, line, conversation)
             finally:
                 line.close()
@@ -106,18 +110,21 @@ def _go_round(setup: Setup, line: Line, conversation: Conversation) -> None:
     channel = LineChannel(line)
     panel = Panel(setup=setup, channel=channel)
     opened_at = time.monotonic()
-    while True:
-        for text in conversation.lines(wait=_TURN_SECONDS):
-            show = Show.model_validate_json(text)
-            panel.show(show.address, show.feedback)
-        for happening in panel.turn():
-            conversation.say(happening)
-        now = time.monotonic()
-        conversation.beat(now)
-        if channel.lost or line.is_hung_up:
-            raise LinkError(f"{setup.url} hung up" + (f": {channel.lost}" if channel.lost else ""))
-        if now - max((opened_at, *(heard.at for heard in channel.heard.values()))) > _DEAF_SECONDS:
-            return
+    try:
+        while True:
+            for text in conversation.lines(wait=_TURN_SECONDS):
+                show = Show.model_validate_json(text)
+                panel.show(show.address, show.feedback)
+            for happening in panel.turn():
+                conversation.say(happening)
+            now = time.monotonic()
+            conversation.beat(now)
+            if channel.lost or line.is_hung_up:
+                raise LinkError(f"{setup.url} hung up" + (f": {channel.lost}" if channel.lost else ""))
+            if now - max((opened_at, *(heard.at for heard in channel.heard.values()))) > _DEAF_SECONDS:
+                return
+    finally:
+        panel.close()
 
 
 def main() -> None:

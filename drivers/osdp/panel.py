@@ -51,8 +51,15 @@ _ASK_SECONDS = 1.0
 _HANDSHAKE_SECONDS = 3.0
 _REST_SECONDS = 0.2
 
+_STALE_SECONDS = 0.5
+"""What a reader that was away tells so soon after it came back may have waited in it: another vehicle stands there."""
+
 _KEYS = {0x0D: "#", 0x7F: "*"}
 _LOCAL_STATUS = {"command": Command.Status, "type": StatusReportType.Local, "report": b""}
+
+
+def _unheard(*_: object) -> int:
+    return 0
 
 
 class _Stage(Enum):
@@ -71,6 +78,8 @@ class _Standing:
     since: float
     until: float
     is_told_lost: bool = False
+    last_in: float = float("-inf")
+    fresh_from: float = float("inf")
 
 
 class Panel:
@@ -109,12 +118,15 @@ class Panel:
         now = self._monotonic()
         for standing in self._standings:
             while (event := self._panel.get_event(standing.address, timeout=-1)) is not None:
-                yield from self._told(standing, event)
+                for happening in self._told(standing, event):
+                    is_fresh = standing.stage is _Stage.CONNECTED and now >= standing.fresh_from
+                    if is_fresh or isinstance(happening, TamperSeen):
+                        yield happening
         online = self._panel.ctx.status() & self._panel.ctx.sc_status()
         for standing in self._standings:
             is_in = bool(online >> standing.offset & 1) and standing.offset not in self._with_default_key
             yield from self._judged(standing, is_in=is_in, now=now)
-        self._ask_next(now)
+        self._ask_next(now, online)
 
     def show(self, address: int, feedback: Feedback) -> None:
         """Show this at the reader, as far as it can. Nothing for a reader that is not connected."""
@@ -125,10 +137,17 @@ class Panel:
                     if level:
                         self._panel.ctx.submit_command(standing.offset, dict(order))
 
+    def close(self) -> None:
+        """Give the panel's memory back: it and libosdp's context hold each other, which Python cannot see."""
+        self._panel.ctx.set_event_callback(_unheard)
+        self._panel.ctx.set_command_completion_callback(_unheard)
+
     def _judged(self, standing: _Standing, *, is_in: bool, now: float) -> Iterator[Happening]:
         heard = self._channel.heard.get(standing.address)
         match standing.stage:
             case _Stage.ASKED if is_in:
+                was_away = now - standing.last_in > _SILENT_SECONDS
+                standing.fresh_from = now + _STALE_SECONDS if was_away else now
                 standing.stage, standing.is_told_lost = _Stage.CONNECTED, False
                 self._panel.ctx.submit_command(standing.offset, dict(_LOCAL_STATUS))
                 yield Connected(address=standing.address)
@@ -143,12 +162,16 @@ class Panel:
                             address=standing.address, reason=why_absent(heard.code if heard and has_answered else None)
                         )
             case _Stage.CONNECTED:
-                is_silent = heard is None or now - heard.at > self._silent
-                if is_silent or not is_in:
+                if heard is None or now - heard.at > self._silent:
                     self._rest(standing, now)
                     standing.is_told_lost = True
-                    reason = "stopped answering" if is_silent else "left the secure channel"
-                    yield Lost(address=standing.address, reason=reason)
+                    yield Lost(address=standing.address, reason="stopped answering")
+                elif not is_in:
+                    # One wrong bit does that. It is lost if it does not come back when it is asked again, at once.
+                    self._rest(standing, now)
+                    self._next_ask = now
+                else:
+                    standing.last_in = now
             case _Stage.RESTING:
                 pass
 
@@ -156,11 +179,18 @@ class Panel:
         self._panel.ctx.disable_pd(standing.offset)
         standing.stage, standing.since = _Stage.RESTING, now
 
-    def _ask_next(self, now: float) -> None:
-        """Ask the reader that has rested longest, unless one is being asked or was just now."""
+    def _ask_next(self, now: float, online: int) -> None:
+        """Ask the reader that has rested longest, unless one is being asked or was just now.
+
+        libosdp takes a reader out only when its exchange has ended; until then it would seem to be in again at once.
+        """
         if now < self._next_ask or any(standing.stage is _Stage.ASKED for standing in self._standings):
             return
-        resting = [standing for standing in self._standings if standing.stage is _Stage.RESTING]
+        resting = [
+            standing
+            for standing in self._standings
+            if standing.stage is _Stage.RESTING and not online >> standing.offset & 1
+        ]
         standing = min(resting, key=lambda standing: standing.since, default=None)
         if standing is None or now - standing.since < _REST_SECONDS:
             return

@@ -1,20 +1,27 @@
-"""Who answers on the line, and with what: the head of each reply, read beside libosdp. Pure.
+"""Replies as they come off the line: whole, once, and whose they are. Pure.
 
-libosdp says only that a reader is away. The head of its last reply tells a technician why: it is silent, it has another
-key, or it cannot or will not speak in a secure channel.
+libosdp 3.2.9 loses a reply whose first bytes come by themselves, as they do at 9600 baud, leaves a reader alone for
+five minutes after one wrong bit, and says only that a reader is away. So replies are put together and checked here,
+before it sees them: a wrong one is silence. And their heads tell a technician why a reader is away: it is silent, it
+has another key, or it cannot or will not speak in a secure channel.
 
 A frame: 0x53, address (0x80 added in replies), length low, length high, control, a security block when control has
-0x08 set (its first byte is its length), then the code of the reply. The code is never encrypted.
+0x08 set (its first byte is its length), then the code of the reply, which is never encrypted, and its data. At the end
+stands a CRC of two bytes when control has 0x04 set, else a sum.
 """
 
 from __future__ import annotations
 
+from binascii import crc_hqx
 from dataclasses import dataclass
 
 _START = 0x53
 _IS_REPLY = 0x80
 _HAS_SECURITY_BLOCK = 0x08
-_LONGEST_HEAD = 64
+_HAS_CRC = 0x04
+_CRC_START = 0x1D0F
+_SHORTEST = 7
+_LONGEST = 1440
 
 CRYPTOGRAM = 0x76
 """The reader's proof of its key; when it is the last word, the proof did not hold."""
@@ -22,42 +29,66 @@ CRYPTOGRAM = 0x76
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The head of a reply."""
+    """A whole reply: who says what, and its bytes."""
 
     address: int
     code: int
+    frame: bytes
 
 
-class ReplyHead:
-    """Collects the first bytes after a command until they tell who replied."""
+class ReplyFrames:
+    """Puts together the one reply to each command, from bytes in any pieces.
+
+    Noise before it and anything behind it is dropped; so are wrong replies, those of other readers, and the command
+    itself, which some two-wire adapters hear again.
+    """
 
     def __init__(self) -> None:
         self._held = b""
-        self._is_told = False
+        self._address: int | None = None
 
-    def expect(self) -> None:
-        """A command goes out: what comes from now on is its reply."""
+    def expect(self, command: bytes) -> None:
+        """This command goes out: what comes from now on is its reply."""
         self._held = b""
-        self._is_told = False
+        head = command[command.find(_START) :]
+        self._address = head[1] if len(head) > 1 else None
 
     def feed(self, data: bytes) -> Reply | None:
-        """The reply as soon as its head is complete, once for each command."""
-        if self._is_told:
+        """The reply with the bytes that complete it."""
+        if self._address is None:
             return None
-        self._held = (self._held + data)[:_LONGEST_HEAD]
-        reply = head_of(self._held)
-        self._is_told = reply is not None
-        return reply
+        self._held += data
+        while (start := self._held.find(_START)) >= 0:
+            self._held = self._held[start:]
+            if len(self._held) < 4:
+                return None
+            length = int.from_bytes(self._held[2:4], "little")
+            if not _SHORTEST <= length <= _LONGEST:
+                self._held = self._held[1:]
+                continue
+            if len(self._held) < length:
+                return None
+            reply = reply_of(self._held[:length])
+            if reply is not None and reply.address == self._address:
+                self._held, self._address = b"", None
+                return reply
+            self._held = self._held[1:]
+        self._held = b""
+        return None
 
 
-def head_of(data: bytes) -> Reply | None:
-    """The first reply's head in these bytes, or None while it is not all there."""
-    start = data.find(_START)
-    frame = data[start:] if start >= 0 else b""
-    if len(frame) < 6 or not frame[1] & _IS_REPLY:
+def reply_of(frame: bytes) -> Reply | None:
+    """What a frame says, or None when it is no reply or a wrong one."""
+    if len(frame) < _SHORTEST or not frame[1] & _IS_REPLY:
+        return None
+    if frame[4] & _HAS_CRC:
+        is_sound = crc_hqx(frame[:-2], _CRC_START) == int.from_bytes(frame[-2:], "little")
+    else:
+        is_sound = sum(frame) & 0xFF == 0
+    if not is_sound:
         return None
     at = 5 + (frame[5] if frame[4] & _HAS_SECURITY_BLOCK else 0)
-    return Reply(frame[1] & ~_IS_REPLY, frame[at]) if at < len(frame) else None
+    return Reply(frame[1] & ~_IS_REPLY, frame[at], frame) if at < len(frame) else None
 
 
 def why_absent(code: int | None) -> str:

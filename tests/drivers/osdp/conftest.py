@@ -11,9 +11,16 @@ from pathlib import Path
 import pytest
 from osdp import CardFormat, Event, StatusReportType
 
+from drivers.contract import DeviceConnected
 from drivers.link import LinkSpec
+from drivers.osdp.line import OsdpLine
+from drivers.osdp.reader import OsdpReader
 
 PERIPHERAL = Path(__file__).with_name("peripheral.py")
+
+
+FRESH_SECONDS = 0.6
+"""What a reader tells sooner after it connected does not count."""
 
 
 class Peripherals:
@@ -27,15 +34,20 @@ class Peripherals:
         self._listening = None
         self._near = None
 
-    async def plug_in(self, *readers):
+    async def plug_in(self, *readers, manner="good"):
         far, self._near = os.openpty()
         tty.setraw(self._near)
         self.path.unlink(missing_ok=True)
         self.path.symlink_to(os.ttyname(self._near))
+        await self.serve(far, *readers, manner=manner)
+
+    async def serve(self, far, *readers, manner="good"):
+        """Put readers at the far end of a line; its descriptor is theirs from now on."""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             PERIPHERAL,
             str(far),
+            manner,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -51,12 +63,13 @@ class Peripherals:
         if self._process is None:
             return
         self.path.unlink(missing_ok=True)
-        os.close(self._near)
+        if self._near is not None:
+            os.close(self._near)
         if self._process.returncode is None:
             self._process.kill()
         await self._listening
         await self._process.communicate()
-        self._process = None
+        self._process = self._near = None
 
     def stop(self, signal_number):
         self._process.send_signal(signal_number)
@@ -101,14 +114,16 @@ async def peripherals(tmp_path):
 @pytest.fixture
 def connected_reader(running, listener):
     """A context in which a line and its readers run, reporting to the listener; it gives (line, readers)."""
-    from drivers.osdp.line import OsdpLine
-    from drivers.osdp.reader import OsdpReader
 
     @asynccontextmanager
-    async def start(spec, keys):
+    async def start(spec, keys, *, connected=0):
+        """With `connected`, first so many readers connect, and what they read counts."""
         line = OsdpLine(name="north", spec=spec, keys=keys)
         readers = [OsdpReader(device_id=200 + address, line=line, address=address) for address in keys]
         async with running(line.run(), *(reader.run(listener) for reader in readers)):
+            if connected:
+                await listener.until(lambda: len(listener.of(DeviceConnected)) == connected, within=8)
+                await asyncio.sleep(FRESH_SECONDS)
             yield line, readers
 
     return start
