@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -25,6 +25,8 @@ from drivers.lpr.stream import PlateStream
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.inputs import ModbusInputs
 from drivers.modbus.profile import GateProfile, ProfileError, UnitProfile, load_profile, load_unit_profile
+from drivers.osdp.line import OsdpLine
+from drivers.osdp.reader import OsdpReader
 from drivers.serial_line.gate import SerialGate
 from drivers.serial_line.profile import GateProfile as SerialGateProfile
 from drivers.serial_line.profile import ProfileError as SerialProfileError
@@ -42,6 +44,7 @@ from gateway.site import (
     ModbusDevice,
     ModbusGateDevice,
     ModbusIoDevice,
+    OsdpReaderDevice,
     PlateCamera,
     PlateRecognizerDevice,
     Secrets,
@@ -49,6 +52,7 @@ from gateway.site import (
     SerialTagReaderDevice,
     Site,
     find_profile,
+    key_of,
     profile_folders,
 )
 from gateway.supervision import Supervisor
@@ -61,10 +65,11 @@ class Field:
     """Every line and device of a site; `showing` are the readers with lamps, by their ids."""
 
     buses: Mapping[str, Bus]
+    osdp_lines: Mapping[str, OsdpLine]
     gates: Mapping[int, Gate]
     drivers: tuple[Driver, ...]
     listeners: Mapping[str, PushListener]
-    showing: Mapping[int, ShowingReader] = field(default_factory=dict)
+    showing: Mapping[int, ShowingReader]
 
     def start(self, supervisor: Supervisor, *, reports: Reports) -> None:
         """Set lines and drivers going; they report to `reports`."""
@@ -72,13 +77,16 @@ class Field:
             supervisor.keep(f"bus-{name}", bus.run)
         for name, listener in self.listeners.items():
             supervisor.keep(f"listener-{name}", listener.run)
+        for name, line in self.osdp_lines.items():
+            supervisor.keep(f"osdp-{name}", line.run)
         for driver in self.drivers:
             supervisor.keep(f"device-{driver.device_id}", partial(driver.run, reports))
 
 
 def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) -> Field:
     """The site file's devices. Raises ConfigError for a profile or a secret that cannot be used."""
-    specs = {link.id: _spec(link) for link in site.links}
+    specs = {link.id: link_spec(link) for link in site.links}
+    osdp_lines = _osdp_lines(site, specs=specs, secrets=secrets, clock=clock)
     folders = profile_folders(site, site_path)
     tag_profiles = {
         device.id: _loaded(device.profile, folders, load_tag_reader_profile)
@@ -88,6 +96,7 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
     shared = {device.link for device in site.devices if _is_asked(device, tag_profiles)}
     buses = {name: Bus(name=name, spec=specs[name], monotonic=clock.monotonic) for name in sorted(shared)}
     gates: dict[int, Gate] = {}
+    showing: dict[int, ShowingReader] = {}
     others: list[Driver] = []
     pushed: dict[str, list[PushedPlates]] = {}
     for device in site.devices:
@@ -124,6 +133,13 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
             others.append(camera)
             if isinstance(camera, PushedPlates):
                 pushed.setdefault(device.link, []).append(camera)
+        elif isinstance(device, OsdpReaderDevice):
+            showing[device.id] = OsdpReader(
+                device_id=device.id,
+                line=osdp_lines[device.link],
+                address=device.address,
+                monotonic=clock.monotonic,
+            )
         elif isinstance(device, ModbusIoDevice):
             others.append(
                 ModbusInputs(
@@ -146,8 +162,24 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
                     monotonic=clock.monotonic,
                 )
             )
-    listeners = {name: _listener(specs[name].url, cameras) for name, cameras in pushed.items()}
-    return Field(buses=buses, gates=gates, drivers=(*gates.values(), *others), listeners=listeners)
+    return Field(
+        buses=buses,
+        osdp_lines=osdp_lines,
+        gates=gates,
+        drivers=(*gates.values(), *showing.values(), *others),
+        listeners={name: _listener(specs[name].url, cameras) for name, cameras in pushed.items()},
+        showing=showing,
+    )
+
+
+def _osdp_lines(site: Site, *, specs: Mapping[str, LinkSpec], secrets: Secrets, clock: Clock) -> Mapping[str, OsdpLine]:
+    keys: dict[str, dict[int, bytes]] = {}
+    for device in site.devices:
+        if isinstance(device, OsdpReaderDevice):
+            keys.setdefault(device.link, {})[device.address] = key_of(secrets.get(device.key))
+    return {
+        name: OsdpLine(name=name, spec=specs[name], keys=keys[name], monotonic=clock.monotonic) for name in sorted(keys)
+    }
 
 
 def _is_asked(device: Device, tag_profiles: Mapping[int, TagReaderProfile]) -> bool:
@@ -230,5 +262,6 @@ def _loaded(name: str, folders: tuple[Path, ...], load: Callable[[Path], Profile
         raise ConfigError(str(error)) from error
 
 
-def _spec(link: Link) -> LinkSpec:
+def link_spec(link: Link) -> LinkSpec:
+    """A link of the site file as drivers take it."""
     return LinkSpec(url=link.url, baud=link.baud, parity=link.parity, stop_bits=link.stop_bits, echoes=link.echoes)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import check, demo, drivers, probe, run, simulate
+from gateway.cli import check, demo, drivers, osdp, probe, run, simulate
 from gateway.cli.cards import cards
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.redaction import Redaction
@@ -49,6 +49,7 @@ app.command("drivers")(drivers.drivers)
 app.command("simulate")(simulate.simulate)
 app.add_typer(probe.app, name="probe")
 app.add_typer(cards)
+app.add_typer(osdp.app, name="osdp")
 
 
 @app.callback()

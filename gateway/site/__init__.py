@@ -33,6 +33,7 @@ from gateway.site.models import (
     ModbusDevice,
     ModbusGateDevice,
     ModbusIoDevice,
+    OsdpReaderDevice,
     PointDevice,
     PointRef,
     PolicySection,
@@ -42,6 +43,8 @@ from gateway.site.models import (
     SiteSection,
     StorageSection,
 )
+from gateway.site.new_secrets import NewSecret
+from gateway.site.osdp_keys import key_of
 from gateway.site.secrets import Secrets
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 
@@ -65,6 +68,8 @@ __all__ = [
     "ModbusDevice",
     "ModbusGateDevice",
     "ModbusIoDevice",
+    "NewSecret",
+    "OsdpReaderDevice",
     "PlateCamera",
     "PlateRecognizerDevice",
     "PointDevice",
@@ -81,6 +86,7 @@ __all__ = [
     "StorageSection",
     "check",
     "find_profile",
+    "key_of",
     "load",
     "profile_folders",
     "secrets_beside",

@@ -21,11 +21,13 @@ from gateway.site.models import (
     LaneSection,
     Link,
     ModbusDevice,
+    OsdpReaderDevice,
     PointDevice,
     ReaderDevice,
     SerialReaderDevice,
     Site,
 )
+from gateway.site.osdp_keys import osdp_line_faults
 from gateway.site.serial_devices import SerialDevice
 
 _Kind = type[Device | ModbusDevice] | UnionType
@@ -59,6 +61,7 @@ def check_draft(draft: Draft) -> tuple[Fault, ...]:
         *_duplicates(draft),
         *_address_faults(draft),
         *_device_faults(draft),
+        *osdp_line_faults(draft),
         *_lane_faults(draft),
         *access_faults(draft),
     )
@@ -165,14 +168,14 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
 
 def _fitting_lines(device: Device) -> tuple[LineKind, ...]:
     """The kinds of lines that a device can be on."""
-    if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice):
+    if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice | OsdpReaderDevice):
         return ("tcp", "serial")
     return ("http-listen",) if not isinstance(device, HikvisionBarrierDevice) and device.is_pushing else ("http",)
 
 
 def _may_share(one: Device, other: Device) -> bool:
     """Whether two devices may be on one line: units of a bus, or what is spoken to over HTTP."""
-    shared_by = (ModbusDevice, SerialDevice, HikvisionBarrierDevice | PlateCamera)
+    shared_by = (ModbusDevice, SerialDevice, OsdpReaderDevice, HikvisionBarrierDevice | PlateCamera)
     return any(isinstance(one, kind) and isinstance(other, kind) for kind in shared_by)
 
 

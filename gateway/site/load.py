@@ -19,16 +19,25 @@ from gateway.site.http_devices import (
     HikvisionBarrierDevice,
     PlateRecognizerDevice,
 )
-from gateway.site.models import Device, ModbusDevice, ModbusGateDevice, SerialReaderDevice, Site, SiteSection
+from gateway.site.models import (
+    Device,
+    ModbusDevice,
+    ModbusGateDevice,
+    OsdpReaderDevice,
+    SerialReaderDevice,
+    Site,
+    SiteSection,
+)
+from gateway.site.osdp_keys import osdp_key_faults
 from gateway.site.secrets import Secrets
 from gateway.site.serial_devices import SerialDevice
 from gateway.site.serial_faults import serial_faults
 
 
-def load(path: Path, *, secrets: Secrets | None = None) -> Site:
+def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True) -> Site:
     """Read and check a site file, secrets included. Raises SiteFaults with every fault found.
 
-    `secrets` are those beside the file unless given.
+    `secrets` are those beside the file unless given. Without `reader_keys`, keys of readers need not be there yet.
     """
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
@@ -36,11 +45,13 @@ def load(path: Path, *, secrets: Secrets | None = None) -> Site:
         raise SiteFaults(path, (Fault("", f"cannot be read: {error.strerror}"),)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SiteFaults(path, (Fault("", f"is not TOML: {error}"),)) from error
+    secrets = secrets or secrets_beside(path)
     site, draft, refused = read_draft(raw)
     faults = tuple(dict.fromkeys(fault for error in refused for fault in faults_of(error)))
     faults += (
         *check_draft(draft),
-        *_secret_faults(draft, secrets or secrets_beside(path)),
+        *_secret_faults(draft, secrets),
+        *(osdp_key_faults(draft, secrets) if reader_keys else ()),
         *_profile_faults(draft, path),
         *_authority_faults(draft),
     )
@@ -100,8 +111,8 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
 
 
 def _device_secrets(device: Device) -> Iterator[tuple[str, str]]:
-    """The keys of a device that name secrets, with those names."""
-    if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice):
+    """The keys of a device that name secrets, with those names; a reader's key is looked at by itself."""
+    if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice | OsdpReaderDevice):
         return
     if not isinstance(device, AxisPlatesDevice | PlateRecognizerDevice) and device.password is not None:
         yield "password", device.password

@@ -160,8 +160,19 @@ class SerialReaderDevice(_Section):
     bits: BitsSection = BitsSection()
 
 
+class OsdpReaderDevice(_Section):
+    """A card reader or keypad on OSDP. The key is the secret of that name: 32 hexadecimal digits."""
+
+    id: RecordId
+    name: Name
+    driver: Literal["osdp-reader"]
+    link: Slug
+    address: int = Field(default=0, ge=0, le=126)
+    key: SecretName
+
+
 GateDevice = ModbusGateDevice | SerialGateDevice | HikvisionBarrierDevice
-ReaderDevice = SerialReaderDevice | SerialTagReaderDevice | PlateCamera
+ReaderDevice = SerialReaderDevice | SerialTagReaderDevice | OsdpReaderDevice | PlateCamera
 PointDevice = ModbusDevice | SerialGateDevice
 DRIVERS = frozenset(
     {
@@ -170,6 +181,7 @@ DRIVERS = frozenset(
         "serial-gate",
         "serial-reader",
         "serial-tag-reader",
+        "osdp-reader",
         "hikvision-barrier",
         "hikvision-plates",
         "dahua-plates",

@@ -1,0 +1,79 @@
+"""`edge-gateway osdp`: readers' keys."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets as randomness
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from drivers.contract import LinkError
+from gateway.domain.errors import ConfigError, GatewayError, NotFoundError
+from gateway.site import (
+    Link,
+    NewSecret,
+    OsdpReaderDevice,
+    Secrets,
+    Site,
+    key_of,
+    load,
+    secrets_beside,
+    secrets_folder,
+)
+
+_KEY_BYTES = 16
+
+app = typer.Typer(no_args_is_help=True, help="Keys of OSDP readers.")
+
+
+@app.command("provision")
+def provision(
+    site: Annotated[Path, typer.Argument(metavar="SITE.toml", help="The site file.", show_default=False)],
+    device: Annotated[int, typer.Argument(metavar="DEVICE", help="The reader's id in it.", show_default=False)],
+) -> None:
+    """Make a key for an OSDP reader, set it in the reader, and keep it in the folder `secrets` beside the site file.
+
+    Done once for each reader, with the reader in its install mode (its manual says how) and the gateway stopped. While
+    it runs, whoever listens on the reader's cable can learn the key. If it is cut short, run it again: it goes on with
+    the key that it made.
+
+    Example: edge-gateway osdp provision /etc/edge-gateway/site.toml 201
+    """
+    found = load(site, reader_keys=False)
+    reader, link = _reader(found, device)
+    if _has_secret(reader.key, secrets_beside(site)):
+        raise ConfigError(f"{reader.name} has a key already: the secret {reader.key!r}")
+    secret = NewSecret(folder=secrets_folder(site), name=reader.key)
+    key = key_of(secret.begin(lambda: randomness.token_bytes(_KEY_BYTES).hex()))
+    _set_key(reader, link, key)
+    secret.keep()
+    typer.echo(f"{reader.name} has its own key now, kept in {secret.place}; take it out of its install mode")
+
+
+def _reader(site: Site, device_id: int) -> tuple[OsdpReaderDevice, Link]:
+    for device in site.devices:
+        if device.id == device_id and isinstance(device, OsdpReaderDevice):
+            return device, next(link for link in site.links if link.id == device.link)
+    raise NotFoundError(f"device {device_id} is not an OSDP reader of this site")
+
+
+def _has_secret(name: str, secrets: Secrets) -> bool:
+    try:
+        secrets.get(name)
+    except ConfigError:  # none, or none that can be read: making one says so if it stands in the way
+        return False
+    return True
+
+
+def _set_key(reader: OsdpReaderDevice, link: Link, key: bytes) -> None:
+    from drivers.osdp.provisioning import set_key  # noqa: PLC0415  # other commands answer faster without it
+    from gateway.field import link_spec  # noqa: PLC0415  # likewise
+
+    try:
+        asyncio.run(set_key(spec=link_spec(link), address=reader.address, key=key))
+    except LinkError as error:
+        raise GatewayError(
+            f"{reader.name} took no key: {error}. Is it in its install mode, and is the gateway stopped?"
+        ) from error

@@ -1,0 +1,68 @@
+"""What a site file says of OSDP lines: addresses, and keys as they must be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gateway.domain.errors import ConfigError
+from gateway.site.draft import Draft
+from gateway.site.fault import Fault
+from gateway.site.models import OsdpReaderDevice
+from gateway.site.secrets import Secrets
+
+MOST_READERS = 32
+"""libosdp's limit of readers on one line."""
+
+_KEY = re.compile(r"[0-9A-Fa-f]{32}")
+_KNOWN_TO_ALL = bytes(range(0x30, 0x40))
+"""The standard's key for installing: a channel under it is no secret."""
+
+
+def key_of(text: str) -> bytes:
+    """The 16 bytes of a reader's key. ConfigError, free of the text, when it is none or the one that all know."""
+    if not _KEY.fullmatch(text):
+        raise ConfigError("must be 32 hexadecimal digits; `edge-gateway osdp provision` makes a key")
+    key = bytes.fromhex(text)
+    if key == _KNOWN_TO_ALL:
+        raise ConfigError("is the key that every new reader knows; `edge-gateway osdp provision` makes another")
+    return key
+
+
+def osdp_line_faults(draft: Draft) -> Iterator[Fault]:
+    """What is wrong on OSDP lines: an address twice, too many readers, wrong characters."""
+    links = {link.id: link for link in draft.links.sound.values()}
+    taken: dict[tuple[str, int], int] = {}
+    readers: dict[str, int] = {}
+    for index, device in _readers(draft):
+        first = taken.setdefault((device.link, device.address), index)
+        if first != index:
+            sentence = f"{device.address} on {device.link!r} is already used by devices[{first}]"
+            yield Fault(f"devices[{index}].address", sentence)
+        readers[device.link] = readers.get(device.link, 0) + 1
+        if readers[device.link] == MOST_READERS + 1:
+            yield Fault(f"devices[{index}].link", f"{device.link!r} has more than {MOST_READERS} readers")
+        link = links.get(device.link)
+        if link is not None and (link.parity, link.stop_bits) != ("none", 1):
+            sentence = f"OSDP has no parity and 1 stop bit; change that of {device.link!r}"
+            yield Fault(f"devices[{index}].link", sentence)
+
+
+def osdp_key_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
+    """Keys that are missing or malformed."""
+    for index, device in _readers(draft):
+        try:
+            text = secrets.get(device.key)
+        except ConfigError as error:
+            yield Fault(f"devices[{index}].key", f"{error}; `edge-gateway osdp provision` makes it")
+            continue
+        try:
+            key_of(text)
+        except ConfigError as error:
+            yield Fault(f"devices[{index}].key", f"secret {device.key!r} {error}")
+
+
+def _readers(draft: Draft) -> Iterator[tuple[int, OsdpReaderDevice]]:
+    for index, device in draft.devices.sound.items():
+        if isinstance(device, OsdpReaderDevice):
+            yield index, device
