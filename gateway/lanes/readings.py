@@ -14,7 +14,7 @@ from gateway.lanes import messages as m
 from gateway.lanes import visits
 from gateway.lanes.board import Phase
 from gateway.lanes.plates import Reading
-from gateway.lanes.state import AwaitedPin, LaneState, Side, Vend, Visit
+from gateway.lanes.state import AwaitedPin, EarlyCard, LaneState, Side, Vend, Visit
 from gateway.lanes.turn import Turn, named
 
 _LONGEST_PIN = 16
@@ -23,27 +23,21 @@ _END, _CLEAR = "#", "*"
 
 def card_read(turn: Turn, event: m.CardRead) -> None:
     """A reader of the lane read a card."""
-    phase = turn.state.phase
+    phase, reader_id, credential = turn.state.phase, event.reader_id, event.credential
     if phase is Phase.DECIDING:
         return
     if phase in visits.HAS_RIGHT_OF_WAY:
-        if not _queue(turn, event):
-            _ignored(turn, event.reader_id, _WAY_IS_GIVEN, event.credential)
+        if not _queue(turn, reader_id, credential):
+            _ignored(turn, reader_id, _WAY_IS_GIVEN, credential)
         return
-    _turn_to_reader(turn, event.reader_id)
+    _turn_to_reader(turn, reader_id)
     visit = turn.state.visit
-    if visit is None or not _stands(turn, visit.side):
-        _ignored(turn, event.reader_id, _why_nobody_stands(turn), event.credential)
-        return
-    visit = replace(visit, credential=event.credential, decision=None, asked_by=event.reader_id)
-    if turn.state.locked_down:
-        turn.set(visit=visit)
-        visits.deny_locked(turn, visit)
-    elif turn.rules.pin:
-        turn.set(visit=visit, note="waiting for the PIN")
-        turn.set(awaited_pin=AwaitedPin(event.credential, until=turn.now.at + turn.rules.pin_patience))
+    if visit is not None and _stands(turn, visit.side):
+        _presented(turn, visit, reader_id, credential)
+    elif _may_come(turn, reader_id):
+        _hold(turn, EarlyCard(reader_id, credential, until=turn.now.at + turn.rules.card_early))
     else:
-        _ask(turn, visit, event.credential)
+        _ignored(turn, reader_id, _why_nobody_stands(turn), credential)
 
 
 def keys_typed(turn: Turn, event: m.KeysTyped) -> None:
@@ -83,7 +77,8 @@ def plate_read(turn: Turn, event: m.PlateRead) -> None:
 
 
 def watch(turn: Turn) -> None:
-    """Plates that were read long enough, and cards whose PIN did not come."""
+    """Cards that were read before their vehicle was seen, plates that were read long enough, PINs that did not come."""
+    _watch_early(turn)
     state, now = turn.state, turn.now.at
     if state.phase is not Phase.ARMED or state.visit is None:
         return
@@ -107,9 +102,53 @@ def watch(turn: Turn) -> None:
 
 def deadlines(state: LaneState) -> tuple[float, ...]:
     """When `watch` has something to do."""
+    early = (state.early.until,) if state.early is not None else ()
     if state.phase is not Phase.ARMED:
-        return ()
-    return (state.awaited_pin.until,) if state.awaited_pin is not None else (state.votes.due,)
+        return early
+    return (*early, state.awaited_pin.until if state.awaited_pin is not None else state.votes.due)
+
+
+def _presented(turn: Turn, visit: Visit, reader_id: int, credential: Credential) -> None:
+    """The vehicle on the arming loop shows this card."""
+    visit = replace(visit, credential=credential, decision=None, asked_by=reader_id)
+    turn.set(early=None)
+    if turn.state.locked_down:
+        turn.set(visit=visit)
+        visits.deny_locked(turn, visit)
+    elif turn.rules.pin:
+        turn.set(visit=visit, note="waiting for the PIN")
+        turn.set(awaited_pin=AwaitedPin(credential, until=turn.now.at + turn.rules.pin_patience))
+    else:
+        _ask(turn, visit, credential)
+
+
+def _may_come(turn: Turn, reader_id: int) -> bool:
+    """Whether a vehicle may be about to be seen at this reader: nobody is on its loop, nor in the lane unasked."""
+    side = Side.FAR if reader_id in turn.rules.far_readers else Side.NEAR
+    return turn.state.intruder is None and not turn.state.loop(side).is_on()
+
+
+def _hold(turn: Turn, early: EarlyCard) -> None:
+    """Keep a card until the next look at the loop. Another card in its stead ends it; the same one again does not."""
+    before = turn.state.early
+    if before is not None and before.credential != early.credential:
+        _ignored(turn, before.reader_id, _why_nobody_stands(turn), before.credential)
+    turn.set(early=early)
+
+
+def _watch_early(turn: Turn) -> None:
+    early = turn.state.early
+    if early is None:
+        return
+    if turn.state.phase is Phase.ARMED:
+        _turn_to_reader(turn, early.reader_id)
+        visit = turn.state.visit
+        if visit is not None and _stands(turn, visit.side):
+            _presented(turn, visit, early.reader_id, early.credential)
+            return
+    if turn.now.at >= early.until or turn.state.intruder is not None:
+        turn.set(early=None)
+        _ignored(turn, early.reader_id, _why_nobody_stands(turn), early.credential)
 
 
 def _ask(turn: Turn, visit: Visit, credential: Credential, *, pin: str = "") -> None:
@@ -119,7 +158,7 @@ def _ask(turn: Turn, visit: Visit, credential: Credential, *, pin: str = "") -> 
     turn.commands.append(m.Decide(number, credential, turn.direction(visit.side), visit.arrived, pin))
 
 
-def _queue(turn: Turn, event: m.CardRead) -> bool:
+def _queue(turn: Turn, reader_id: int, credential: Credential) -> bool:
     """In a counted lane the vehicle behind may ask while the one before it passes; whether it does."""
     state, visit = turn.state, turn.state.visit
     if turn.rules.vend is not Vend.COUNTED or visit is None or turn.rules.pin or state.locked_down:
@@ -129,13 +168,13 @@ def _queue(turn: Turn, event: m.CardRead) -> bool:
     number = state.decisions + 1
     behind = Visit(
         arrived=turn.now.stamp,
-        credential=event.credential,
+        credential=credential,
         vehicle_seen=True,
         side=visit.side,
-        asked_by=event.reader_id,
+        asked_by=reader_id,
     )
     turn.set(decisions=number, queued=(number, behind))
-    turn.commands.append(m.Decide(number, event.credential, turn.direction(behind.side), behind.arrived))
+    turn.commands.append(m.Decide(number, credential, turn.direction(behind.side), behind.arrived))
     return True
 
 

@@ -31,6 +31,7 @@ def lane_rules(site: Site, lane: LaneSection, *, boot: str) -> LaneRules:
         forced=lane.forced_seconds,
         vehicle_stuck=lane.vehicle_stuck_seconds,
         input_stuck=lane.stuck_seconds,
+        card_early=lane.card_early_seconds,
         plate_settle=lane.plate_settle_seconds,
         plate_sure=lane.plate_sure,
         plate_least=lane.plate_least,

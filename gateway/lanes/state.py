@@ -69,6 +69,7 @@ class LaneRules:
         input_stuck: how long an input may be on.
         leaving: for so long the far loop belongs to the vehicle that has just passed.
         late_opening: for so long an opening without a cause is taken for the late effect of an unanswered open.
+        card_early: how long before its vehicle is seen on the arming loop a card may be read: loops are polled.
         pin: a card is decided on only together with a PIN.
         pin_length: so many digits end a PIN without `#`.
         pin_patience: how long a card waits for its PIN.
@@ -107,6 +108,7 @@ class LaneRules:
     input_stuck: float = 300.0
     leaving: float = 10.0
     late_opening: float = 60.0
+    card_early: float = 1.0
     pin: bool = False
     pin_length: int = 4
     pin_patience: float = 10.0
@@ -223,6 +225,15 @@ class Keeping:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlyCard:
+    """A card whose vehicle is not seen on the arming loop yet, and until when it may come."""
+
+    reader_id: int
+    credential: Credential
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class AwaitedPin:
     """A card that waits for its PIN."""
 
@@ -281,6 +292,7 @@ class LaneState:
     closing_gate: Closing | None = None
     leaving: Leaving | None = None
     intruder: Intruder | None = None
+    early: EarlyCard | None = None
     awaited_pin: AwaitedPin | None = None
     votes: Votes = field(default_factory=Votes)
     off_closed_at: float | None = None

@@ -230,6 +230,9 @@ class LaneSection(_Section):
     plate_settle_seconds: float = Field(default=0.75, ge=0, le=10, description="readings of a plate are collected")
     plate_sure: float = Field(default=0.95, ge=0, le=1, description="a reading this sure is taken at once")
     plate_least: float = Field(default=0.5, ge=0, le=1, description="a reading less sure does not count")
+    card_early_seconds: float = Field(
+        default=1, ge=0, le=10, description="a card read before its vehicle is seen on the arming loop"
+    )
     plate_early_seconds: float = Field(default=3, ge=0, le=30, description="a plate read before the arming loop")
     zones: tuple[Name, ...] = Field(default=(), description="which cards it is for; none: all")
     inside: Slug | None = Field(default=None, description="the area that an entry leads into")

@@ -66,8 +66,38 @@ def test_unknown_card_is_denied_with_its_reason_and_footage(lane):
 
 def test_card_without_vehicle_is_ignored_and_told(lane):
     lane.card()
+    lane.wait(1)
     assert lane.actions() == []
     assert lane.events == [E.CARD_IGNORED]
+
+
+def test_card_read_between_two_looks_at_the_loop_counts_once_its_vehicle_is_seen(lane):
+    lane.card()
+    assert lane.events == []
+    lane.wait(0.5)
+    lane.arming(ON)
+    lane.answer(granted=True)
+    assert lane.actions() == [OPEN]
+    lane.wait(1)
+    assert E.CARD_IGNORED not in lane.events
+
+
+def test_card_read_early_is_ignored_when_something_comes_the_other_way(lane):
+    lane.gate(GatePosition.OPEN)
+    lane.card()
+    lane.closing(ON)
+    lane.arming(ON)
+    assert lane.asked == []
+    assert lane.events.count(E.CARD_IGNORED) == 1
+
+
+def test_another_card_in_an_early_ones_stead_ends_it(lane):
+    lane.card("0007")
+    lane.card("0008")
+    assert lane.events == [E.CARD_IGNORED]
+    assert "0007" in lane.texts[-1]
+    lane.arming(ON)
+    assert lane.state.visit.credential == credential("0008")
 
 
 @pytest.mark.parametrize("state", [UNKNOWN])

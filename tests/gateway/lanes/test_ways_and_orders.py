@@ -111,6 +111,7 @@ def test_loop_that_stays_on_after_the_leaver_is_a_vehicle(two_way):
 def test_card_at_the_reader_of_the_empty_side_does_not_open(two_way):
     two_way.arming(ON)
     two_way.card(reader=103)
+    two_way.wait(1)
     assert two_way.sent == []
     assert two_way.events[-1] is E.CARD_IGNORED
 
