@@ -205,10 +205,11 @@ class Gate(Driver, Protocol):
 
 
 class Feedback(StrEnum):
-    """What a reader can show whoever stands before it."""
+    """What a reader can show whoever stands before it. `AWAITING`: more is wanted, a PIN or a second card."""
 
     GRANTED = "granted"
     DENIED = "denied"
+    AWAITING = "awaiting"
     READY = "ready"
 
 

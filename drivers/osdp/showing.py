@@ -19,14 +19,16 @@ _TONE = 2
 def orders(feedback: Feedback) -> tuple[tuple[int, Order], ...]:
     """Commands in order, each with the capability that a reader needs for it.
 
-    Granted is 3 s of green and one tone, denied 3 s of blinking red and three tones. Ready ends both early, and the
-    reader shows again what it shows by itself.
+    Granted is 3 s of green and one tone, denied 3 s of blinking red and three tones, awaiting 3 s of slowly blinking
+    amber and two short tones. Ready ends each early, and the reader shows again what it shows by itself.
     """
     match feedback:
         case Feedback.GRANTED:
             return (_lamp(CommandLEDColor.Green, on=10, off=0), _tones(1, on=3))
         case Feedback.DENIED:
             return (_lamp(CommandLEDColor.Red, on=2, off=2), _tones(3, on=1))
+        case Feedback.AWAITING:
+            return (_lamp(CommandLEDColor.Amber, on=5, off=5), _tones(2, on=1))
         case Feedback.READY:
             return (_lamp(CommandLEDColor.Black, on=0, off=0, control=_CANCEL_TEMPORARY),)
 

@@ -13,7 +13,7 @@ with its form in front, so that two forms of one number never meet by accident:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.domain.wiegand import H10301, formats_of
@@ -70,6 +70,7 @@ class Card:
         owner: who answers for it, together with their other cards; "" when unknown.
         first_person: its holder opens areas to others for the day.
         duress: it is presented by a holder who is forced to.
+        pin: what its holder types where a lane wants it, "" for none. A secret: shown nowhere.
         aliases: what the card answers to; see the module's text.
     """
 
@@ -84,6 +85,7 @@ class Card:
     owner: str = ""
     first_person: bool = False
     duress: bool = False
+    pin: str = field(default="", repr=False)
     aliases: tuple[str, ...] = ()
 
 

@@ -75,6 +75,8 @@ class EventKind(IntEnum):
     PASSBACK_FORGIVEN = 181
     PASSBACK_NOTED = 182
     DURESS_SIGNALLED = 183
+    PIN_LOCKED = 184
+    SECOND_AWAITED = 185
     DEVICE_CONNECTED = 201
     DEVICE_LOST = 202
     CAMERA_RECORDING = 301
@@ -135,6 +137,8 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.PASSBACK_FORGIVEN: ("Anti-passback forgiven", Category.LANE, Severity.NOTICE),
         EventKind.PASSBACK_NOTED: ("Card used twice", Category.LANE, Severity.WARNING),
         EventKind.DURESS_SIGNALLED: ("Duress", Category.SECURITY, Severity.ALARM),
+        EventKind.PIN_LOCKED: ("Wrong PINs", Category.SECURITY, Severity.ALARM),
+        EventKind.SECOND_AWAITED: ("Second credential awaited", Category.LANE, Severity.INFO),
         EventKind.DEVICE_CONNECTED: ("Device connected", Category.DEVICE, Severity.INFO),
         EventKind.DEVICE_LOST: ("Device lost", Category.DEVICE, Severity.ALARM),
         EventKind.CAMERA_RECORDING: ("Camera recording", Category.CAMERA, Severity.INFO),

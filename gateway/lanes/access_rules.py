@@ -30,6 +30,7 @@ def access_rules(site: Site, lane: LaneSection) -> Mapping[str, AccessRules]:
             schedule=schedules[lane.schedule] if lane.schedule is not None else None,
             two_credentials=lane.two_credentials,
             near_plates=lane.near_plates,
+            asks_pin=lane.pin,
             by_owner=site.policy.anti_passback_by == "owner",
             ladder=Ladder(**dict(lane.doubt)),
             stale_after=int(site.policy.stale_cards_hours * _HOUR),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import structlog
 
 from gateway.clock import Clock, Stamp
 from gateway.domain.access import (
     AccessRules,
+    Coming,
     Conditions,
     Decision,
     Reason,
@@ -19,13 +20,14 @@ from gateway.domain.access import (
     sentence_of,
     store_unavailable,
 )
-from gateway.domain.credentials import Card, Credential
+from gateway.domain.credentials import Card, Credential, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import PassageOutcome
 from gateway.domain.plates import NearPlate
 from gateway.domain.presence import Movement
 from gateway.lanes.areas import Areas
+from gateway.lanes.pin_tries import LOCKED_SECONDS, TRIES, PinTries
 from gateway.store import Entry
 from gateway.store.cards import Cards
 
@@ -38,11 +40,16 @@ _NOTICES = {Reason.ANTI_PASSBACK: EventKind.PASSBACK_NOTED, Reason.DURESS: Event
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A decision that is wanted: on what, for which direction, and for which visit, told by its arrival."""
+    """A decision that is wanted: on what, for which direction, and for which visit, told by its arrival.
+
+    `pin` is what was typed after the card; `plates` were read of the same vehicle.
+    """
 
     credential: Credential
     direction: str
     visit: Stamp | None
+    pin: str = field(default="", repr=False)
+    plates: tuple[str, ...] = ()
 
 
 class Decisions:
@@ -57,42 +64,65 @@ class Decisions:
         clock: Clock,
         recording: Callable[[], bool],
         has_central: bool,
+        pin_tries: PinTries,
+        coming: Callable[[], Iterable[Coming]] = tuple,
+        second_within: float = 30.0,
     ) -> None:
-        """`rules` by direction, "entry" and "exit"; `has_central`: the card list is kept from outside and can age."""
+        """`rules` by direction, "entry" and "exit"; `has_central`: the card list is kept from outside and can age.
+
+        `coming` are the vehicles on their way at any lane. `second_within` seconds a first credential waits for its
+        second.
+        """
         self._rules = rules
         self._cards = cards
         self._areas = areas
         self._clock = clock
         self._recording = recording
         self._has_central = has_central
-        self._first: tuple[Stamp, Card] | None = None
+        self._pin_tries = pin_tries
+        self._coming = coming
+        self._second_within = second_within
+        self._first: tuple[Stamp, Card, float] | None = None
         self._last: Decision | None = None
+
+    @property
+    def rules(self) -> Mapping[str, AccessRules]:
+        """The lane's rules by direction."""
+        return self._rules
 
     def at_once(self, wanted: Wanted) -> Decision | None:
         """The decision without waiting; None while the cards are not in memory."""
         cards = self._cards.at_once(wanted.credential.aliases())
-        return None if cards is None else self._judge(wanted, cards)
+        if cards is None:
+            return None
+        plates = self._cards.at_once(_aliases(wanted.plates)) if wanted.plates else ()
+        return self._judge(wanted, cards, plates or ())
 
     async def looked_up(self, wanted: Wanted) -> Decision:
         """The decision with the cards from the file."""
         try:
             async with asyncio.timeout(_LOOK_UP_SECONDS):
                 cards = await self._cards.matching(wanted.credential.aliases())
+                plates = await self._cards.matching(_aliases(wanted.plates)) if wanted.plates else ()
         except (StoreError, TimeoutError) as error:
             rules = self._rules[wanted.direction]
             log.error("cards_not_readable", lane=rules.lane_id, error=str(error) or "took too long")  # noqa: TRY400 (one line suffices)
             return store_unavailable(rules)
-        return self._judge(wanted, cards)
+        return self._judge(wanted, cards, plates)
 
     def noticed(self, wanted: Wanted, decision: Decision) -> Iterator[Entry]:
         """What a person should hear of beside the decision."""
         stamp, shown = self._clock.wall(), wanted.credential.shown()
-        for reason in decision.notices:
+        noted = [(_NOTICES[reason], sentence_of(reason)) for reason in decision.notices]
+        if self._is_locked_by(decision):
+            text = f"{TRIES} wrong PINs: it waits {LOCKED_SECONDS / 60:g} minutes at every lane that wants one"
+            noted.append((EventKind.PIN_LOCKED, text))
+        for kind, text in noted:
             event = Event(
-                kind=_NOTICES[reason],
+                kind=kind,
                 date_at=stamp.micros,
                 clock_trusted=stamp.trusted,
-                description=f"card {shown}: {sentence_of(reason)}",
+                description=f"card {shown}: {text}",
                 lane_id=self._rules[wanted.direction].lane_id,
                 data={"credential": shown, "card_id": decision.card.card_id if decision.card else None},
             )
@@ -117,11 +147,21 @@ class Decisions:
         self._areas.move(movement)
         return replace(entry, movements=(*entry.movements, movement))
 
-    def _judge(self, wanted: Wanted, cards: tuple[Card, ...]) -> Decision:
-        rules, stamp = self._rules[wanted.direction], self._clock.wall()
+    def _is_locked_by(self, decision: Decision) -> bool:
+        """Count the PIN that was typed; whether the card is locked by it."""
+        if decision.card is None:
+            return False
+        if decision.reason is Reason.WRONG_PIN:
+            return self._pin_tries.wrong(decision.card.card_id, self._clock.monotonic())
+        if decision.granted:
+            self._pin_tries.right(decision.card.card_id)
+        return False
+
+    def _judge(self, wanted: Wanted, cards: Sequence[Card], plates: tuple[Card, ...]) -> Decision:
+        rules, stamp, now = self._rules[wanted.direction], self._clock.wall(), self._clock.monotonic()
         plate = wanted.credential.plate
         near: tuple[NearPlate, ...] = self._cards.near(plate) if plate and rules.near_plates and not cards else ()
-        first = self._first[1] if self._first is not None and self._first[0] == wanted.visit else None
+        first = self._first_of(wanted, now)
         decision = decide(
             wanted.credential,
             cards,
@@ -133,9 +173,27 @@ class Decisions:
                 recording=self._recording(),
                 listed_at=self._cards.listed_at if self._has_central else None,
             ),
-            shown=Shown(first=first, near=near),
+            shown=Shown(
+                first=first,
+                plates=plates,
+                near=near,
+                pin=wanted.pin,
+                pin_locked=any(self._pin_tries.is_locked(card.card_id, now) for card in cards),
+                coming=tuple(self._coming()),
+            ),
         )
         self._last = decision
         if decision.reason is Reason.SECOND_CREDENTIAL_AWAITED and decision.card and wanted.visit and first is None:
-            self._first = (wanted.visit, decision.card)
+            card = replace(decision.card, duress=Reason.DURESS in decision.notices)
+            self._first = (wanted.visit, card, now)
         return decision
+
+    def _first_of(self, wanted: Wanted, now: float) -> Card | None:
+        """The good credential that this visit has shown before, while it still counts."""
+        if self._first is None or self._first[0] != wanted.visit or now >= self._first[2] + self._second_within:
+            return None
+        return self._first[1]
+
+
+def _aliases(plates: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(plate_alias, plates))

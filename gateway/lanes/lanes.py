@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import structlog
@@ -23,6 +23,7 @@ from drivers.contract import (
     TamperChanged,
 )
 from gateway.clock import Clock
+from gateway.domain.access import Coming
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError
@@ -34,12 +35,13 @@ from gateway.lanes.areas import Areas
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, PointSnapshot
 from gateway.lanes.decisions import Decisions
 from gateway.lanes.orders import Order, OrderKind
+from gateway.lanes.pin_tries import PinTries
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.remembered import last_order
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.site_rules import lane_rules
 from gateway.lanes.timetable import timetable_of
-from gateway.site import LaneSection, SerialReaderDevice, Site
+from gateway.site import LaneSection, OsdpReaderDevice, SerialReaderDevice, Site
 from gateway.store import Entry, Store
 from gateway.supervision import Progress, Supervisor
 
@@ -81,6 +83,7 @@ class Lanes:
         self._progress = progress
         self._boot = boot
         self.recorder = Recorder(journal=store.journal)
+        self._pin_tries = PinTries()
         self.areas = Areas(site=site, store=store, recorder=self.recorder, clock=clock)
         self._devices = {
             device.id: DeviceSnapshot(
@@ -101,7 +104,9 @@ class Lanes:
             reader: runner for lane, runner in zip(site.lanes, self._runners, strict=True) for reader in lane.readers
         }
         self._reader_bits = {
-            device.id: device.bits.undoing() for device in site.devices if isinstance(device, SerialReaderDevice)
+            device.id: device.bits.undoing()
+            for device in site.devices
+            if isinstance(device, SerialReaderDevice | OsdpReaderDevice)
         }
         self._points = _routes(zip(site.lanes, self._runners, strict=True))
         self._commands = 0
@@ -312,6 +317,11 @@ class Lanes:
             lane_id=lane_id,
         )
 
+    def _coming(self) -> Iterator[Coming]:
+        """Vehicles on their way at every lane."""
+        for runner in self._runners:
+            yield from runner.coming()
+
     def _runner(self, lane: LaneSection, gate: Gate) -> LaneRunner:
         site = self._site
         return LaneRunner(
@@ -325,6 +335,9 @@ class Lanes:
                 clock=self._clock,
                 recording=lambda: not self._store.failing,
                 has_central=site.central is not None,
+                pin_tries=self._pin_tries,
+                coming=self._coming,
+                second_within=lane.second_seconds,
             ),
             recorder=self.recorder,
             clock=self._clock,

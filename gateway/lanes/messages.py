@@ -178,7 +178,7 @@ class Decide:
     """Look the credential up and decide; `Decided` with the same number must follow, whatever happens.
 
     `direction` is "entry" or "exit", `arrived` when the vehicle was first noticed. `pin` is what was typed after the
-    card where the lane wants that, else "".
+    card where the lane wants that, else "". `plates` are those that were read of this vehicle for sure.
     """
 
     number: int
@@ -186,6 +186,7 @@ class Decide:
     direction: str
     arrived: Stamp
     pin: str = field(default="", repr=False)
+    plates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,10 @@ class Votes:
             return False
         return not self.readings or _same(reading, self.readings[0])
 
+    def sure(self, least: float) -> tuple[str, ...]:
+        """The plates that were read this surely, each once."""
+        return tuple(dict.fromkeys(one.plate for one in self.readings if one.confidence >= least))
+
     def best(self) -> Reading | None:
         """The reading to decide on next: the surest, on a tie the one read more often."""
         open_ones = [reading for reading in self.readings if reading.plate not in self.asked]

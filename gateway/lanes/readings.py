@@ -79,17 +79,19 @@ def plate_read(turn: Turn, event: m.PlateRead) -> None:
 def watch(turn: Turn) -> None:
     """Cards that were read before their vehicle was seen, plates that were read long enough, PINs that did not come."""
     _watch_early(turn)
+    _watch_second(turn)
     state, now = turn.state, turn.now.at
     if state.phase is not Phase.ARMED or state.visit is None:
         return
     awaited = state.awaited_pin
     if awaited is not None:
         if now >= awaited.until:
-            _pin_missing(turn, state.visit)
+            turn.set(awaited_pin=None)
+            _missing(turn, state.visit, f"no PIN within {turn.rules.pin_patience:g} s", "pin_missing")
         return
     best = state.votes.best()
-    if best is None or now < state.votes.due or not _stands(turn, state.visit.side):
-        return
+    if best is None or now < state.votes.due or not _stands(turn, state.visit.side) or turn.rules.pin:
+        return  # where a PIN is wanted, a plate opens nothing; a blocked one still stops its card
     credential = Credential(plate=best.plate)
     visit = replace(state.visit, credential=credential, decision=None, asked_by=best.camera_id)
     turn.set(votes=state.votes.taken(best))
@@ -103,9 +105,10 @@ def watch(turn: Turn) -> None:
 def deadlines(state: LaneState) -> tuple[float, ...]:
     """When `watch` has something to do."""
     early = (state.early.until,) if state.early is not None else ()
+    second = (state.second_until,) if state.second_until is not None else ()
     if state.phase is not Phase.ARMED:
         return early
-    return (*early, state.awaited_pin.until if state.awaited_pin is not None else state.votes.due)
+    return (*early, *second, state.awaited_pin.until if state.awaited_pin is not None else state.votes.due)
 
 
 def _presented(turn: Turn, visit: Visit, reader_id: int, credential: Credential) -> None:
@@ -117,6 +120,7 @@ def _presented(turn: Turn, visit: Visit, reader_id: int, credential: Credential)
         visits.deny_locked(turn, visit)
     elif turn.rules.pin:
         turn.set(visit=visit, note="waiting for the PIN")
+        turn.commands.append(m.Show(reader_id, Feedback.AWAITING))
         turn.set(awaited_pin=AwaitedPin(credential, until=turn.now.at + turn.rules.pin_patience))
     else:
         _ask(turn, visit, credential)
@@ -151,11 +155,22 @@ def _watch_early(turn: Turn) -> None:
         _ignored(turn, early.reader_id, _why_nobody_stands(turn), early.credential)
 
 
+def _watch_second(turn: Turn) -> None:
+    """A first credential whose second did not come. A new first one may follow."""
+    state = turn.state
+    if state.second_until is None or state.phase is not Phase.ARMED or turn.now.at < state.second_until:
+        return
+    turn.set(second_until=None)
+    if state.visit is not None:
+        _missing(turn, state.visit, f"no second card or plate within {turn.rules.second_within:g} s", "second_missing")
+
+
 def _ask(turn: Turn, visit: Visit, credential: Credential, *, pin: str = "") -> None:
     number = turn.state.decisions + 1
     turn.set(decisions=number)
     turn.enter(Phase.DECIDING, visit)
-    turn.commands.append(m.Decide(number, credential, turn.direction(visit.side), visit.arrived, pin))
+    plates = turn.state.votes.sure(turn.rules.plate_least)
+    turn.commands.append(m.Decide(number, credential, turn.direction(visit.side), visit.arrived, pin, plates))
 
 
 def _queue(turn: Turn, reader_id: int, credential: Credential) -> bool:
@@ -193,17 +208,17 @@ def _stands(turn: Turn, side: Side) -> bool:
     return turn.state.loop(side).fresh(turn.now.at, turn.rules.stale) is PointState.ON
 
 
-def _pin_missing(turn: Turn, visit: Visit) -> None:
-    shown = visit.credential.shown() if visit.credential else ""
-    text = f"no PIN within {turn.rules.pin_patience:g} s"
-    turn.set(awaited_pin=None, note=f"card {shown} denied: {text}")
+def _missing(turn: Turn, visit: Visit, text: str, reason: str) -> None:
+    """What was to follow a reading did not come in time."""
+    who, shown = named(visit.credential), visit.credential.shown() if visit.credential else ""
+    turn.set(note=f"{who} denied: {text}")
     turn.commands.append(m.Show(visit.asked_by, Feedback.DENIED))
     turn.tell(
         EventKind.ACCESS_DENIED,
-        f"card {shown}: {text}",
+        f"{who}: {text}",
         filmed_from=turn.now.stamp.micros,
         credential=shown,
-        reason="pin_missing",
+        reason=reason,
     )
 
 

@@ -7,7 +7,7 @@ lane's own group, each with a time-out.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import structlog
 
@@ -22,11 +22,12 @@ from drivers.contract import (
     ShowingReader,
 )
 from gateway.clock import Clock
-from gateway.domain.access import Decision
+from gateway.domain.access import Coming, Decision
 from gateway.domain.commands import GateAction
 from gateway.lanes import machine
 from gateway.lanes import messages as m
 from gateway.lanes.board import LaneSnapshot
+from gateway.lanes.coming import coming, granted
 from gateway.lanes.decisions import Decisions, Wanted
 from gateway.lanes.observed import observe
 from gateway.lanes.recorder import Recorder
@@ -75,6 +76,7 @@ class LaneRunner:
         self._inbox: asyncio.Queue[m.LaneEvent] = asyncio.Queue(_INBOX)
         self._state = LaneState()
         self._latest = LaneState()
+        self._about_to_come: tuple[Coming, ...] = ()
         self.overflowed = 0
 
     def post(self, event: m.LaneEvent) -> None:
@@ -94,6 +96,8 @@ class LaneRunner:
                 event = await self._next()
                 self._beat()
                 self._consult()
+                if isinstance(event, m.Decided):
+                    self._about_to_come = ()
                 step = machine.handle(self.rules, self._state, event, self._now())
                 shown = self._shown_part(self._state) != self._shown_part(step.state)
                 self._state = step.state
@@ -158,7 +162,7 @@ class LaneRunner:
 
     def _decide(self, group: asyncio.TaskGroup, wish: m.Decide) -> None:
         """At once when the cards are in memory, else beside the lane."""
-        wanted = Wanted(wish.credential, wish.direction, wish.arrived)
+        wanted = Wanted(wish.credential, wish.direction, wish.arrived, wish.pin, wish.plates)
         decision = self._decisions.at_once(wanted)
         if decision is None:
             group.create_task(self._look_up(wish.number, wanted), name=f"decide-{self.rules.lane_id}")
@@ -169,6 +173,9 @@ class LaneRunner:
         self._decided(number, wanted, await self._decisions.looked_up(wanted))
 
     def _decided(self, number: int, wanted: Wanted, decision: Decision) -> None:
+        if decision.granted:
+            # Until the machine takes the decision, other lanes must know of it.
+            self._about_to_come = tuple(granted(self._decisions.rules[wanted.direction], decision))
         self.post(m.Decided(number=number, decision=decision))
         for entry in self._decisions.noticed(wanted, decision):
             self._recorder.put(entry)
@@ -202,6 +209,11 @@ class LaneRunner:
     def locked_down(self) -> str:
         """Why nobody is let through now, in one sentence; "" when they are."""
         return self._latest.locked_down
+
+    def coming(self) -> Iterator[Coming]:
+        """Vehicles that were granted a way here and have not passed yet."""
+        yield from coming(self.rules, self._state, self._decisions.rules)
+        yield from self._about_to_come
 
     def why_not_close(self) -> str:
         """What forbids a close now. The driver asks right before the first byte, so the freshest reports count."""

@@ -73,6 +73,7 @@ class LaneRules:
         pin: a card is decided on only together with a PIN.
         pin_length: so many digits end a PIN without `#`.
         pin_patience: how long a card waits for its PIN.
+        second_within: how long a first credential waits for its second, where two are wanted.
         plate_settle: how long readings of a plate are collected.
         plate_sure: a reading with this confidence is taken at once.
         plate_least: readings with less confidence do not count.
@@ -112,10 +113,17 @@ class LaneRules:
     pin: bool = False
     pin_length: int = 4
     pin_patience: float = 10.0
+    second_within: float = 30.0
     plate_settle: float = 0.75
     plate_sure: float = 0.95
     plate_least: float = 0.5
     plate_early: float = 3.0
+
+    def direction_of(self, side: Side) -> str:
+        """Which way a vehicle from this side goes: "entry" or "exit"."""
+        if not self.two_way:
+            return self.direction
+        return "entry" if side is Side.NEAR else "exit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +270,7 @@ class LaneState:
         owed: in a counted lane, granted visits that are still to pass after the present one.
         queued: in a counted lane, the vehicle behind the present one, waiting for the decision of that number.
         off_closed_at: since when the gate is off its closed limit, or since the last passage.
+        second_until: until when the second credential of this visit is waited for, None for no waiting.
         forced_at: since when it is off without a reason.
         unanswered_open_at: when an open was given up without movement.
         fire_stopped: a person stopped the gate during this fire: it is not opened again by itself.
@@ -294,6 +303,7 @@ class LaneState:
     intruder: Intruder | None = None
     early: EarlyCard | None = None
     awaited_pin: AwaitedPin | None = None
+    second_until: float | None = None
     votes: Votes = field(default_factory=Votes)
     off_closed_at: float | None = None
     forced_at: float | None = None

@@ -40,7 +40,7 @@ class Turn:
     def rest(self) -> None:
         """The visit is over: wait for the next vehicle, which may already stand on an arming loop."""
         waiting = [side for side in self.sides() if self.state.loop(side).is_on() and not self.is_leaving(side)]
-        self.set(votes=self.state.votes.ended(self.now.at), awaited_pin=None, queued=None)
+        self.set(votes=self.state.votes.ended(self.now.at), awaited_pin=None, second_until=None, queued=None)
         if waiting:
             side = min(waiting, key=lambda one: self.state.loop(one).since)
             self.enter(Phase.ARMED, Visit(arrived=self.now.stamp, vehicle_seen=True, side=side))
@@ -58,9 +58,7 @@ class Turn:
 
     def direction(self, side: Side) -> str:
         """Which way a vehicle from this side goes: "entry" or "exit"."""
-        if not self.rules.two_way:
-            return self.rules.direction
-        return "entry" if side is Side.NEAR else "exit"
+        return self.rules.direction_of(side)
 
     def passage(self, visit: Visit, outcome: PassageOutcome, *, reason: str = "") -> Passage:
         """This visit's end as a passage; `reason` for one that nobody decided on."""

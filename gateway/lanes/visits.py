@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from drivers.contract import Feedback, GatePosition
+from gateway.domain.access import Reason
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.domain.passages import PassageOutcome
@@ -236,13 +237,21 @@ def _tell_decision(turn: Turn, visit: Visit) -> None:
     shown = visit.credential.shown() if visit.credential else ""
     trace = "; ".join(f"{rule.rule}: {'passed' if rule.passed else 'FAILED'} ({rule.seen})" for rule in decision.trace)
     holder = f" of {decision.card.holder}" if decision.granted and decision.card and decision.card.holder else ""
-    _show(turn, visit, Feedback.GRANTED if decision.granted else Feedback.DENIED)
+    awaits = decision.reason is Reason.SECOND_CREDENTIAL_AWAITED
+    kind, feedback = EventKind.ACCESS_DENIED, Feedback.DENIED
+    if decision.granted:
+        kind, feedback = EventKind.ACCESS_GRANTED, Feedback.GRANTED
+    elif awaits:
+        kind, feedback = EventKind.SECOND_AWAITED, Feedback.AWAITING
+    _show(turn, visit, feedback)
+    turn.set(second_until=turn.now.at + turn.rules.second_within if awaits else None)
     if not decision.granted:
-        turn.set(note=f"{named(visit.credential)} denied: {decision.sentence()}")
+        verdict = "" if awaits else " denied"
+        turn.set(note=f"{named(visit.credential)}{verdict}: {decision.sentence()}")
     turn.tell(
-        EventKind.ACCESS_GRANTED if decision.granted else EventKind.ACCESS_DENIED,
+        kind,
         f"{named(visit.credential)}{holder}: {decision.sentence()}",
-        filmed_from=None if decision.granted else turn.now.stamp.micros,
+        filmed_from=turn.now.stamp.micros if kind is EventKind.ACCESS_DENIED else None,
         credential=shown,
         card_id=decision.card.card_id if decision.card else None,
         reason=decision.reason,

@@ -6,6 +6,12 @@ from collections.abc import Iterator
 
 from gateway.site.draft import Draft
 from gateway.site.fault import Fault
+from gateway.site.models import OsdpReaderDevice
+
+
+def _may_have_keys(draft: Draft, device_id: int) -> bool:
+    device = next((device for device in draft.devices.sound.values() if device.id == device_id), None)
+    return draft.devices.may_hold(device_id) if device is None else isinstance(device, OsdpReaderDevice)
 
 
 def access_faults(draft: Draft) -> Iterator[Fault]:
@@ -17,6 +23,8 @@ def access_faults(draft: Draft) -> Iterator[Fault]:
         for field, area in (("inside", lane.inside), ("outside", lane.outside)):
             if area is not None and area not in areas and not draft.areas.may_hold(area):
                 yield Fault(f"{place}.{field}", f"no area {area!r}")
+        if lane.pin and not any(_may_have_keys(draft, reader) for reader in lane.readers):
+            yield Fault(f"{place}.pin", "none of its readers can have keys; an osdp-reader can")
         if lane.inside is not None and lane.inside == lane.outside:
             yield Fault(f"{place}.outside", f"is {lane.outside!r} like inside; a passage leads from one to the other")
         named = (

@@ -169,6 +169,7 @@ class OsdpReaderDevice(_Section):
     link: Slug
     address: int = Field(default=0, ge=0, le=126)
     key: SecretName
+    bits: BitsSection = BitsSection()
 
 
 GateDevice = ModbusGateDevice | SerialGateDevice | HikvisionBarrierDevice
@@ -239,6 +240,10 @@ class LaneSection(_Section):
     outside: Slug | None = Field(default=None, description="the area that an entry leads out of; none: the street")
     schedule: Name | None = Field(default=None, description="when the lane itself is open; none: always")
     two_credentials: bool = Field(default=False, description="two different cards or plates for one passage")
+    second_seconds: float = Field(default=30, ge=5, le=300, description="how long the first of them waits")
+    pin: bool = Field(default=False, description="a card opens only together with its PIN, typed after it")
+    pin_digits: int = Field(default=4, ge=4, le=8, description="so many digits end a PIN; a shorter one ends with #")
+    pin_seconds: float = Field(default=10, ge=3, le=60, description="how long a card waits for its PIN")
     near_plates: bool = Field(default=False, description="a misread plate may stand for the one it must be")
     doubt: LadderSection = LadderSection()
 

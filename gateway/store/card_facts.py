@@ -18,6 +18,7 @@ class CardFacts(NamedTuple):
     owner: str = ""
     first_person: bool = False
     duress: bool = False
+    pin: str = ""
 
 
 NO_FACTS = CardFacts()
@@ -26,7 +27,7 @@ _ADAPTER = TypeAdapter(CardFacts)
 
 def facts_of(card: Card) -> CardFacts:
     """The facts of a card."""
-    return CardFacts(card.zones, card.schedules, card.owner, card.first_person, card.duress)
+    return CardFacts(card.zones, card.schedules, card.owner, card.first_person, card.duress, card.pin)
 
 
 def facts_text(facts: CardFacts) -> str:

@@ -148,7 +148,7 @@ class CardIndex:
         return next((row for row in rows if _fields(self._rows[row])[0] == card_id), None)
 
 
-_Facts = tuple[tuple[str, ...], tuple[str, ...], str, bool, bool]
+_Facts = tuple[tuple[str, ...], tuple[str, ...], str, bool, bool, str]
 _Fields = tuple[int, str, int, int | None, int | None, str, _Facts | None, tuple[str, ...]]
 
 
@@ -161,7 +161,7 @@ def _row(card: Card) -> bytes:
         card.valid_from,
         card.valid_until,
         card.holder,
-        None if facts == NO_FACTS else (card.zones, card.schedules, card.owner, card.first_person, card.duress),
+        None if facts == NO_FACTS else facts[:],
         card.aliases,
     )
     return marshal.dumps(fields)

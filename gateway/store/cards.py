@@ -271,6 +271,7 @@ def _card(row: tuple[int, str, str, int | None, int | None, str, str]) -> Card:
         owner=facts.owner,
         first_person=facts.first_person,
         duress=facts.duress,
+        pin=facts.pin,
     )
 
 

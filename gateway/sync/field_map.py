@@ -28,8 +28,9 @@ from gateway.domain.printed import layout_named, number_aliases, uid_alias
 from gateway.domain.wiegand import H10301
 from gateway.sync.answers import JsonObject
 
-_VERSION = 2  # goes up when the same record is read otherwise than before
+_VERSION = 3  # goes up when the same record is read otherwise than before
 _FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
+_PIN = re.compile(r"[0-9]{4,8}")
 _DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NO_DATE = re.compile(r"(0000-00-00.*)?")
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds that would be the year 5138
@@ -69,6 +70,7 @@ class CardFieldMap(BaseModel):
     owner: tuple[str, ...] = ("customer_id", "owner_id", "customer.id", "guest_id", "user_id")
     first_person: tuple[str, ...] = ("first_person", "is_first_person")
     duress: tuple[str, ...] = ("duress", "is_duress")
+    pin: tuple[str, ...] = ("pin", "pin_code")
     holder: tuple[str, ...] = ("holder_name", "holder", "full_name", "name", "customer.name", "guest.name", "user.name")
 
     def fingerprint(self, zone: tzinfo) -> str:
@@ -125,6 +127,7 @@ def map_card(card_id: int, record: JsonObject, fields: CardFieldMap, zone: tzinf
         owner=_text(_first(record, fields.owner))[:MAX_TEXT],
         first_person=_is_yes(_first(record, fields.first_person)),
         duress=_is_yes(_first(record, fields.duress)),
+        pin=_pin(_first(record, fields.pin)),
         aliases=tuple(dict.fromkeys(_aliases(record, fields))),
     )
     return MappedCard(card, ", ".join(unread))
@@ -155,6 +158,12 @@ def _aliases(record: JsonObject, fields: CardFieldMap) -> Iterator[str]:
             parts = int(pair[1]), int(pair[2])
             if parts[0] <= 0xFF and parts[1] <= 0xFFFF:
                 yield h10301_alias(*parts)
+
+
+def _pin(value: JsonValue) -> str:
+    """4 to 8 digits; what is no PIN opens nothing where one is wanted."""
+    text = _text(value)
+    return text if _PIN.fullmatch(text) else ""
 
 
 def _names(value: JsonValue) -> tuple[str, ...]:

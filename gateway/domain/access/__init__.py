@@ -2,10 +2,11 @@
 
 from gateway.domain.access.decision import decide, store_unavailable
 from gateway.domain.access.reasons import Decision, Reason, RuleResult, sentence_of
-from gateway.domain.access.rules import AccessRules, Conditions, Ladder, Shown, Stance
+from gateway.domain.access.rules import AccessRules, Coming, Conditions, Ladder, Shown, Stance
 
 __all__ = [
     "AccessRules",
+    "Coming",
     "Conditions",
     "Decision",
     "Ladder",

@@ -31,6 +31,10 @@ class Reason(StrEnum):
     AREA_FULL = "area_full"
     FIRST_PERSON_AWAITED = "first_person_awaited"
     SECOND_CREDENTIAL_AWAITED = "second_credential_awaited"
+    NO_PIN = "no_pin"
+    PIN_MISSING = "pin_missing"
+    WRONG_PIN = "wrong_pin"
+    PIN_LOCKED = "pin_locked"
     CARDS_STALE = "cards_stale"
     CLOCK_UNTRUSTED = "clock_untrusted"
     NOTHING_RECORDED = "nothing_recorded"
@@ -58,6 +62,10 @@ _SENTENCES = {
     Reason.AREA_FULL: "the area is full",
     Reason.FIRST_PERSON_AWAITED: "nobody who may open the area has come today",
     Reason.SECOND_CREDENTIAL_AWAITED: "a second card or plate is needed",
+    Reason.NO_PIN: "this lane wants a PIN, and the card has none",
+    Reason.PIN_MISSING: "this lane wants a card and its PIN",
+    Reason.WRONG_PIN: "the PIN is wrong",
+    Reason.PIN_LOCKED: "too many wrong PINs were typed; the card waits before it may try again",
     Reason.CARDS_STALE: "the card list is too old",
     Reason.CLOCK_UNTRUSTED: "the time is not certain, and the card depends on it",
     Reason.NOTHING_RECORDED: "nothing can be recorded",

@@ -55,6 +55,7 @@ class AccessRules:
         schedule: when the lane itself is open, None for always.
         two_credentials: two different cards or plates are needed for one passage.
         near_plates: a misread plate may stand for the one that it must be; see `gateway.domain.plates`.
+        asks_pin: a card opens only together with its PIN.
         by_owner: anti-passback counts the owner of cards instead of each card.
         ladder: what is done in doubt.
         stale_after: the card list's budget in micros, None for none.
@@ -69,6 +70,7 @@ class AccessRules:
     schedule: Schedule | None = None
     two_credentials: bool = False
     near_plates: bool = False
+    asks_pin: bool = False
     by_owner: bool = False
     ladder: Ladder = field(default_factory=Ladder)
     stale_after: int | None = None
@@ -94,15 +96,30 @@ class Conditions:
 
 
 @dataclass(frozen=True, slots=True)
+class Coming:
+    """A vehicle that was granted its way and has not passed yet: it will be counted where it goes."""
+
+    lane_id: str
+    way: Way
+    holder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
-    """What else is known of the vehicle whose credential is judged.
+    """What else is known of the vehicle whose credential is judged, and of others on their way.
 
     Attributes:
         first: the card that was found good before, when two are needed.
         plates: every card that stands for the plate that was read of the vehicle.
         near: plates of the list that the plate may be a misreading of; only asked when no card matches exactly.
+        pin: what was typed after the card, "" for nothing.
+        pin_locked: too many wrong PINs were typed for this card of late.
+        coming: vehicles that were granted a way at any lane and have not passed yet.
     """
 
     first: Card | None = None
     plates: tuple[Card, ...] = ()
     near: tuple[NearPlate, ...] = ()
+    pin: str = field(default="", repr=False)
+    pin_locked: bool = False
+    coming: tuple[Coming, ...] = ()

@@ -59,7 +59,7 @@ def test_every_reason_has_a_sentence():
 def test_a_good_card_is_granted_with_every_rule_in_the_trace():
     decision = judged()
     assert (decision.granted, decision.reason, decision.notices) == (True, Reason.VALID_CARD, ())
-    assert len(decision.trace) == 15
+    assert len(decision.trace) == 16
     assert failed(decision) == []
 
 

@@ -8,14 +8,16 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from gateway.clock import Stamp
-from gateway.domain.access import AccessRules, Reason, Stance
-from gateway.domain.credentials import Card, Credential, text_alias
+from gateway.domain.access import AccessRules, Coming, Reason, Stance
+from gateway.domain.credentials import Card, CardStatus, Credential, plate_alias, text_alias
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Passage, PassageOutcome
+from gateway.domain.presence import Way
 from gateway.lanes.access_rules import access_rules
 from gateway.lanes.areas import Areas
 from gateway.lanes.decisions import Decisions, Wanted
+from gateway.lanes.pin_tries import LOCKED_SECONDS, TRIES, PinTries
 from gateway.lanes.recorder import Recorder
 from gateway.site import Site
 from gateway.store import CardRecord, Entry, EventFilter, Store
@@ -43,8 +45,11 @@ SITE = {
 
 
 class FixedClock:
+    def __init__(self):
+        self.at = 0.0
+
     def monotonic(self):
-        return 0.0
+        return self.at
 
     def wall(self):
         return Stamp(NOW, trusted=True)
@@ -57,18 +62,29 @@ class Desk:
         self.site = Site.model_validate({**site, "lanes": [{**site["lanes"][0], **lane}]})
         self.store = store
         self.recorder = Recorder(journal=store.journal)
-        self.areas = Areas(site=self.site, store=store, recorder=self.recorder, clock=FixedClock())
+        self.clock = FixedClock()
+        self.coming = ()
+        self.areas = Areas(site=self.site, store=store, recorder=self.recorder, clock=self.clock)
         self.decisions = Decisions(
             rules=access_rules(self.site, self.site.lanes[0]),
             cards=store.cards,
             areas=self.areas,
-            clock=FixedClock(),
+            clock=self.clock,
             recording=lambda: True,
             has_central=True,
+            pin_tries=PinTries(),
+            coming=lambda: self.coming,
         )
 
-    def ask(self, text, direction="entry", visit=1):
-        return self.decisions.at_once(Wanted(Credential(text=text), direction, Stamp(visit, trusted=True)))
+    def ask(self, text, direction="entry", visit=1, **more):
+        return self.decisions.at_once(Wanted(Credential(text=text), direction, Stamp(visit, trusted=True), **more))
+
+    def type_pin(self, pin, text="4"):
+        """A decision and what is told beside it, as the runner asks for both."""
+        wanted = Wanted(Credential(text=text), "entry", None, pin)
+        decision = self.decisions.at_once(wanted)
+        told = [event.kind for entry in self.decisions.noticed(wanted, decision) for event in entry.events]
+        return decision, told
 
     async def pass_through(self, card_id, direction="entry", outcome=PassageOutcome.PASSED):
         passage = Passage("in", direction, outcome, NOW, NOW, clock_trusted=True, card_id=card_id)
@@ -87,6 +103,8 @@ async def open_store(folder):
             put=[
                 CardRecord(Card(1, "1", owner="9", aliases=(text_alias("1"),)), "{}"),
                 CardRecord(Card(2, "2", owner="9", duress=True, aliases=(text_alias("2"),)), "{}"),
+                CardRecord(Card(3, "X", CardStatus.BLOCKED, aliases=(plate_alias("BAD1"),)), "{}"),
+                CardRecord(Card(4, "4", pin="1299", aliases=(text_alias("4"),)), "{}"),
             ],
             now=1,
         )
@@ -163,6 +181,70 @@ async def test_two_credentials_of_one_visit(open_desk):
     assert desk.ask("1").reason is Reason.SECOND_CREDENTIAL_AWAITED
     assert desk.ask("2", visit=2).reason is Reason.SECOND_CREDENTIAL_AWAITED, "another vehicle"
     assert desk.ask("1", visit=2).granted
+
+
+async def test_a_first_credential_waits_for_its_second_only_so_long(open_desk):
+    desk = open_desk(two_credentials=True)
+    assert desk.ask("1").reason is Reason.SECOND_CREDENTIAL_AWAITED
+    desk.clock.at = 30.0
+    assert desk.ask("2").reason is Reason.SECOND_CREDENTIAL_AWAITED
+    assert desk.ask("1").granted, "card 2 is the first now"
+
+
+async def test_a_blocked_plate_stops_the_card_of_its_vehicle(open_desk):
+    desk = open_desk()
+    assert desk.ask("1", plates=("GOOD1",)).granted
+    assert desk.ask("1", plates=("GOOD1", "BAD1")).reason is Reason.BLOCKED_PLATE
+    wanted = Wanted(Credential(text="1"), "entry", None, plates=("BAD1",))
+    assert (await desk.decisions.looked_up(wanted)).reason is Reason.BLOCKED_PLATE
+
+
+async def test_those_on_their_way_in_count_as_inside(open_desk):
+    desk = open_desk()
+    inward = Way(enters="garage")
+    desk.coming = (Coming("other", inward), Coming("other", inward.back))
+    assert desk.ask("1").granted
+    desk.coming += (Coming("other", inward),)
+    assert desk.ask("1").reason is Reason.AREA_FULL
+
+
+async def test_a_card_on_its_way_in_at_another_lane_does_not_come_in_here(open_desk):
+    desk = open_desk()
+    desk.coming = (Coming("other", Way(enters="garage"), "owner:9"),)
+    decision = desk.ask("1")
+    assert decision.reason is Reason.ANTI_PASSBACK
+    assert decision.trace[-1].seen == "on its way in at other"
+    assert desk.ask("1", "exit").granted, "out is another way"
+
+
+async def test_pins(open_desk):
+    desk = open_desk(pin=True)
+    assert desk.type_pin("1299") == (desk.type_pin("1299")[0], [])
+    assert desk.type_pin("1299")[0].granted
+    assert desk.type_pin("")[0].reason is Reason.PIN_MISSING
+    assert desk.type_pin("1298")[0].reason is Reason.WRONG_PIN
+    assert desk.type_pin("1299", text="1")[0].reason is Reason.NO_PIN
+    decision, told = desk.type_pin("1290")
+    assert decision.granted, "whoever is forced must not be seen to call for help"
+    assert told == [EventKind.DURESS_SIGNALLED]
+    assert "1299" not in repr(decision), "a PIN is shown nowhere"
+
+
+async def test_wrong_pins_lock_the_card_for_a_while(open_desk):
+    desk = open_desk(pin=True)
+    told = [desk.type_pin(f"000{number}")[1] for number in range(TRIES)]
+    assert told == [[]] * (TRIES - 1) + [[EventKind.PIN_LOCKED]]
+    assert desk.type_pin("1299")[0].reason is Reason.PIN_LOCKED
+    assert desk.type_pin("1299")[0].reason is Reason.PIN_LOCKED, "trying does not lengthen it"
+    desk.clock.at = LOCKED_SECONDS
+    assert desk.type_pin("1299")[0].granted
+    assert desk.type_pin("0000") == (desk.type_pin("0000")[0], []), "the right PIN began the count anew"
+
+
+async def test_a_pin_lane_does_not_open_to_a_plate(open_desk):
+    desk = open_desk(pin=True)
+    decision = desk.decisions.at_once(Wanted(Credential(plate="BAD1"), "entry", None))
+    assert decision.reason is Reason.BLOCKED_PLATE
 
 
 async def test_duress_is_told_and_the_gate_opens(open_desk):

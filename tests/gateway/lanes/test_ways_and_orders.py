@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from drivers.contract import Feedback, GatePosition, PointState
+from gateway.domain.access import AccessRules, decide
 from gateway.domain.commands import CommandState, GateAction
-from gateway.domain.credentials import Credential
+from gateway.domain.credentials import Card, Credential
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
 from gateway.lanes import messages as m
@@ -17,6 +18,7 @@ from gateway.lanes.orders import OrderKind
 from gateway.lanes.state import Vend
 
 ON, OFF = PointState.ON, PointState.OFF
+CARD_READ = Credential(text="0007")
 OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP
 
 
@@ -397,6 +399,29 @@ def test_card_waits_for_its_pin(make_lane, typed):
     lane.answer(granted=True)
     assert lane.actions() == [OPEN]
     assert "1234" not in " ".join([*lane.texts, repr(lane.out), repr(lane.state)]), "a PIN is shown nowhere"
+
+
+def test_second_credential_is_awaited_and_its_absence_told(lane):
+    lane.arming(ON)
+    lane.do(m.CardRead(102, CARD_READ, lane.at))
+    awaited = decide(CARD_READ, (Card(7, "0007"),), now=1, rules=AccessRules(two_credentials=True))
+    lane.do(m.Decided(lane.asked[-1].number, awaited))
+    assert lane.events[-1] is E.SECOND_AWAITED
+    assert lane.shown[-1] == (102, Feedback.AWAITING)
+    assert E.ACCESS_DENIED not in lane.events
+    lane.wait(lane.rules.second_within)
+    assert lane.events[-1] is E.ACCESS_DENIED
+    assert "no second card" in lane.texts[-1]
+    assert lane.shown[-1] == (102, Feedback.DENIED)
+    lane.wait(lane.rules.second_within)
+    assert lane.events.count(E.ACCESS_DENIED) == 1
+
+
+def test_plates_of_the_vehicle_are_told_with_its_card(lane):
+    lane.arming(ON)
+    lane.plate("AB12", confidence=0.6)
+    lane.do(m.CardRead(102, CARD_READ, lane.at))
+    assert lane.asked[-1].plates == ("AB12",)
 
 
 def test_pin_that_does_not_come_denies(make_lane):

@@ -58,6 +58,7 @@ def test_lane_with_everything_is_sound_and_reaches_the_rules():
     [
         ({"direction": "two-way"}, "lanes[0].far"),
         ({"far": POINT}, "lanes[0].far"),
+        ({"pin": True}, "lanes[0].pin"),
         ({"far_readers": [102]}, "lanes[0].far_readers"),
         ({"direction": "two-way", "far": {"device": 101, "point": "arming"}}, "lanes[0].far"),
         ({"direction": "two-way", "far": POINT, "far_readers": [103]}, "lanes[0].far_readers[0]"),

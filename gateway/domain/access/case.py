@@ -1,0 +1,42 @@
+"""What every rule of a decision looks at, and what it answers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gateway.domain.access.reasons import Reason
+from gateway.domain.access.rules import AccessRules, Conditions, Shown, Stance
+from gateway.domain.credentials import Card, Credential
+from gateway.domain.presence import Presence
+
+
+class Case(NamedTuple):
+    """A card that was found, and all that its rules look at. `now` is never before what is known to be past."""
+
+    card: Card
+    credential: Credential
+    now: int
+    rules: AccessRules
+    presence: Presence
+    conditions: Conditions
+    shown: Shown
+
+    @property
+    def asks_time(self) -> bool:
+        """Whether rules of time are to be judged."""
+        return self.conditions.clock_trusted or self.rules.ladder.clock is not Stance.OPEN
+
+    def moment(self, micros: int) -> str:
+        """An instant in the site's zone, for people."""
+        return self.rules.calendar.local(micros).strftime("%Y-%m-%d %H:%M")
+
+
+class Verdict(NamedTuple):
+    """What a rule saw; the reason when it failed; what a person should hear of when it did not."""
+
+    seen: str
+    reason: Reason | None = None
+    notice: Reason | None = None
+
+
+UNASKED = Verdict("not asked: the time is not certain")

@@ -1,0 +1,74 @@
+"""Rules of place: is the card for this lane, may its holder be where the lane leads, and is there room."""
+
+from __future__ import annotations
+
+from gateway.domain.access.case import UNASKED, Case, Verdict
+from gateway.domain.access.reasons import Reason
+from gateway.domain.presence import OUTSIDE, AntiPassback
+
+
+def zone(case: Case) -> Verdict:
+    """The card is for this lane, or for every lane."""
+    card, rules = case.card, case.rules
+    if not card.zones or not rules.zones:
+        return Verdict("any")
+    if rules.lane_id in card.zones or not rules.zones.isdisjoint(card.zones):
+        return Verdict("allowed")
+    return Verdict(f"only {', '.join(card.zones)}", Reason.WRONG_ZONE)
+
+
+def first_person(case: Case) -> Verdict:
+    """Who may open the area has come today."""
+    area = case.rules.areas.get(case.rules.way.enters)
+    if area is None or not area.first_person:
+        return Verdict("not asked for")
+    if case.card.first_person:
+        return Verdict("may open")
+    opened, calendar = case.presence.opened_at(area.area_id), case.rules.calendar
+    if not case.asks_time:
+        return UNASKED
+    if opened is not None and calendar.local(opened).date() == calendar.local(case.now).date():
+        return Verdict("opened today")
+    return Verdict(f"{area.area_id} is not opened", Reason.FIRST_PERSON_AWAITED)
+
+
+def anti_passback(case: Case) -> Verdict:
+    """A holder whose whereabouts are not known may pass once: it is their first time, or they were forgiven."""
+    way, holder = case.rules.way, case.rules.holder(case.card)
+    twin = next((one for one in case.shown.coming if one.holder == holder and one.way.enters == way.enters), None)
+    if twin is not None and way.enters != OUTSIDE:
+        return _passed_back(case, way.enters, f"on its way in at {twin.lane_id}")
+    seen = case.presence.whereabouts(holder)
+    if not way or seen is None:
+        return Verdict("not known where" if way else "leads nowhere else")
+    where = f"last seen {f'entering {seen.area_id}' if seen.area_id else 'leaving'} at {case.moment(seen.since)}"
+    if way.enters != OUTSIDE and seen.area_id == way.enters:
+        return _passed_back(case, way.enters, where, since=seen.since)
+    if way.leaves not in (OUTSIDE, seen.area_id):
+        return _passed_back(case, way.leaves, where, since=seen.since)
+    return Verdict("in order")
+
+
+def _passed_back(case: Case, area_id: str, where: str, *, since: int | None = None) -> Verdict:
+    area = case.rules.areas.get(area_id)
+    since = case.now if since is None else since
+    match area.anti_passback if area is not None else AntiPassback.OFF:
+        case AntiPassback.HARD:
+            return Verdict(where, Reason.ANTI_PASSBACK)
+        case AntiPassback.SOFT:
+            return Verdict(where, notice=Reason.ANTI_PASSBACK)
+        case AntiPassback.TIMED if area is not None and case.asks_time and case.now - since < area.minutes * 60_000_000:
+            return Verdict(f"{where}, within {area.minutes:g} minutes", Reason.ANTI_PASSBACK)
+        case _:
+            return Verdict(where)
+
+
+def room(case: Case) -> Verdict:
+    """Those on their way in count as inside: two lanes at once never let in one too many."""
+    area = case.rules.areas.get(case.rules.way.enters)
+    if area is None or area.limit is None:
+        return Verdict("no limit")
+    inside = case.presence.count(area.area_id)
+    coming = sum(one.way.enters == area.area_id for one in case.shown.coming)
+    seen = f"{inside} of {area.limit}" + (f", {coming} on their way in" if coming else "")
+    return Verdict(seen, Reason.AREA_FULL if inside + coming >= area.limit else None)
