@@ -153,6 +153,7 @@ class House:
                 site=site,
                 store=self._store,
                 board=self._lanes,
+                areas=self._lanes.areas,
                 recording=self._recording,
                 central=self._standing,
                 clock=self._clock,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gateway.clock import Clock
+from gateway.domain.access import holder_of
 from gateway.domain.errors import NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.presence import Correction, CountCorrection, Forgiveness, Movement, Presence
+from gateway.lanes.board import AreaSnapshot
 from gateway.lanes.recorder import Recorder
 from gateway.site import Site
 from gateway.store import Entry, Store
@@ -19,7 +21,8 @@ class Areas:
     """The site's areas. All lanes look at one presence; each change is on its way to disk when it takes effect."""
 
     def __init__(self, *, site: Site, store: Store, recorder: Recorder, clock: Clock) -> None:
-        self._names = {area.id: area.name for area in site.areas}
+        self._areas = {area.id: area for area in site.areas}
+        self._by_owner = site.policy.anti_passback_by == "owner"
         self._store = store
         self._recorder = recorder
         self._clock = clock
@@ -36,7 +39,13 @@ class Areas:
 
     def counts(self) -> Mapping[str, int]:
         """How many are in each area of the site file, in its order."""
-        return {area_id: self._presence.count(area_id) for area_id in self._names}
+        return {area_id: self._presence.count(area_id) for area_id in self._areas}
+
+    def areas(self) -> tuple[AreaSnapshot, ...]:
+        """See `AreaBoard.areas`."""
+        return tuple(
+            AreaSnapshot(area.id, area.name, self._presence.count(area.id), area.limit) for area in self._areas.values()
+        )
 
     def move(self, movement: Movement) -> None:
         """A passage is being recorded: from now on decisions know of it."""
@@ -48,17 +57,26 @@ class Areas:
         Raises NotFoundError for an area that the site has not, StoreError when it is not on disk in time (it takes
         effect and stays queued), ValueError for a count below 0.
         """
-        if area_id not in self._names:
+        area = self._areas.get(area_id)
+        if area is None:
             raise NotFoundError(f"area {area_id!r} is not of this site")
         correction = CountCorrection(area_id, count)
         before, who = self._presence.count(area_id), source.removeprefix("user:")
-        text = f"{self._names[area_id]}: {count} inside, says {who} ({before} were counted)"
+        text = f"{area.name}: {count} inside, says {who} ({before} were counted)"
         await self._correct(correction, EventKind.COUNT_CORRECTED, text, area=area_id, count=count, counted=before)
 
-    async def forgive(self, holder: str, *, source: str) -> None:
-        """An operator lets a holder's next passage be their first, "" everybody's. Raises as `correct_count`."""
-        who = source.removeprefix("user:")
-        text = f"the next passage of {holder or 'every card'} counts as the first, says {who}"
+    async def forgive(self, card_id: int | None, *, source: str) -> None:
+        """An operator lets a card's next passage be its first, None everybody's. Raises as `correct_count`.
+
+        Where owners are counted instead of cards, all of the owner's cards are meant.
+        """
+        holder, whom, who = "", "every card", source.removeprefix("user:")
+        if card_id is not None:
+            known = await self._store.cards.get(card_id)
+            if known is None:
+                raise NotFoundError(f"there is no access card {card_id}")
+            holder, whom = holder_of(known.card, by_owner=self._by_owner), f"card {known.card.number or card_id}"
+        text = f"the next passage of {whom} counts as the first, says {who}"
         await self._correct(Forgiveness(holder), EventKind.PASSBACK_FORGIVEN, text, holder=holder)
 
     async def _correct(self, correction: Correction, kind: EventKind, text: str, **data: str | int) -> None:

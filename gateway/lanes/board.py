@@ -72,8 +72,9 @@ class LaneSnapshot:
         position: the gate's position, `UNKNOWN` while not fresh.
         vehicle: the arming loop.
         under: the closing loop.
-        note: why it is as it is, in one line; "" when all is as usual.
+        note: why it is as it is, in one line, orders and troubles aside; "" when all is as usual.
         order: the standing order that counts: "hold_open", "lock_down" or "".
+        order_text: the same in one sentence, with who gave it and why.
         troubles: what is wrong and lasts, a sentence each.
     """
 
@@ -88,6 +89,7 @@ class LaneSnapshot:
     under: PointState
     note: str
     order: str = ""
+    order_text: str = ""
     troubles: tuple[str, ...] = ()
 
 
@@ -113,6 +115,36 @@ class Board(Protocol):
     async def order(self, *, lane_id: str, kind: OrderKind | None, reason: str, source: str) -> None:
         """Hold a lane open, lock it down, or let it work as usual against its schedule; None: as the schedule says.
 
-        Raises NotFoundError for an id that is no lane of this site.
+        Returns once that is on disk. Raises NotFoundError for an id that is no lane of this site, StoreError when it
+        cannot be recorded in time: it holds all the same, and is recorded as soon as the disk takes it.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AreaSnapshot:
+    """An area as it is now: how many are inside, and how many may be (None: no limit)."""
+
+    area_id: str
+    name: str
+    count: int
+    limit: int | None
+
+
+class AreaBoard(Protocol):
+    """What the web layer knows of areas. Corrections return once they are on disk.
+
+    They raise StoreError when they are not on disk in time; they take effect and are recorded later.
+    """
+
+    def areas(self) -> tuple[AreaSnapshot, ...]:
+        """Every area, in the site file's order."""
+        ...
+
+    async def correct_count(self, area_id: str, count: int, *, source: str) -> None:
+        """An operator says how many (0 or more) are in an area. Raises NotFoundError for one that is not here."""
+        ...
+
+    async def forgive(self, card_id: int | None, *, source: str) -> None:
+        """An operator lets a card's next passage be its first, None everybody's. NotFoundError for an unknown card."""
         ...

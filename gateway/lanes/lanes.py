@@ -26,7 +26,7 @@ from gateway.clock import Clock
 from gateway.domain.access import Coming
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
-from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.reader_bits import ReaderBits
 from gateway.lanes import messages as m
@@ -50,6 +50,7 @@ log = structlog.get_logger(__name__)
 _LANE_STUCK_SECONDS = 10.0
 _LONGEST_PLATE = 32
 _LONGEST_REASON = 200
+_RECORDED_WITHIN = 5.0
 _AS_SENT = ReaderBits()
 
 
@@ -187,6 +188,10 @@ class Lanes:
             raise NotFoundError(f"no lane {lane_id!r} at this site")
         order = None if kind is None else Order(kind=kind, by=source, reason=reason[:_LONGEST_REASON])
         runner.post(m.OrderGiven(order=order, by=source))
+        if not await runner.caught_up(within=_RECORDED_WITHIN) or not await self.recorder.drained(
+            within=_RECORDED_WITHIN
+        ):
+            raise StoreError("the order holds from now on, but is not recorded yet: the disk takes nothing")
 
     def report(self, report: Report) -> None:
         """Take a driver's report. Called on the loop's thread; never blocks."""

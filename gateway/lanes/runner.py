@@ -43,6 +43,7 @@ _COMMAND_GRACE = 1.0
 _SHORTEST_WAIT = 0.05
 _BEAT_SECONDS = 2.0
 _CONSULT_SECONDS = 1.0
+_TICK = m.Ticked()
 
 
 class LaneRunner:
@@ -105,6 +106,17 @@ class LaneRunner:
                     self._carry_out(group, command)
                 if shown:
                     self._changed()
+                if event is not _TICK:
+                    self._inbox.task_done()
+
+    async def caught_up(self, *, within: float) -> bool:
+        """Wait until all that was posted before has been through the machine, at most `within` seconds; whether."""
+        try:
+            async with asyncio.timeout(within):
+                await self._inbox.join()
+        except TimeoutError:
+            return False
+        return True
 
     def snapshot(self) -> LaneSnapshot:
         """The lane as it is now."""
@@ -119,8 +131,9 @@ class LaneRunner:
             position=state.gate.fresh(now, stale),
             vehicle=self._vehicle(now),
             under=state.closing.fresh(now, stale),
-            note=_note(state),
+            note=state.note,
             order="" if state.order is None else state.order.kind.value,
+            order_text="" if state.order is None else state.order.sentence(),
             troubles=tuple(trouble.text for trouble in state.troubles),
         )
 
@@ -131,7 +144,7 @@ class LaneRunner:
             async with asyncio.timeout(due):
                 return await self._inbox.get()
         except TimeoutError:
-            return m.Ticked()
+            return _TICK
 
     def _consult(self) -> None:
         """Ask the timetable, at most once a second; a quiet lane is woken every two."""
@@ -231,9 +244,3 @@ class LaneRunner:
     def _shown_part(self, state: LaneState) -> tuple[object, ...]:
         loops = (state.arming.state, state.far.state, state.closing.state)
         return (state.shown_phase, state.gate.position, loops, state.note, state.order, state.troubles)
-
-
-def _note(state: LaneState) -> str:
-    """What is unusual, in one line: the standing order, what is wrong, and why the lane is as it is."""
-    order = (state.order.sentence(),) if state.order is not None else ()
-    return "; ".join(text for text in (*order, *(trouble.text for trouble in state.troubles), state.note) if text)

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from gateway.clock import Clock
 from gateway.domain.errors import ConfigError
-from gateway.lanes.board import Board
+from gateway.lanes.board import AreaBoard, Board
 from gateway.site.models import Site
 from gateway.store import Store
 from gateway.web.accounts import Accounts
@@ -24,6 +24,7 @@ from gateway.web.rooms import Central, DemoCard, Readiness, Recording
 from gateway.web.sessions import Sessions
 from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC, StatusPage
+from gateway.web.status.standing import Standing
 from gateway.web.status.watch import Watch
 from gateway.web.usher import Usher
 from gateway.web.v1.auth import Auth
@@ -52,6 +53,7 @@ def build_app(
     site: Site,
     store: Store,
     board: Board,
+    areas: AreaBoard,
     recording: Recording,
     central: Central | None,
     clock: Clock,
@@ -66,6 +68,7 @@ def build_app(
         site: the site file.
         store: opened and running.
         board: lanes and devices.
+        areas: who is where.
         recording: footage.
         central: None for a site that stands alone.
         clock: both clocks.
@@ -80,6 +83,7 @@ def build_app(
         site=site,
         store=store,
         board=board,
+        areas=areas,
         recording=recording,
         central=central,
         clock=clock,
@@ -96,6 +100,7 @@ def build_app(
         *Cameras(store=store, recording=recording).routes(),
         *CameraEventsFamily(store=store, recording=recording).routes(),
         *StatusPage().routes(),
+        *Standing(store=store, board=board, areas=areas).routes(),
         *live.routes(),
     )
     if Counter(route.operation for route in routes) != Counter(OPERATIONS):

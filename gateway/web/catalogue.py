@@ -100,6 +100,11 @@ STATUS_PAGE = Operation("GET", "/status/", OPEN, head=True)
 STATUS_SESSION = Operation("GET", "/status/session", OPEN, "user")
 STATUS_LIVE = Operation("GET", "/status/live", SIGNED_IN, "snapshot")
 
+# Of this site alone: the interface has no operation for them.
+LANE_ORDER = Operation("POST", "/status/lane/order", needs("can_control_devices"), "lane")
+AREA_COUNT = Operation("POST", "/status/area/count", needs("can_edit_entries"), "area")
+PASSBACK_FORGIVE = Operation("POST", "/status/passback/forgive", needs("can_edit_entries"), "passback")
+
 OPERATIONS: tuple[Operation, ...] = (
     ROOT,
     LIVE,
@@ -126,6 +131,9 @@ OPERATIONS: tuple[Operation, ...] = (
     STATUS_PAGE,
     STATUS_SESSION,
     STATUS_LIVE,
+    LANE_ORDER,
+    AREA_COUNT,
+    PASSBACK_FORGIVE,
 )
 """What this gateway itself serves, always."""
 

@@ -2,7 +2,7 @@
 
 from gateway.domain.access.decision import decide, store_unavailable
 from gateway.domain.access.reasons import Decision, Reason, RuleResult, sentence_of
-from gateway.domain.access.rules import AccessRules, Coming, Conditions, Ladder, Shown, Stance
+from gateway.domain.access.rules import AccessRules, Coming, Conditions, Ladder, Shown, Stance, holder_of
 
 __all__ = [
     "AccessRules",
@@ -15,6 +15,7 @@ __all__ = [
     "Shown",
     "Stance",
     "decide",
+    "holder_of",
     "sentence_of",
     "store_unavailable",
 ]

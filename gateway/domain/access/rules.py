@@ -77,7 +77,12 @@ class AccessRules:
 
     def holder(self, card: Card) -> str:
         """Under which name presence knows the holder of a card."""
-        return f"owner:{card.owner}" if self.by_owner and card.owner else f"card:{card.card_id}"
+        return holder_of(card, by_owner=self.by_owner)
+
+
+def holder_of(card: Card, *, by_owner: bool) -> str:
+    """Under which name presence knows the holder of a card: by their owner's where those are counted."""
+    return f"owner:{card.owner}" if by_owner and card.owner else f"card:{card.card_id}"
 
 
 @dataclass(frozen=True, slots=True)

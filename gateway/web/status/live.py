@@ -21,6 +21,7 @@ log = structlog.get_logger(__name__)
 _MOST_STREAMS = 32
 _WRITE_SECONDS = 5.0
 _CHECK_SECONDS = 10.0
+_SPEAK_SECONDS = 1.9  # looks come every 2 s at least, and each says something
 _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 # A comment keeps proxies awake; the event lets the page tell a silent site from a dead line.
 _HERE = b": here\nevent: here\ndata: {}\n\n"
@@ -28,7 +29,9 @@ _SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
 
 
 class Live:
-    """`/status/live`: a snapshot at once, then one per change, at most four a second; a comment every 10 s at least.
+    """`/status/live`: a snapshot at once, then one per change, at most four a second, and signs of life.
+
+    Something is said every 2 s at least.
 
     Every 10 s the session is looked at again, so that a stream ends with its session. An open page counts as use.
     """
@@ -85,7 +88,7 @@ class Live:
                 moment = json.dumps(iso_utc(self._clock.wall().micros))
                 await _write(response, f'event: snapshot\ndata: {{"now":{moment},{text[1:]}\n\n'.encode())
                 sent, wrote = text, now
-            elif now - wrote >= _CHECK_SECONDS:
+            elif now - wrote >= _SPEAK_SECONDS:
                 await _write(response, _HERE)
                 wrote = now
             if now - checked >= _CHECK_SECONDS:

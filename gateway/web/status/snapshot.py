@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 from pydantic import BaseModel, ConfigDict
 
 from gateway.clock import iso_utc
 from gateway.domain.events import RecordedEvent, Severity
 from gateway.domain.passages import CameraEvent
-from gateway.lanes.board import DeviceSnapshot, LaneSnapshot
+from gateway.lanes.board import AreaSnapshot, DeviceSnapshot, LaneSnapshot
 from gateway.store import Books
-from gateway.web.catalogue import CAMERA_EVENT, CAMERA_LIST, DEVICE_LIST, DEVICE_OPEN, EVENT_LIST
+from gateway.web.catalogue import AREA_COUNT, CAMERA_EVENT, CAMERA_LIST, DEVICE_LIST, DEVICE_OPEN, EVENT_LIST
 from gateway.web.rooms import CameraView, CentralView, DemoCard
 from gateway.web.sessions import Caller
 
@@ -31,6 +33,18 @@ class LaneShown(_Shown):
     vehicle: str
     under: str
     note: str
+    order: str
+    order_text: str
+    troubles: tuple[str, ...]
+
+
+class AreaShown(_Shown):
+    """An area: how many are inside, and how many may be."""
+
+    id: str
+    name: str
+    count: int
+    limit: int | None
 
 
 class PointShown(_Shown):
@@ -85,6 +99,7 @@ class EventShown(_Shown):
     date_at: str
     clock_trusted: bool
     lane_id: str
+    trace: tuple[str, ...]
     footage: tuple[FootageShown, ...]
 
 
@@ -126,6 +141,7 @@ class UserShown(_Shown):
     username: str
     view_devices: bool
     control_devices: bool
+    correct_counts: bool
     view_cameras: bool
     view_events: bool
     view_footage: bool
@@ -150,6 +166,7 @@ class Snapshot(_Shown):
     user: UserShown | None = None
     gateway: GatewayShown
     lanes: tuple[LaneShown, ...]
+    areas: tuple[AreaShown, ...] = ()
     devices: tuple[DeviceShown, ...]
     cameras: tuple[CameraShown, ...]
     events: tuple[EventShown, ...]
@@ -164,6 +181,7 @@ class Snapshot(_Shown):
             update={
                 "user": user,
                 "lanes": self.lanes if user.view_devices else (),
+                "areas": self.areas if user.view_devices else (),
                 "devices": self.devices if user.view_devices else (),
                 "cameras": self.cameras if user.view_cameras else (),
                 "events": _events_seen(self.events, user),
@@ -178,6 +196,7 @@ def user_shown(caller: Caller) -> UserShown:
         username=caller.username,
         view_devices=caller.may(DEVICE_LIST.rule),
         control_devices=caller.may(DEVICE_OPEN.rule),
+        correct_counts=caller.may(AREA_COUNT.rule),
         view_cameras=caller.may(CAMERA_LIST.rule),
         view_events=caller.may(EVENT_LIST.rule),
         view_footage=caller.may(CAMERA_EVENT.rule),
@@ -203,7 +222,15 @@ def lane_shown(lane: LaneSnapshot) -> LaneShown:
         vehicle=lane.vehicle.value,
         under=lane.under.value,
         note=lane.note,
+        order=lane.order,
+        order_text=lane.order_text,
+        troubles=lane.troubles,
     )
+
+
+def area_shown(area: AreaSnapshot) -> AreaShown:
+    """An area for the page."""
+    return AreaShown(id=area.area_id, name=area.name, count=area.count, limit=area.limit)
 
 
 def device_shown(device: DeviceSnapshot) -> DeviceShown:
@@ -245,8 +272,17 @@ def event_shown(event: RecordedEvent, footage: tuple[CameraEvent, ...]) -> Event
         date_at=iso_utc(event.date_at),
         clock_trusted=event.clock_trusted,
         lane_id=event.lane_id,
+        trace=_trace_of(event),
         footage=tuple(FootageShown(id=item.id, camera_id=item.camera_id, ready=item.ready) for item in footage),
     )
+
+
+def _trace_of(event: RecordedEvent) -> tuple[str, ...]:
+    """Each rule of a decision, in words; empty for other events."""
+    if '"trace"' not in event.data:
+        return ()
+    told = json.loads(event.data).get("trace")
+    return tuple(told.split("; ")) if isinstance(told, str) else ()
 
 
 def central_shown(view: CentralView) -> CentralShown:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gateway.clock import Clock, iso_utc
 from gateway.domain.errors import StoreError
 from gateway.domain.passages import CameraEvent
-from gateway.lanes.board import Board
+from gateway.lanes.board import AreaBoard, Board
 from gateway.site.models import Site
 from gateway.store import Store
 from gateway.web.rooms import Central, DemoCard, Readiness, Recording
@@ -18,6 +18,7 @@ from gateway.web.status.snapshot import (
     EventShown,
     GatewayShown,
     Snapshot,
+    area_shown,
     books_shown,
     camera_shown,
     central_shown,
@@ -49,6 +50,7 @@ class Watch:
         site: Site,
         store: Store,
         board: Board,
+        areas: AreaBoard,
         recording: Recording,
         central: Central | None,
         clock: Clock,
@@ -59,6 +61,7 @@ class Watch:
         self._site = site
         self._store = store
         self._board = board
+        self._areas = areas
         self._recording = recording
         self._central = central
         self._clock = clock
@@ -104,6 +107,7 @@ class Watch:
                 clock_trusted=self._clock.wall().trusted,
             ),
             lanes=tuple(lane_shown(lane) for lane in self._board.lanes()),
+            areas=tuple(area_shown(area) for area in self._areas.areas()),
             devices=tuple(device_shown(device) for device in self._board.devices()),
             cameras=tuple(camera_shown(camera) for camera in self._recording.cameras()),
             events=events,

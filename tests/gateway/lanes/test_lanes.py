@@ -196,7 +196,7 @@ async def test_far_loop_is_a_way_in_too_and_the_snapshot_shows_its_vehicle(house
 async def test_fire_opens_and_the_lane_says_why(house):
     house.point("fire", PointState.ON)
     await house.until(lambda: house.gate.told == [GateAction.OPEN])
-    assert "fire input is active" in house.lane().note
+    assert "fire input is active" in house.lane().troubles[0]
     with pytest.raises(CommandRefused, match="fire"):
         await house.lanes.command(device_id=101, action=GateAction.CLOSE, source="user:x")
     await house.told(E.FIRE_INPUT)

@@ -20,7 +20,10 @@ from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CameraUnavailable, CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import CameraEvent, Moment
+from gateway.lanes.areas import Areas
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
+from gateway.lanes.orders import Order, OrderKind
+from gateway.lanes.recorder import Recorder
 from gateway.site.models import Site
 from gateway.store import Entry, KnownRecord, Store
 from gateway.web.accounts import Accounts, hash_accounts
@@ -44,12 +47,14 @@ SITE = Site.model_validate(
             {"id": 101, "name": "Entry barrier", "driver": "modbus-gate", "link": "plc", "profile": "demo"},
             {"id": 102, "name": "Entry reader", "driver": "serial-reader", "link": "desk"},
         ],
+        "areas": [{"id": "garage", "name": "Garage", "limit": 2, "anti_passback": "hard"}],
         "lanes": [
             {
                 "id": "entry",
                 "name": "Main entry",
                 "gate": 101,
                 "readers": [102],
+                "inside": "garage",
                 "cameras": [201],
                 "arming": {"device": 101, "point": "arming"},
                 "closing": {"device": 101, "point": "closing"},
@@ -120,6 +125,13 @@ class FieldInMemory:
     def lose(self, reason: str) -> None:
         self.gate = replace(self.gate, online=False, detail=reason)
         self._store.changes.bump()
+
+    async def order(self, *, lane_id: str, kind: OrderKind | None, reason: str, source: str) -> None:
+        if lane_id != self.lane.lane_id:
+            raise NotFoundError(f"no lane {lane_id!r} at this site")
+        order = Order(kind, source, reason) if kind is not None else None
+        text = "" if order is None else order.sentence()
+        self.show(order="" if kind is None else kind.value, order_text=text)
 
     async def command(self, *, device_id: int, action: GateAction, source: str) -> Command:
         if device_id != self.gate.device_id:
@@ -337,11 +349,15 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             [KnownRecord(camera.id, camera.name, "", at_site=True) for camera in SITE.cameras], now=START
         )
         board, recording, central = FieldInMemory(store=store, clock=clock), FootageOnDisk(footage), CentralInMemory()
+        recorder = Recorder(journal=store.journal)
+        areas = Areas(site=SITE, store=store, recorder=recorder, clock=clock)
+        recording_lanes = loop.create_task(recorder.run())
         not_ready: list[str] = []
         app = build_app(
             site=SITE,
             store=store,
             board=board,
+            areas=areas,
             recording=recording,
             central=central,
             clock=clock,
@@ -368,7 +384,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
                 house.camera_event_id = await house.passed()
                 yield house
         finally:
-            for task in (serving, committing):
+            for task in (serving, recording_lanes, committing):
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
             await store.close()

@@ -11,11 +11,14 @@ BODIES = {
     "/v1/device/open": {"id": 101},
     "/v1/device/close": {"id": 101},
     "/v1/event": {"id": 1},
+    "/status/lane/order": {"lane_id": "entry", "order": "lock_down"},
+    "/status/area/count": {"area_id": "garage", "count": 1},
+    "/status/passback/forgive": {"everybody": True},
     "/v1/camera": {"id": 201},
     "/v1/camera/event": {"id": 2_000_000_000},
 }
 READS_BODY = [item for item in OPERATIONS if item.method == "POST" and item.path != "/v1/auth/logout"]
-BY_ID = [item for item in READS_BODY if item.path in BODIES]
+BY_ID = [item for item in READS_BODY if "id" in BODIES.get(item.path, {})]
 HELD = [item for item in OPERATIONS if item.rule.session]
 SHUT = [item for item in OPERATIONS if item.rule.groups]
 PLAIN = [item for item in HELD if item.path not in {"/v1/auth/mfa", "/status/live"}]

@@ -271,3 +271,40 @@ async def test_the_demo_presents_a_card(open_house, browser_page):
         await page.get_by_role("button", name="Present Ada's card at Main entry").click()
         await expect(page.get_by_text("Ada's card presented at Main entry.")).to_be_visible()
     assert presented == [("entry", "0042", "chief")]
+
+
+async def test_a_lane_is_locked_down_with_a_reason_and_works_again(house, browser_page):
+    async with browser_page(size=PHONE) as page:
+        await sign_in(page, house)
+        lane = page.locator("#lanes article")
+        await lane.get_by_label("Standing order of Main entry").select_option("lock_down")
+        dialog = page.get_by_role("dialog")
+        await expect(dialog).to_contain_text("Nobody is let in")
+        await page.get_by_role("button", name="Cancel").click()
+        await expect(lane.get_by_label("Standing order of Main entry")).to_have_value("")
+        await lane.get_by_label("Standing order of Main entry").select_option("lock_down")
+        await dialog.get_by_label("Why").fill("police")
+        await page.get_by_role("button", name="Lock down").click()
+        await expect(lane.locator(".order")).to_have_text("the lane is locked down by chief: police")
+        await lane.get_by_label("Standing order of Main entry").select_option("")
+        await page.get_by_role("button", name="Let work as scheduled").click()
+        await expect(lane.locator(".order")).to_be_hidden()
+
+
+async def test_a_count_is_corrected_and_troubles_are_seen(house, browser_page):
+    house.board.show(troubles=("the arming loop has been on for 5 minutes: a vehicle, or the detector is stuck",))
+    async with browser_page(size=DESKTOP) as page:
+        await sign_in(page, house)
+        await expect(page.locator("#lanes .troubles li")).to_contain_text("on for 5 minutes")
+        await page.get_by_role("button", name="Correct the count of Garage").click()
+        await page.get_by_label("Vehicles inside").fill("2")
+        await page.get_by_role("button", name="Correct the count", exact=True).click()
+        await expect(page.locator("#areas .area-count")).to_have_text("2 of 2")
+
+
+async def test_who_only_looks_is_offered_neither(house, browser_page):
+    async with browser_page(size=DESKTOP) as page:
+        await sign_in(page, house, "guard")
+        await expect(page.locator("#areas .area-count")).to_be_visible()
+        await expect(page.locator("#lanes .orders")).to_be_hidden()
+        await expect(page.locator("#areas .correct")).to_be_hidden()

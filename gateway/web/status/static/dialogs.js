@@ -20,6 +20,26 @@ export function confirmed(title, text, yes) {
   });
 }
 
+// Asks for one line; null when it was thought better of. `field` sets the input's attributes.
+export function asked({ title, text, label, yes, value = "", field = {} }) {
+  const dialog = byId("ask");
+  const input = byId("ask-field");
+  setText(byId("ask-title"), title);
+  setText(byId("ask-text"), text);
+  setText(byId("ask-label"), label);
+  setText(byId("ask-yes"), yes);
+  for (const name of ["type", "min", "max", "required"]) input.removeAttribute(name);
+  for (const [name, content] of Object.entries(field)) input.setAttribute(name, content);
+  input.value = value;
+  dialog.returnValue = "no";
+  dialog.showModal();
+  input.focus();
+  input.select();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes" ? input.value : null), { once: true });
+  });
+}
+
 export function play(event, footage, cameraName) {
   const address = `/v1/camera/event/clip/${footage.id}`;
   const video = byId("video");

@@ -1,6 +1,6 @@
 // The last events, newest first, with the footage that proves them.
 import { play } from "./dialogs.js";
-import { byId, fromTemplate, keyed, setClass, setText } from "./dom.js";
+import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { clock } from "./time.js";
 
 const RANK = { info: 0, notice: 1, warning: 2, alarm: 3 };
@@ -51,6 +51,9 @@ function create(event, arrived) {
   setText(node.querySelector(".description"), event.description);
   const time = node.querySelector("time");
   time.dateTime = event.date_at;
+  const why = node.querySelector(".why");
+  why.hidden = event.trace.length === 0;
+  why.querySelector("ol").append(...event.trace.map((rule) => make("li", rule.includes(": FAILED") ? "failed" : "", rule)));
   return node;
 }
 

@@ -1,6 +1,6 @@
 // Lanes as cards: the barrier, its loops, what goes on, and what one may do.
 import { Refused, post } from "./api.js";
-import { confirmed, toast } from "./dialogs.js";
+import { asked, confirmed, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { lasting, seconds } from "./time.js";
 
@@ -37,6 +37,10 @@ function create(lane) {
     );
     if (sure) command(node, "close");
   });
+  const orders = node.querySelector(".orders");
+  orders.id = `order-${lane.id}`;
+  node.querySelector(".controls label").htmlFor = orders.id;
+  orders.addEventListener("change", () => order(node, orders));
   node.lane = lane;
   return node;
 }
@@ -63,6 +67,19 @@ function update(node, lane, { user, demo }) {
   const note = node.querySelector(".note");
   note.hidden = !lane.note;
   setText(note, lane.note);
+  const standing = node.querySelector(".order");
+  standing.hidden = !lane.order_text;
+  setText(standing, lane.order_text);
+  setClass(standing, `order ${lane.order}`);
+  node.querySelector(".troubles").hidden = lane.troubles.length === 0;
+  keyed(node.querySelector(".troubles"), lane.troubles, {
+    key: (text) => text,
+    create: (text) => make("li", "", text),
+    update: () => {},
+  });
+  const orders = node.querySelector(".orders");
+  if (document.activeElement !== orders) orders.value = lane.order;
+  orders.setAttribute("aria-label", `Standing order of ${lane.name}`);
   node.querySelector(".controls").hidden = !user.control_devices;
   node.querySelector(".open").setAttribute("aria-label", `Open ${lane.name}`);
   node.querySelector(".close").setAttribute("aria-label", `Close ${lane.name}`);
@@ -97,6 +114,37 @@ async function command(node, action) {
     toast(`${node.lane.name}: ${error.message}`, true);
   } finally {
     for (const button of buttons) button.disabled = false;
+  }
+}
+
+const ORDERS = {
+  hold_open: ["Hold", "open", "The gate opens and stays open until somebody ends this. Nobody is asked for a card."],
+  lock_down: ["Lock", "down", "Nobody is let in, whatever card they have, until somebody ends this. A fire still opens."],
+  normal: ["Let", "work as usual", "Cards decide, whatever the schedule says, until somebody ends this."],
+  "": ["Let", "work as scheduled", "What a person ordered ends; the schedule counts again."],
+};
+
+async function order(node, select) {
+  const { id, name } = node.lane;
+  const [verb, rest, meaning] = ORDERS[select.value];
+  const reason = await asked({
+    title: `${verb} ${name} ${rest}?`, text: meaning, label: "Why (kept with the event)", yes: `${verb} ${rest}`,
+  });
+  if (reason === null) {
+    select.value = node.lane.order;
+    return;
+  }
+  select.disabled = true;
+  try {
+    await post("/status/lane/order", { lane_id: id, order: select.value || null, reason });
+    toast(`${name}: recorded.`);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    select.value = node.lane.order;
+    toast(`${name}: ${error.message}`, true);
+  } finally {
+    select.disabled = false;
+    select.blur();
   }
 }
 

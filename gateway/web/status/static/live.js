@@ -1,7 +1,7 @@
 // The stream of snapshots. It comes back by itself; what it cannot tell apart from a dead line is ended and begun anew.
 import { session } from "./api.js";
 
-const SILENCE = 25000; // the gateway speaks at least every 10 s
+const SILENCE = 6000; // the gateway speaks at least every 2 s
 const AGAIN = 2000;
 
 export class Live {

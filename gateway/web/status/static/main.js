@@ -1,6 +1,7 @@
 // The page's only wiring: signed in or not, and each snapshot to whoever shows a part of it.
 import { Refused, post, session } from "./api.js";
 import { setUpPlayer, toast } from "./dialogs.js";
+import { showAreas } from "./areas.js";
 import { byId, setClass, setText } from "./dom.js";
 import { forgetEvents, setUpEvents, showEvents } from "./events.js";
 import { ageLanes, showLanes } from "./lanes.js";
@@ -17,6 +18,7 @@ const live = new Live({
     inTouch(true);
     showBar(snapshot);
     showLanes(snapshot);
+    showAreas(snapshot);
     showEvents(snapshot);
     showRooms(snapshot);
     byId("board").hidden = false;

@@ -1,0 +1,45 @@
+// Areas: how many are inside, and an operator's word about it.
+import { Refused, post } from "./api.js";
+import { asked, toast } from "./dialogs.js";
+import { byId, fromTemplate, keyed, setClass, setText } from "./dom.js";
+
+export function showAreas({ areas, user }) {
+  byId("areas-section").hidden = areas.length === 0;
+  keyed(byId("areas"), areas, {
+    key: (area) => area.id,
+    create: () => {
+      const node = fromTemplate("area-row");
+      node.querySelector(".correct").addEventListener("click", () => correct(node.area));
+      return node;
+    },
+    update: (node, area) => {
+      node.area = area;
+      const full = area.limit !== null && area.count >= area.limit;
+      setText(node.querySelector(".area-name"), area.name);
+      setText(node.querySelector(".area-count"), area.limit === null ? `${area.count} inside` : `${area.count} of ${area.limit}`);
+      setClass(node.querySelector(".area-count"), `area-count pill ${full ? "warn" : ""}`);
+      const button = node.querySelector(".correct");
+      button.hidden = !user.correct_counts;
+      button.setAttribute("aria-label", `Correct the count of ${area.name}`);
+    },
+  });
+}
+
+async function correct(area) {
+  const said = await asked({
+    title: `How many are in ${area.name}?`,
+    text: `${area.count} were counted. Your number is recorded with your name.`,
+    label: "Vehicles inside",
+    yes: "Correct the count",
+    value: String(area.count),
+    field: { type: "number", min: "0", max: "1000000", required: "" },
+  });
+  if (said === null) return;
+  try {
+    await post("/status/area/count", { area_id: area.id, count: Number(said) });
+    toast(`${area.name}: ${said} inside.`);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    toast(`${area.name}: ${error.message}`, true);
+  }
+}
