@@ -47,6 +47,9 @@ class FaultyLine:
     def __init__(self, *, far: LinkSpec, path: Path | None, late_seconds: float = 0.05) -> None:
         self.fault = Fault.NONE
         self.late_seconds = late_seconds
+        self.asked = 0
+        """How many times the driver has sent something that reached the device."""
+        self._spoilt = 0
         self._far = far
         self._terminal = None if path is None else PseudoTerminal(path=path, on_bytes=self._from_terminal)
         self._port = 0
@@ -62,6 +65,11 @@ class FaultyLine:
         if self._terminal is not None:
             return LinkSpec(f"serial:{self._terminal.path}", baud=115_200)
         return LinkSpec(f"tcp://127.0.0.1:{self._port}", baud=115_200)
+
+    @property
+    def device(self) -> str | None:
+        """The system's own name of the serial port while it is plugged in."""
+        return None if self._terminal is None else self._terminal.device
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -128,6 +136,7 @@ class FaultyLine:
         if self.fault in {Fault.ECHOED, Fault.ECHO_ALONE}:
             send(data)
         if far.lost is None:
+            self.asked += 1
             far.write(data)
 
     async def _pump(self, far: Connection, send: Callable[[bytes], None]) -> None:
@@ -157,9 +166,15 @@ class FaultyLine:
             case Fault.DUPLICATED:
                 return [(0.0, data), (0.0, data)]
             case Fault.CORRUPTED:
-                return [(0.0, data[:-1] + bytes((data[-1] ^ 0x55,)))]
+                return [(0.0, self._spoil(data))]
             case _:
                 return [(0.0, data)]
+
+    def _spoil(self, data: bytes) -> bytes:
+        """One byte is wrong: each time another, from the middle, where words are, to the ends, where sums are."""
+        place = (len(data) // 2, len(data) - 1, 0, max(0, len(data) - 2))[self._spoilt % 4]
+        self._spoilt += 1
+        return data[:place] + bytes((data[place] ^ 0x55,)) + data[place + 1 :]
 
 
 def _write_if_open(writer: asyncio.StreamWriter, data: bytes) -> None:

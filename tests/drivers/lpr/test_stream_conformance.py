@@ -19,6 +19,7 @@ ACCOUNT = Account("gateway", "correct-horse-battery")
 
 
 class _Stream(Conformance):
+    drives = (PlateStream,)
     lines = ("tcp",)
     recovers_from = (Fault.DUPLICATED, Fault.ECHOED)  # spoilt bytes are TCP's own to find; HTTP has no check sum
     steady_under = (Fault.LATE,)  # the others would mix up what follows closely; TCP keeps its order

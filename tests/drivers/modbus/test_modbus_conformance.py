@@ -1,4 +1,4 @@
-"""The Modbus gate on bad lines."""
+"""Gates and input modules on Modbus on bad lines."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from drivers.bus import Bus
 from drivers.contract import DeviceLost, GateMoved, GatePosition, LinkError, PointChanged, PointState
 from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.profile import load_profile
+from drivers.modbus.inputs import ModbusInputs
+from drivers.modbus.profile import load_profile, load_unit_profile
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
 
-PROFILE = load_profile(Path(__file__).parents[3] / "config" / "profiles" / "relay-barrier.toml")
+RELAY = Path(__file__).parents[3] / "config" / "profiles" / "relay-barrier.toml"
+PROFILE = load_profile(RELAY)
 
 
 class _ModbusGate(Conformance):
+    drives = (ModbusGate,)
     framing = "rtu"
 
     @asynccontextmanager
@@ -60,6 +63,15 @@ class TestTcp(_ModbusGate):
     lines = ("tcp",)
     framing = "tcp"
     recovers_from = (Fault.DUPLICATED, Fault.ECHOED)  # spoilt bytes are TCP's own to find; Modbus TCP has no check sum
+
+
+class TestInputs(TestRtu):
+    drives = (ModbusInputs,)
+
+    def driven(self, near):
+        bus = Bus(name="line", spec=near)
+        inputs = ModbusInputs(device_id=102, bus=bus, profile=load_unit_profile(RELAY), unit=1, framing="rtu")
+        return Driven(inputs, beside=(bus.run,))
 
 
 class _Echoing(_ModbusGate):

@@ -1,8 +1,8 @@
 """libosdp's own peripherals as a process: readers on one line, told and asked over stdin and stdout.
 
-`python peripheral.py FD MANNER` serves the line at the descriptor FD; the line is "good", gives replies "bytewise" or
-"double", "corrupts" some of them, or "echoes" what it is sent. The first line of stdin names the readers; each later
-one is an order. What the readers are told to show is said on stdout, a line of JSON each.
+`python peripheral.py FD MANNER` serves the line at the descriptor FD; the line is "good", gives replies "double", or
+"corrupts" some of them. The first line of stdin names the readers; each later one is an order. What the readers are told
+to show is said on stdout, a line of JSON each.
 """
 
 import contextlib
@@ -89,11 +89,6 @@ def main():
 
     def send(data):
         with contextlib.suppress(OSError):  # nobody there
-            if manner == "bytewise":
-                for byte in data:
-                    os.write(line, bytes([byte]))
-                    select.select([], [], [], 0.0005)
-                return
             if manner == "corrupts" and next(frames) % 12 == 0:
                 data = data[:-3] + bytes([data[-3] ^ 0x40]) + data[-2:]
             os.write(line, data * 2 if manner == "double" else data)
@@ -110,8 +105,6 @@ def main():
                 data = os.read(line, 4096)
             except OSError:
                 data = b""  # nobody has the other side open
-            if manner == "echoes":
-                send(data)
             for reader in readers.values():
                 if reader.is_alive:
                     reader.ear.waiting += data

@@ -24,7 +24,7 @@ async def test_without_a_parent_it_ends_at_once(tmp_path):
     readers = (ReaderSetup(address=1, key=KEY),)
     setup = Setup(url=f"serial:{tmp_path / 'none'}", baud=9600, parity="none", stop_bits=1, readers=readers)
     process.stdin.write(setup.to_line())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert b'"lost"' in await process.stdout.readline()
     process.stdin.close()
     async with asyncio.timeout(1):
@@ -34,7 +34,7 @@ async def test_without_a_parent_it_ends_at_once(tmp_path):
 
 async def test_a_setup_that_is_none_is_not_repeated():
     process = await start()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         out, err = await process.communicate(f'{{"url": "x", "readers": [{{"key": "{KEY}!"}}]}}\n'.encode())
     assert process.returncode == 1
     assert KEY.encode() not in out + err

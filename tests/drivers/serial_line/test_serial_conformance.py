@@ -26,6 +26,7 @@ TAGS = [bytes((0xE2, 0x80, *bytes(9), number)) for number in range(200)]
 
 
 class TestSerialGate(Conformance):
+    drives = (SerialGate,)
     lines = ("serial",)
     profile = load_gate_profile(PROFILES / "speed-gate-7e-left.toml").model_copy(update={"poll_ms": 100})
 
@@ -55,6 +56,8 @@ class TestSerialGate(Conformance):
 
 
 class TestPolledTagReader(Conformance):
+    drives = (PolledTagReader,)
+    told_once = True
     lines = ("serial",)
     profile = load_tag_reader_profile(PROFILES / "uhf-iqrfid-5102.toml").model_copy(
         update={"poll_ms": 50, "reply_ms": 300}
@@ -116,6 +119,8 @@ class _Speaking(Conformance):
 
 
 class TestSpeakingTagReader(_Speaking):
+    drives = (SpeakingTagReader,)
+    told_once = True
     profile = TagReaderProfile.model_validate(
         {
             "family": "serial-line",
@@ -135,6 +140,7 @@ class TestSpeakingTagReader(_Speaking):
 
 
 class TestSerialReader(_Speaking):
+    drives = (SerialReader,)
     recovers_from = (Fault.DUPLICATED, Fault.ECHOED)  # lines bear no check: a spoilt one cannot be told
 
     def driven(self, near):

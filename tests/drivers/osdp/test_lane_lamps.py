@@ -1,0 +1,130 @@
+"""From a card at an OSDP reader to its lamp and to the gate: the whole gateway between two real far ends."""
+
+import asyncio
+import os
+import secrets
+import sys
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from osdp import Command, CommandLEDColor
+
+from gateway.clock import SystemClock
+from gateway.demo.barrier import Barrier, Wish
+from gateway.demo.modbus_far_end import ModbusFarEnd
+from gateway.demo.modbus_wiring import RelayWiring
+from gateway.domain.credentials import Card, h10301_alias, h10301_bits
+from gateway.store import CardRecord, Store
+from gateway.supervision import Supervisor
+
+PROGRAM = Path(sys.executable).with_name("edge-gateway")
+KEY = secrets.token_bytes(16)
+KNOWN, UNKNOWN = h10301_bits(12, 3456), h10301_bits(12, 3457)
+SITE = """
+[site]
+name = "North"
+[api]
+port = 0
+[[links]]
+id = "osdp"
+url = "serial:{line}"
+[[links]]
+id = "barrier"
+url = "tcp://127.0.0.1:{modbus}"
+[[devices]]
+id = 101
+name = "Barrier"
+driver = "modbus-gate"
+link = "barrier"
+profile = "relay-barrier"
+[[devices]]
+id = 201
+name = "Reader"
+driver = "osdp-reader"
+link = "osdp"
+address = 7
+key = "reader-key"
+[[lanes]]
+id = "entry"
+name = "Entry"
+gate = 101
+readers = [201]
+arming = {{ device = 101, point = "arming_loop" }}
+closing = {{ device = 101, point = "closing_loop" }}
+"""
+
+
+async def know_card(folder):
+    folder.mkdir()
+    store = Store(folder=folder, site_name="North", sends=False)
+    await store.open()
+    try:
+        async with Supervisor(clock=SystemClock()) as supervisor:
+            supervisor.keep("store", store.run)
+            await store.cards.apply(put=[CardRecord(Card(1, "3456", aliases=(h10301_alias(12, 3456),)), "{}")], now=0)
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def gateway(site, data):
+    process = await asyncio.create_subprocess_exec(
+        PROGRAM,
+        "run",
+        site,
+        "--data",
+        data,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={**os.environ, "EDGE_GATEWAY_SECRET_READER_KEY": KEY.hex()},
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            status = await asyncio.wait_for(process.wait(), 10)
+        finally:
+            if process.returncode is None:
+                process.kill()
+    assert status == 0
+
+
+async def test_a_denied_and_a_granted_card_light_the_reader(peripherals, tmp_path, eventually):
+    barrier = Barrier(travel_seconds=0.1)
+    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)})
+    await know_card(tmp_path / "data")
+    await peripherals.plug_in({"address": 7, "key": KEY.hex()})
+    async with far_end.tcp() as modbus:
+        site = tmp_path / "site.toml"
+        site.write_text(SITE.format(line=peripherals.path, modbus=modbus))
+        async with gateway(site, tmp_path / "data"):
+            barrier.set_arming_loop(occupied=True, now=time.monotonic())
+            await present_until_shown(peripherals, UNKNOWN, CommandLEDColor.Red)
+            await eventually(lambda: tones(peripherals) == {3})
+            assert not far_end.commands
+
+            await present_until_shown(peripherals, KNOWN, CommandLEDColor.Green)
+            await eventually(lambda: tones(peripherals) == {3, 1})
+            await eventually(lambda: [command.wish for command in far_end.commands] == [Wish.OPEN])
+
+
+async def present_until_shown(peripherals, bits, colour):
+    """Again once a second: what is presented before reader and loop are known to the gateway does not count."""
+    async with asyncio.timeout(15):
+        while True:
+            peripherals.present(7, bits, 26)
+            again_at = time.monotonic() + 1
+            while time.monotonic() < again_at:
+                if colour in (said["on_color"] for said in told(peripherals, Command.LED)):
+                    return
+                await asyncio.sleep(0.01)
+
+
+def told(peripherals, command):
+    return [said for said in peripherals.shown if said["command"] == command]
+
+
+def tones(peripherals):
+    return {said["rep_count"] for said in told(peripherals, Command.Buzzer)}

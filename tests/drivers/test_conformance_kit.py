@@ -1,0 +1,368 @@
+"""The conformance kit itself: each of its rules can fail, and no driver is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import time
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from conformance import Conformance, Driven
+from faulty_line import Fault
+
+import drivers
+from drivers.bus import Bus
+from drivers.contract import CardPresented, DeviceConnected, DeviceLost, Driver, GateMoved, GatePosition, LinkError
+from drivers.link import LinkSpec, open_link
+
+EXEMPT = {
+    "drivers.lpr.pushed.PushedPlates": "it opens nothing: its camera connects to a port of ours, as often as it likes",
+}
+"""Drivers that the kit cannot judge, and why."""
+
+# ---- no driver is forgotten
+
+
+def is_driver(value: object) -> bool:
+    """Whether it is a class that fulfils `drivers.contract.Driver`: it bears an id and runs with reports."""
+    if not inspect.isclass(value) or getattr(value, "_is_protocol", False):
+        return False
+    run = getattr(value, "run", None)
+    return (
+        hasattr(value, "device_id")
+        and inspect.iscoroutinefunction(run)
+        and list(inspect.signature(run).parameters) == ["self", "reports"]
+    )
+
+
+def all_drivers() -> dict[str, type]:
+    found: dict[str, type] = {}
+    for module in pkgutil.walk_packages(drivers.__path__, "drivers."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if is_driver(value):
+                found[f"{value.__module__}.{value.__qualname__}"] = value
+    return found
+
+
+def judged_drivers() -> set[str]:
+    """What the kit's tests name; `at_work` holds each of them to it."""
+    judged: set[str] = set()
+    for number, path in enumerate(sorted(Path(__file__).parent.glob("*/test_*conformance*.py"))):
+        spec = importlib.util.spec_from_file_location(f"looked_at_{number}", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        for name, value in vars(module).items():
+            if name.startswith("Test") and inspect.isclass(value) and issubclass(value, Conformance):
+                judged |= {f"{driver.__module__}.{driver.__qualname__}" for driver in value.drives}
+    return judged
+
+
+def test_every_driver_is_under_the_kit_or_exempt_with_a_reason():
+    known = set(all_drivers())
+    assert len(known) >= 10, "the walk finds them"
+    assert judged_drivers() | set(EXEMPT) == known
+    assert not judged_drivers() & set(EXEMPT), "what is judged needs no exemption"
+
+
+def test_a_driver_is_told_from_what_is_none():
+    assert is_driver(Sound)
+    assert not is_driver(Driver)
+    assert not is_driver(Bus)
+
+
+# ---- each rule can fail
+
+FRAME = 5
+START, CLOSED = 0xA5, 1
+
+
+class Device:
+    """A gate with a reader: asked `? number sum`, it answers `start number position card sum`."""
+
+    def __init__(self):
+        self.card = 0
+
+    async def serve(self, reader, writer):
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                asked = await reader.readexactly(3)
+                body = bytes((START, asked[1], CLOSED, self.card))
+                writer.write(body + bytes((sum(body) & 0xFF,)))
+        writer.close()
+
+
+class Sound:
+    """A driver for it that keeps every rule. The others each break one."""
+
+    device_id = 7
+    poll_seconds = 0.02
+    reply_seconds = 0.3
+
+    def __init__(self, spec: LinkSpec):
+        self.spec = spec
+        self.is_online = None
+        self.card = 0
+
+    async def run(self, reports):
+        while True:
+            try:
+                connection = await open_link(self.link())
+                try:
+                    await self.ask_for_ever(connection, reports)
+                finally:
+                    await connection.close()
+            except LinkError as error:
+                self.lost(str(error), reports)
+            await self.after_loss()
+
+    def link(self):
+        return self.spec
+
+    async def after_loss(self):
+        await asyncio.sleep(0.05)
+
+    async def ask_for_ever(self, connection, reports):
+        number, buffer = 0, bytearray()
+        while True:
+            number = (number + 1) % 256
+            asked = bytes((0x3F, number))
+            connection.write(asked + bytes((sum(asked) & 0xFF,)))
+            try:
+                async with asyncio.timeout(self.reply_seconds):
+                    frame = await self.answer(connection, buffer, number)
+            except TimeoutError:
+                self.silent(reports)
+                buffer.clear()
+                continue
+            self.told(frame, reports)
+            await self.pause()
+
+    async def pause(self):
+        await asyncio.sleep(self.poll_seconds)
+
+    async def answer(self, connection, buffer, number):
+        while True:
+            while len(buffer) >= FRAME:
+                frame = bytes(buffer[:FRAME])
+                if self.is_answer(frame, number):
+                    del buffer[:FRAME]
+                    return frame
+                del buffer[:1]
+            buffer += (await connection.read()).data
+
+    def is_answer(self, frame, number):
+        return frame[0] == START and frame[1] == number and frame[-1] == sum(frame[:-1]) & 0xFF
+
+    def told(self, frame, reports):
+        now = time.monotonic()
+        if self.is_online is not True:
+            self.is_online = True
+            reports(DeviceConnected(7, now))
+        reports(GateMoved(7, GatePosition.CLOSED if frame[2] == CLOSED else GatePosition.OPEN, now))
+        if frame[3] != self.card:
+            self.card = frame[3]
+            reports(CardPresented(7, 8, self.card, "", now))
+
+    def silent(self, reports):
+        self.lost("it does not answer", reports)
+
+    def lost(self, reason, reports):
+        if self.is_online is not False:
+            self.is_online = False
+            reports(DeviceLost(7, reason, time.monotonic()))
+
+
+class SleepsInTheLoop(Sound):
+    async def pause(self):
+        time.sleep(0.006)  # noqa: TID251 (the fault)
+        await super().pause()
+
+
+class ComputesInTheLoop(Sound):
+    async def pause(self):
+        until = time.thread_time() + 0.006
+        while time.thread_time() < until:
+            pass
+        await super().pause()
+
+
+class GivesUpWhenAbsent(Sound):
+    async def after_loss(self):
+        await asyncio.get_running_loop().create_future()
+
+
+class GivesUpOnceLost(Sound):
+    async def after_loss(self):
+        if self.card:
+            await asyncio.get_running_loop().create_future()
+        await super().after_loss()
+
+
+class KeepsTheOldPort(Sound):
+    port = None
+
+    def link(self):
+        path = Path(self.spec.url.removeprefix("serial:"))
+        if self.port is None and path.exists():
+            self.port = path.resolve()
+        return LinkSpec(f"serial:{self.port or path}")
+
+
+class SaysLossAgainAndAgain(Sound):
+    def lost(self, reason, reports):
+        self.is_online = False
+        reports(DeviceLost(7, reason, time.monotonic()))
+
+
+class TakesPiecesForAnswers(Sound):
+    async def answer(self, connection, buffer, number):
+        while True:
+            frame = bytes((await connection.read()).data)
+            if len(frame) == FRAME and self.is_answer(frame, number):
+                return frame
+
+
+class IsImpatient(Sound):
+    reply_seconds = 0.03
+
+
+class TakesSpoiltAnswers(Sound):
+    def is_answer(self, frame, number):
+        return frame[0] == START
+
+
+class TakesEchoes(Sound):
+    async def answer(self, connection, buffer, number):
+        data = (await connection.read()).data
+        return data[:FRAME].ljust(FRAME, b"\0")
+
+
+class TakesOldAnswers(Sound):
+    def is_answer(self, frame, number):
+        return frame[0] == START and frame[-1] == sum(frame[:-1]) & 0xFF
+
+
+class TellsAllItHears(Sound):
+    def told(self, frame, reports):
+        self.card = 0
+        super().told(frame, reports)
+
+
+class NeverSaysLoss(Sound):
+    def silent(self, reports):
+        pass
+
+
+class TakesItsTimeToStop(Sound):
+    async def run(self, reports):
+        try:
+            await super().run(reports)
+        finally:
+            await asyncio.sleep(1.1)
+
+
+class TestSound(Conformance):
+    """The sound driver passes the whole kit, so that each fault below is found for what it is."""
+
+    drives = (Sound,)
+    told_once = True
+
+    @asynccontextmanager
+    async def far_end(self, folder):
+        self.device = Device()
+        server = await asyncio.start_server(self.device.serve, "127.0.0.1", 0)
+        async with server:
+            yield LinkSpec(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+    def driven(self, near):
+        return Driven(self.drives[0](near))
+
+    async def stir(self):
+        self.device.card += 1
+
+    def serves(self, report):
+        return isinstance(report, CardPresented) and report.bits == self.device.card
+
+    def is_true(self, report):
+        if isinstance(report, CardPresented):
+            return 1 <= report.bits <= self.device.card
+        return not isinstance(report, GateMoved) or report.position is GatePosition.CLOSED
+
+
+LATE = "test_connects_late"
+BACK = "test_comes_back_after_it_was_pulled_out"
+OTHER_PORT = "test_comes_back_as_another_port_under_the_same_name"
+STEADY = "test_does_not_mind"
+SURVIVES = "test_survives"
+SILENT = "test_is_lost_in_time_when_it_falls_silent"
+
+FAULTS = [
+    (SleepsInTheLoop, "tcp", LATE, (), "the event loop stood still"),
+    (ComputesInTheLoop, "tcp", LATE, (), "the event loop stood still"),
+    (GivesUpWhenAbsent, "tcp", LATE, (), "connected: not within"),
+    (GivesUpWhenAbsent, "serial", LATE, (), "connected: not within"),
+    (GivesUpOnceLost, "tcp", BACK, (), "connected: not within"),
+    (GivesUpOnceLost, "serial", BACK, (), "connected: not within"),
+    (KeepsTheOldPort, "serial", OTHER_PORT, (), "connected: not within"),
+    (TakesPiecesForAnswers, "serial", STEADY, (Fault.BYTEWISE,), "connected: not within"),
+    (TakesPiecesForAnswers, "serial", STEADY, (Fault.SPLIT,), "connected: not within"),
+    (IsImpatient, "serial", STEADY, (Fault.LATE,), "connected: not within"),
+    (TakesSpoiltAnswers, "serial", SURVIVES, (Fault.CORRUPTED,), "the device never said so"),
+    (TakesEchoes, "serial", SURVIVES, (Fault.ECHOED,), "the device never said so"),
+    (TakesOldAnswers, "serial", SURVIVES, (Fault.DUPLICATED,), "old answers were taken for new ones"),
+    (TellsAllItHears, "serial", SURVIVES, (Fault.DUPLICATED,), "one happening was reported"),
+    (NeverSaysLoss, "serial", SILENT, (), "lost: not within"),
+    (SaysLossAgainAndAgain, "tcp", LATE, (), "lost is said once"),
+    (TakesItsTimeToStop, "tcp", BACK, (), "stopping took"),
+]
+
+
+@pytest.mark.parametrize(
+    ("driver", "line", "rule", "bad", "words"),
+    FAULTS,
+    ids=[f"{driver.__name__}-{line}-{'-'.join((rule, *bad))}" for driver, line, rule, bad, _ in FAULTS],
+)
+async def test_a_driver_that_breaks_a_rule_is_found(driver, line, rule, bad, words, tmp_path):
+    kit = TestSound()
+    kit.drives = (driver,)
+    kit.told_once = driver is TellsAllItHears  # some faults break this rule, too, and before the one looked for
+    kit.fresh_within = 3 if driver is TakesOldAnswers else None  # likewise
+    kit.offline_seconds = kit.online_seconds = 1.0
+    with pytest.raises(BaseException) as caught:  # noqa: PT011 (what failed is looked at, in groups too)
+        await getattr(kit, rule)(tmp_path, line, *bad)
+    assert any(words in str(error) for error in leaves(caught.value)), list(leaves(caught.value))
+
+
+async def test_a_driver_that_the_kit_was_not_told_of_is_not_judged_in_secret(tmp_path):
+    kit = TestSound()
+    kit.driven = lambda near: Driven(NeverSaysLoss(near))
+    with pytest.raises(ExceptionGroup) as caught:
+        await kit.test_connects_late(tmp_path, "tcp")
+    assert any("names the driver under test" in str(error) for error in leaves(caught.value))
+
+
+def test_every_rule_of_the_kit_has_a_driver_that_breaks_it():
+    rules = {name for name, _ in inspect.getmembers(Conformance, inspect.isfunction) if name.startswith("test_")}
+    assert {rule for _, _, rule, _, _ in FAULTS} == rules
+    assert {fault for _, _, _, bad, _ in FAULTS for fault in bad} == {
+        *Conformance.steady_under,
+        *Conformance.recovers_from,
+    }
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The failures in a group of groups, and what they came from."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error
+    if error.__context__ is not None:
+        yield from leaves(error.__context__)

@@ -1,0 +1,119 @@
+"""How long single callbacks hold up the event loop, as far as it is their own doing.
+
+What counts is the time that a callback computes, and the time that it waits for something else than a processor: a
+disk, a socket, a lock, a sleep. The time for which the thread was ready and others had the processor does not count, so
+that load on the machine is not taken for a fault of the program.
+
+A wait may still be for another thread that has no processor: one that is just being started, one that holds the
+interpreter. It cannot be told from a wait for a disk, but does not come again and again: one short wait is let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_SHORT_WAIT = 0.1
+
+
+@dataclass(frozen=True)
+class Held:
+    """One callback's share: seconds, whether it waited for most of them, and what it was."""
+
+    seconds: float
+    waited: bool
+    what: str
+
+
+@dataclass
+class Watched:
+    """The callbacks that took longer than `limit`, as they came."""
+
+    limit: float
+    too_long: list[Held] = field(default_factory=list)
+
+    def worst(self) -> Held | None:
+        """The longest of those that are a fault of the program, or None."""
+        waits = [held for held in self.too_long if held.waited]
+        excused = waits if len(waits) == 1 and waits[0].seconds < _SHORT_WAIT else []
+        counted = [held for held in self.too_long if held not in excused]
+        return max(counted, key=lambda held: held.seconds, default=None)
+
+
+@contextlib.contextmanager
+def watch_callbacks(*, limit: float) -> Iterator[Watched]:
+    """Meanwhile every callback of the loops of this thread is measured. Garbage is collected afterwards."""
+    watched = Watched(limit)
+    usual = asyncio.Handle._run
+    clock = _Clock()
+
+    def measured(handle: asyncio.Handle) -> None:
+        before = clock.read()
+        usual(handle)
+        if asyncio.Handle._run is not measured:  # it was this callback that ended the watch
+            return
+        after = clock.read()
+        seconds = after.own_since(before)
+        if seconds > limit:
+            watched.too_long.append(Held(seconds, after.computed - before.computed < seconds / 2, _name(handle)))
+
+    gc.disable()
+    asyncio.Handle._run = measured
+    try:
+        yield watched
+    finally:
+        asyncio.Handle._run = usual
+        clock.close()
+        gc.enable()
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Clocks of the thread at one instant: all time, its own computing, its readiness without processor, its waits."""
+
+    wall: float
+    computed: float
+    ready: float
+    waits: int
+
+    def own_since(self, before: _Reading) -> float:
+        computed = self.computed - before.computed
+        if self.waits == before.waits:
+            return computed  # it never let go of the processor by itself
+        return max(computed, self.wall - before.wall - (self.ready - before.ready))
+
+
+class _Clock:
+    def __init__(self) -> None:
+        try:
+            self._standing = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+        except OSError:  # a kernel without these figures
+            self._standing = -1
+
+    def read(self) -> _Reading:
+        return _Reading(
+            wall=time.monotonic(),
+            computed=time.thread_time(),
+            ready=self._ready(),
+            waits=resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw,
+        )
+
+    def close(self) -> None:
+        if self._standing >= 0:
+            os.close(self._standing)
+
+    def _ready(self) -> float:
+        if self._standing < 0:
+            return 0.0
+        return int(os.pread(self._standing, 100, 0).split()[1]) / 1e9
+
+
+def _name(handle: asyncio.Handle) -> str:
+    step = getattr(handle._callback, "__self__", None)
+    return repr(step if isinstance(step, asyncio.Task) else handle)
