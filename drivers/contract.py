@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 MonotonicSeconds = float
 
@@ -217,8 +217,9 @@ class Reader(Driver, Protocol):
     """A card, tag, code or plate reader. Reports `CardPresented`, `KeysPressed` or `PlateSeen`."""
 
 
+@runtime_checkable
 class ShowingReader(Reader, Protocol):
-    """A reader with lamps or a buzzer."""
+    """A reader with lamps or a buzzer. Whatever has `show` is one, and is found by that."""
 
     def show(self, feedback: Feedback) -> None:
         """Show this. Returns at once; a reader that is away shows nothing, and nothing is kept for later."""

@@ -96,7 +96,6 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
     shared = {device.link for device in site.devices if _is_asked(device, tag_profiles)}
     buses = {name: Bus(name=name, spec=specs[name], monotonic=clock.monotonic) for name in sorted(shared)}
     gates: dict[int, Gate] = {}
-    showing: dict[int, ShowingReader] = {}
     others: list[Driver] = []
     pushed: dict[str, list[PushedPlates]] = {}
     for device in site.devices:
@@ -134,11 +133,13 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
             if isinstance(camera, PushedPlates):
                 pushed.setdefault(device.link, []).append(camera)
         elif isinstance(device, OsdpReaderDevice):
-            showing[device.id] = OsdpReader(
-                device_id=device.id,
-                line=osdp_lines[device.link],
-                address=device.address,
-                monotonic=clock.monotonic,
+            others.append(
+                OsdpReader(
+                    device_id=device.id,
+                    line=osdp_lines[device.link],
+                    address=device.address,
+                    monotonic=clock.monotonic,
+                )
             )
         elif isinstance(device, ModbusIoDevice):
             others.append(
@@ -166,9 +167,9 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
         buses=buses,
         osdp_lines=osdp_lines,
         gates=gates,
-        drivers=(*gates.values(), *showing.values(), *others),
+        drivers=(*gates.values(), *others),
         listeners={name: _listener(specs[name].url, cameras) for name, cameras in pushed.items()},
-        showing=showing,
+        showing={driver.device_id: driver for driver in others if isinstance(driver, ShowingReader)},
     )
 
 

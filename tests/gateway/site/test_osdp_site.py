@@ -55,6 +55,16 @@ def test_they_share_one_line_as_drivers_too(tmp_path):
     assert all(isinstance(driver, OsdpReader) for driver in field.drivers)
 
 
+def test_readers_with_lamps_are_shown_to_the_lanes_and_others_are_not(tmp_path):
+    path = tmp_path / "site.toml"
+    plain = '[[devices]]\nid = 9\nname = "Plain"\ndriver = "serial-reader"\nlink = "plain"\n'
+    path.write_text(SITE + reader(201, 0) + '[[links]]\nid = "plain"\nurl = "serial:/dev/ttyUSB2"\n' + plain)
+    secrets = Secrets(folder=tmp_path / "secrets", environ={"EDGE_GATEWAY_SECRET_READER_KEY": KEY})
+    field = build_field(load(path, secrets=secrets), site_path=path, secrets=secrets, clock=SystemClock())
+    assert {driver.device_id for driver in field.drivers} == {9, 201}
+    assert list(field.showing) == [201]
+
+
 def test_an_address_twice(tmp_path):
     faults = faults_of_site(tmp_path, SITE + reader(201, 1) + reader(202, 1))
     assert faults == {"devices[1].address": "1 on 'osdp' is already used by devices[0]"}
