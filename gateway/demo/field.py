@@ -21,16 +21,13 @@ from drivers.camera.rtsp_protocol import Credentials
 from drivers.camera.rtsp_server import RtspServer, ServedStream
 from drivers.camera.testcard import TestCard
 from gateway.clock import Clock, SystemClock
-from gateway.demo.barrier import Barrier
-from gateway.demo.card_reader import CardReaderFarEnd
 from gateway.demo.central.accounts import CentralAccount
 from gateway.demo.central.seed import seed_site
 from gateway.demo.central.service import Central
 from gateway.demo.control import Control
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
-from gateway.demo.scene import BAD_CARDS, CARDS, GOOD_CARDS, LANES, FieldReady
-from gateway.demo.vehicles import DrivingLane, Mix, keep_coming
+from gateway.demo.devices import DemoDevices
+from gateway.demo.scene import BAD_CARDS, CAMERA_ACCOUNT, CARDS, EXIT_INPUTS, GOOD_CARDS, LANES, FieldReady
+from gateway.demo.vehicles import Mix, keep_coming
 from gateway.supervision import Supervisor
 
 
@@ -45,29 +42,20 @@ async def run_field(*, folder: Path, central_port: int, cards: int, traffic: boo
     async with AsyncExitStack() as stack:
         supervisor = await stack.enter_async_context(Supervisor(clock=clock))
         central = await _central(stack, clock, folder, central_port, cards)
-        lanes = {
-            lane.lane_id: DrivingLane(
-                barrier=Barrier(closes_itself=False),
-                reader=CardReaderFarEnd(path=folder / f"{lane.lane_id}-reader"),
-            )
-            for lane in LANES
-        }
-        for driving in lanes.values():
-            driving.reader.plug_in()
-            stack.callback(driving.reader.unplug)
-        units = {lane.unit: RelayWiring(barrier=lanes[lane.lane_id].barrier) for lane in LANES}
-        modbus_port = await stack.enter_async_context(ModbusFarEnd(units=units).tcp())
+        devices = DemoDevices(folder=folder)
+        lines = await stack.enter_async_context(devices.serve())
         rtsp = await _cameras(stack, supervisor, clock)
-        control = await stack.enter_async_context(Control(lanes=lanes, supervisor=supervisor))
+        control = await stack.enter_async_context(Control(lanes=devices.lanes, supervisor=supervisor))
         if traffic:
             mix = Mix(good=tuple(card.sent for card in GOOD_CARDS), bad=tuple(card.sent for card in BAD_CARDS))
-            for number, (lane_id, driving) in enumerate(lanes.items()):
+            for number, (lane_id, driving) in enumerate(devices.lanes.items()):
                 dice = random.Random(seed + number)  # noqa: S311 (traffic, not secrets)
                 supervisor.keep(f"traffic-{lane_id}", partial(keep_coming, driving, mix, dice=dice))
+            dice = random.Random(seed)  # noqa: S311 (mishaps, not secrets)
+            supervisor.keep("mishaps", partial(devices.have_mishaps, dice=dice))
         ready = FieldReady(
-            modbus_port=modbus_port,
+            lines=lines,
             rtsp_port=rtsp.port,
-            readers={lane_id: driving.reader.url for lane_id, driving in lanes.items()},
             central_url=central.url,
             control_url=control.url,
         )
@@ -81,8 +69,8 @@ async def _central(stack: AsyncExitStack, clock: Clock, folder: Path, port: int,
     await central.start(port=port)
     stack.push_async_callback(central.stop)
     names = {lane.gate: f"{lane.name} barrier" for lane in LANES}
-    names |= {lane.reader: f"{lane.name} reader" for lane in LANES}
-    cameras = {lane.camera: f"{lane.name} camera" for lane in LANES}
+    names |= {lane.reader: f"{lane.name} reader" for lane in LANES} | {EXIT_INPUTS: "North exit loops"}
+    cameras = {lane.camera: f"{lane.name} camera" for lane in LANES if lane.camera}
     seed_site(central.tables, now=clock.wall(), devices=names, cameras=cameras, cards=cards)
     return central
 
@@ -90,10 +78,12 @@ async def _central(stack: AsyncExitStack, clock: Clock, folder: Path, port: int,
 async def _cameras(stack: AsyncExitStack, supervisor: Supervisor, clock: Clock) -> RtspServer:
     streams: dict[str, ServedStream] = {}
     for lane in LANES:
+        if not lane.camera:
+            continue
         feed = Fanout()
         card = TestCard(name=f"{lane.name} camera", time_code=partial(_time_code, clock))
         supervisor.keep(f"camera-{lane.lane_id}", partial(card.run, feed))
-        streams[f"/{lane.lane_id}"] = ServedStream(feed=feed, credentials=Credentials("viewer", "demo"))
+        streams[f"/{lane.lane_id}"] = ServedStream(feed=feed, credentials=Credentials(*CAMERA_ACCOUNT))
     return await stack.enter_async_context(RtspServer(streams=streams))
 
 

@@ -1,4 +1,4 @@
-"""The demo's site: two lanes with a barrier, a reader and a camera each, and the cards that people try there."""
+"""The demo's site: three lanes whose gates and readers are of as many kinds, and the cards that people try there."""
 
 from __future__ import annotations
 
@@ -22,23 +22,26 @@ _SECRETS: Mapping[str, str] = MappingProxyType(
 )
 
 
+CAMERA_ACCOUNT = ("viewer", "demo")
+
+
 @dataclass(frozen=True, slots=True)
 class SceneLane:
-    """A lane of the demo, with central's ids of what stands there."""
+    """A lane of the demo, with central's ids of what stands there; 0 for no video camera."""
 
     lane_id: str
     name: str
-    direction: str
     gate: int
     reader: int
-    camera: int
-    unit: int
+    camera: int = 0
 
 
 LANES = (
-    SceneLane("entry", "North entry", "entry", 101, 102, 201, 1),
-    SceneLane("exit", "North exit", "exit", 103, 104, 202, 2),
+    SceneLane("entry", "North entry", 101, 102, 201),
+    SceneLane("exit", "North exit", 103, 104, 202),
+    SceneLane("south", "South entry", 106, 107),
 )
+EXIT_INPUTS = 105
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ def _sent(index: int) -> str:
     return f"{facility:03d},{number:05d}"
 
 
+CARDS_SENT = tuple(_sent(index) for index in range(CARDS))
+"""What a reader sends for each card of central's list."""
 GOOD_CARDS = tuple(SceneCard(_sent(index), f"valid card {index + 1}") for index in range(6))
 BAD_CARDS = (
     SceneCard(_sent(15), "suspended card"),
@@ -62,14 +67,25 @@ BAD_CARDS = (
 )
 
 
+class FieldLines(BaseModel):
+    """Where the simulated devices can be reached."""
+
+    model_config = ConfigDict(frozen=True)
+
+    entry_modbus_port: int
+    exit_bus_port: int
+    south_barrier: str
+    south_plates_port: int
+    readers: dict[str, str]
+
+
 class FieldReady(BaseModel):
     """What the simulated field says once it is up: where everything can be reached."""
 
     model_config = ConfigDict(frozen=True)
 
-    modbus_port: int
+    lines: FieldLines
     rtsp_port: int
-    readers: dict[str, str]
     central_url: str
     control_url: str
 
@@ -116,53 +132,120 @@ free_floor_gigabytes = 0.2
 
 [demo]
 control = "{ready.control_url}"
-
-[[links]]
-id = "barriers"
-url = "tcp://127.0.0.1:{ready.modbus_port}"
 """
     ]
-    parts.extend(_lane_text(lane, ready) for lane in LANES)
+    parts += [_links(ready), _devices(), *(_camera(ready.rtsp_port, lane) for lane in LANES if lane.camera), _lanes()]
     return "\n".join(parts)
 
 
-def _lane_text(lane: SceneLane, ready: FieldReady) -> str:
+def _links(ready: FieldReady) -> str:
+    lines = ready.lines
+    urls = {
+        "entry-module": f"tcp://127.0.0.1:{lines.entry_modbus_port}",
+        "entry-reader": lines.readers["entry"],
+        "exit-bus": f"tcp://127.0.0.1:{lines.exit_bus_port}",
+        "exit-reader": lines.readers["exit"],
+        "south-barrier": lines.south_barrier,
+        "south-camera": f"http://127.0.0.1:{lines.south_plates_port}",
+    }
+    return "\n".join(f'[[links]]\nid = "{name}"\nurl = "{url}"\n' for name, url in urls.items())
+
+
+def _devices() -> str:
+    entry, exit_, south = LANES
     return f"""\
-[[links]]
-id = "{lane.lane_id}-reader"
-url = "{ready.readers[lane.lane_id]}"
-
 [[devices]]
-id = {lane.gate}
-name = "{lane.name} barrier"
+id = {entry.gate}
+name = "{entry.name} barrier"
 driver = "modbus-gate"
-link = "barriers"
+link = "entry-module"
 profile = "relay-barrier"
-unit = {lane.unit}
 
 [[devices]]
-id = {lane.reader}
-name = "{lane.name} reader"
+id = {entry.reader}
+name = "{entry.name} reader"
 driver = "serial-reader"
-link = "{lane.lane_id}-reader"
+link = "entry-reader"
 form = "wiegand26"
 
+[[devices]]
+id = {exit_.gate}
+name = "{exit_.name} barrier"
+driver = "modbus-gate"
+link = "exit-bus"
+framing = "rtu"
+profile = "came-gard-ptx"
+unit = 2
+
+[[devices]]
+id = {EXIT_INPUTS}
+name = "{exit_.name} loops"
+driver = "modbus-io"
+link = "exit-bus"
+framing = "rtu"
+profile = "inputs-8"
+unit = 3
+
+[[devices]]
+id = {exit_.reader}
+name = "{exit_.name} reader"
+driver = "serial-reader"
+link = "exit-reader"
+form = "wiegand26"
+
+[[devices]]
+id = {south.gate}
+name = "{south.name} barrier"
+driver = "serial-gate"
+link = "south-barrier"
+profile = "line-barrier"
+
+[[devices]]
+id = {south.reader}
+name = "{south.name} plates"
+driver = "hikvision-plates"
+link = "south-camera"
+username = "{CAMERA_ACCOUNT[0]}"
+password = "camera-password"
+"""
+
+
+def _camera(rtsp_port: int, lane: SceneLane) -> str:
+    return f"""\
 [[cameras]]
 id = {lane.camera}
 name = "{lane.name} camera"
-url = "rtsp://127.0.0.1:{ready.rtsp_port}/{lane.lane_id}"
-username = "viewer"
+url = "rtsp://127.0.0.1:{rtsp_port}/{lane.lane_id}"
+username = "{CAMERA_ACCOUNT[0]}"
 password = "camera-password"
+"""
 
+
+def _lanes() -> str:
+    entry, exit_, south = LANES
+    return f"""\
+[[areas]]
+id = "car-park"
+name = "Car park"
+limit = 40
+
+{_lane(entry, points=entry.gate)}
+{_lane(exit_, points=EXIT_INPUTS, direction="exit")}
+{_lane(south, points=south.gate)}"""
+
+
+def _lane(lane: SceneLane, *, points: int, direction: str = "entry") -> str:
+    return f"""\
 [[lanes]]
 id = "{lane.lane_id}"
 name = "{lane.name}"
-direction = "{lane.direction}"
+direction = "{direction}"
 gate = {lane.gate}
 readers = [{lane.reader}]
-cameras = [{lane.camera}]
+cameras = [{lane.camera or LANES[0].camera}]
 closes = "gateway"
-arming = {{ device = {lane.gate}, point = "arming_loop" }}
-closing = {{ device = {lane.gate}, point = "closing_loop" }}
-safety = [{{ device = {lane.gate}, point = "photocell" }}]
+inside = "car-park"
+arming = {{ device = {points}, point = "arming_loop" }}
+closing = {{ device = {points}, point = "closing_loop" }}
+safety = [{{ device = {points}, point = "photocell" }}]
 """

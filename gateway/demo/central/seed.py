@@ -71,6 +71,11 @@ def card_number(index: int) -> tuple[int, int]:
     return 1 + index // _PER_FACILITY, (index % _PER_FACILITY * 7919 + 11572) % 65536
 
 
+def plate_of(index: int) -> str:
+    """The plate of the vehicle that a seeded card belongs to."""
+    return f"DM{index:05d}"
+
+
 def _card(index: int, now: Stamp) -> JsonObject:
     facility, number = card_number(index)
     status, valid_from, valid_until = _standing(index, now)
@@ -83,6 +88,7 @@ def _card(index: int, now: Stamp) -> JsonObject:
         "card_number": number,
         "card_format": "H10301",
         "type": "proximity",
+        "plate": plate_of(index),
         "status": status,
         "holder_name": f"{first} {last}",
         "customer_id": 9000 + index // 3,

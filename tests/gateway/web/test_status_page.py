@@ -284,6 +284,8 @@ async def test_a_lane_is_locked_down_with_a_reason_and_works_again(house, browse
         await expect(lane.get_by_label("Standing order of Main entry")).to_have_value("")
         await lane.get_by_label("Standing order of Main entry").select_option("lock_down")
         await dialog.get_by_label("Why").fill("police")
+        house.board.show(note="something happens while the question is open")
+        await expect(lane.locator(".note")).to_have_text("something happens while the question is open")
         await page.get_by_role("button", name="Lock down").click()
         await expect(lane.locator(".order")).to_have_text("the lane is locked down by chief: police")
         await lane.get_by_label("Standing order of Main entry").select_option("")

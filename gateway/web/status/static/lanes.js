@@ -126,7 +126,8 @@ const ORDERS = {
 
 async function order(node, select) {
   const { id, name } = node.lane;
-  const [verb, rest, meaning] = ORDERS[select.value];
+  const wanted = select.value; // snapshots set the select back while the question is open
+  const [verb, rest, meaning] = ORDERS[wanted];
   const reason = await asked({
     title: `${verb} ${name} ${rest}?`, text: meaning, label: "Why (kept with the event)", yes: `${verb} ${rest}`,
   });
@@ -136,7 +137,7 @@ async function order(node, select) {
   }
   select.disabled = true;
   try {
-    await post("/status/lane/order", { lane_id: id, order: select.value || null, reason });
+    await post("/status/lane/order", { lane_id: id, order: wanted || null, reason });
     toast(`${name}: recorded.`);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
