@@ -36,7 +36,7 @@ _SWEEP_SECONDS = 120.0
 _NO_SECRET = (CameraCondition.REFUSED, "its password cannot be read at the gateway")
 _NO_ROOM = (
     CameraCondition.DISK_FAILED,
-    "storage is full with footage of events; recording pauses until there is room",
+    "the disk has less free space than must stay free; recording pauses until it has again",
 )
 
 
