@@ -83,7 +83,7 @@ class Lanes:
         self._clock = clock
         self._progress = progress
         self._boot = boot
-        self.recorder = Recorder(journal=store.journal)
+        self.recorder = Recorder(journal=store.journal, clock=clock)
         self._pin_tries = PinTries()
         self.areas = Areas(site=site, store=store, recorder=self.recorder, clock=clock)
         self._devices = {
