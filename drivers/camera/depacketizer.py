@@ -11,6 +11,7 @@ from drivers.camera.frames import VideoCodec
 LARGEST_PICTURE = 8_000_000
 """Bytes; what grows beyond it is no picture."""
 _HEAD = struct.Struct("!BBHII")
+_MIDDLE = struct.Struct("!BBHIIBBB")
 _STAP_A, _FU_A = 24, 28
 _AP, _FU = 48, 49
 _START = h264.START_CODE
@@ -63,6 +64,40 @@ class Depacketizer:
         """Packets that never came."""
         self.refused = 0
         """Packets and units that make no sense."""
+
+    def take(self, packet: bytes | memoryview) -> bool:
+        """Take what most packets are, the middle of a fragmented unit; False: it is something else, and for `push`.
+
+        It is the whole cost of a camera, so it looks no further than it must.
+        """
+        fragment = self._fragment
+        if fragment is None or len(packet) < _MIDDLE.size:
+            return False
+        first, second, sequence, timestamp, _, kind, head, third = _MIDDLE.unpack_from(packet)
+        if (
+            first != 0x80
+            or second & 0x80
+            or timestamp != self._timestamp
+            or self._sequence is None
+            or sequence != self._sequence + 1 & 0xFFFF
+        ):
+            return False
+        if self.codec is VideoCodec.H264:
+            if kind & 0x1F != _FU_A or head & 0xC0:
+                return False
+            part = packet[14:]
+        else:
+            if kind >> 1 & 0x3F != _FU or third & 0xC0:
+                return False
+            part = packet[15:]
+        self._size += len(part)
+        if self._size > LARGEST_PICTURE:
+            self._fragment = None
+            self._damaged = True
+        else:
+            fragment.append(bytes(part))
+        self._sequence = sequence
+        return True
 
     def push(self, packet: bytes | memoryview) -> list[Picture]:
         """The pictures that are whole now: mostly none or one, two where a mark was lost."""

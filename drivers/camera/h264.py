@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from drivers.camera.bits import Bits
@@ -91,6 +92,7 @@ def one_picture(data: bytes) -> bytes:
     return b"".join(START_CODE + unit for unit in [*head, *body])
 
 
+@functools.lru_cache(maxsize=64)  # each keyframe brings its parameter sets, mostly those before it
 def video_format(sps: bytes, pps: bytes) -> VideoFormat:
     """The format that these parameter sets describe.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from drivers.camera import h264
 from drivers.camera.bits import Bits
 from drivers.camera.frames import VideoFormat
@@ -38,6 +40,7 @@ def parameter_sets(data: bytes) -> tuple[bytes, bytes, bytes]:
     return found[VPS], found[SPS], found[PPS]
 
 
+@functools.lru_cache(maxsize=64)  # each keyframe brings its parameter sets, mostly those before it
 def video_format(vps: bytes, sps: bytes, pps: bytes) -> VideoFormat:
     """The format that these parameter sets describe.
 

@@ -136,6 +136,8 @@ class RtspSource:
 
     def _pictures(self, packets: list[bytes | memoryview]) -> Iterator[Picture]:
         for packet in packets:
+            if self._packets.take(packet):
+                continue
             if len(packet) > 1 and packet[1] & 0x7F != self._payload_type and payload_offset(packet) is not None:
                 if packet[1] & 0x7F not in self._encodings:
                     continue
