@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
-from drivers.camera import h264
+from drivers.camera import formats
 from drivers.camera.frames import EncodedFrame, VideoFormat
 from drivers.contract import ProtocolViolation
 
@@ -82,9 +82,9 @@ class Fanout:
             ProtocolViolation: a keyframe's parameter sets make no sense; the frame goes to nobody.
         """
         if frame.keyframe:
-            sps, pps = h264.parameter_sets(frame.data)
-            if sps and pps and (self._format is None or (sps, pps) != (self._format.sps, self._format.pps)):
-                self._format = h264.video_format(sps, pps)
+            told = formats.told_by(frame, known=self._format)
+            if told is not None:
+                self._format = told
                 self._known.set()
         for subscription in self._subscriptions:
             subscription.offer(frame)

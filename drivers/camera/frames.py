@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 TICKS_PER_SECOND = 90_000
 """All presentation and decoding times here are counted in these, as RTP and MPEG-TS do for video."""
+
+
+class VideoCodec(StrEnum):
+    """What is recorded as the camera encoded it."""
+
+    H264 = "h264"
+    H265 = "h265"
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,21 +21,32 @@ class VideoFormat:
     """What a viewer must know before the first frame.
 
     Attributes:
-        sps: H.264 sequence parameter set, without start code.
-        pps: H.264 picture parameter set, without start code.
+        sps: sequence parameter set, without start code.
+        pps: picture parameter set, without start code.
         width: pixels shown, after cropping.
         height: pixels shown, after cropping.
+        codec: RFC 6381 name, e.g. `avc1.42c01e` or `hvc1.1.6.L93.90`.
+        vps: video parameter set, without start code; H.265 alone has one.
+        reordering: how many pictures may precede one in decoding order and follow it in presentation; None: not told.
     """
 
     sps: bytes
     pps: bytes
     width: int
     height: int
+    codec: str
+    vps: bytes = b""
+    reordering: int | None = None
 
     @property
-    def codec(self) -> str:
-        """RFC 6381 name, e.g. `avc1.42c01e`."""
-        return f"avc1.{self.sps[1:4].hex()}"
+    def kind(self) -> VideoCodec:
+        """The codec alone."""
+        return VideoCodec.H265 if self.vps else VideoCodec.H264
+
+    @property
+    def head(self) -> bytes:
+        """The parameter sets in Annex B form, as they stand before a keyframe."""
+        return b"".join(b"\x00\x00\x00\x01" + unit for unit in (self.vps, self.sps, self.pps) if unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +54,12 @@ class EncodedFrame:
     """One access unit.
 
     Attributes:
-        data: H.264 in Annex B form (start codes).
+        data: H.264 or H.265 in Annex B form (start codes).
         pts: presentation time in ticks; any origin, growing within a connection.
         dts: decoding time in ticks, at most `pts`.
         keyframe: whether decoding can start here.
         arrived: monotonic seconds when the frame was complete.
+        codec: what `data` is.
     """
 
     data: bytes
@@ -47,3 +67,4 @@ class EncodedFrame:
     dts: int
     keyframe: bool
     arrived: float
+    codec: VideoCodec = VideoCodec.H264

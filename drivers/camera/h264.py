@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
+from drivers.camera.bits import Bits
 from drivers.camera.frames import VideoFormat
 from drivers.contract import ProtocolViolation
 
@@ -68,6 +70,16 @@ def parameter_sets(data: bytes) -> tuple[bytes, bytes]:
     return sps, pps
 
 
+def is_bidirectional(unit: bytes) -> bool:
+    """Whether a slice is a B slice: its picture is shown before one that was decoded earlier (7.4.3)."""
+    try:
+        bits = Bits(unit[1:9])
+        bits.unsigned()
+        return bits.unsigned() in (1, 6)
+    except IndexError:
+        return False
+
+
 def one_picture(data: bytes) -> bytes:
     """The same picture with its delimiter and each parameter set once and at the head, as the standard wants it.
 
@@ -80,6 +92,7 @@ def one_picture(data: bytes) -> bytes:
     return b"".join(START_CODE + unit for unit in [*head, *body])
 
 
+@functools.lru_cache(maxsize=64)  # each keyframe brings its parameter sets, mostly those before it
 def video_format(sps: bytes, pps: bytes) -> VideoFormat:
     """The format that these parameter sets describe.
 
@@ -87,41 +100,19 @@ def video_format(sps: bytes, pps: bytes) -> VideoFormat:
         ProtocolViolation: the SPS is cut short or describes no picture.
     """
     try:
-        width, height = _picture_size(sps)
+        width, height, reordering = _picture(sps)
     except IndexError as error:
         raise ProtocolViolation("the camera's sequence parameter set is cut short") from error
     if width <= 0 or height <= 0:
         raise ProtocolViolation("the camera's sequence parameter set describes no picture")
-    return VideoFormat(sps=sps, pps=pps, width=width, height=height)
+    return VideoFormat(
+        sps=sps, pps=pps, width=width, height=height, codec=f"avc1.{sps[1:4].hex()}", reordering=reordering
+    )
 
 
-class _Bits:
-    """Reads bits and Exp-Golomb codes, emulation prevention bytes removed."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data.replace(b"\x00\x00\x03", b"\x00\x00")
-        self._at = 0
-
-    def bits(self, count: int) -> int:
-        value = 0
-        for _ in range(count):
-            value = value << 1 | self._data[self._at >> 3] >> (7 - (self._at & 7)) & 1
-            self._at += 1
-        return value
-
-    def unsigned(self) -> int:
-        zeros = 0
-        while not self.bits(1):
-            zeros += 1
-        return (1 << zeros) - 1 + self.bits(zeros)
-
-    def signed(self) -> int:
-        value = self.unsigned()
-        return (value + 1) // 2 if value & 1 else -(value // 2)
-
-
-def _picture_size(sps: bytes) -> tuple[int, int]:
-    bits = _Bits(sps[1:])
+def _picture(sps: bytes) -> tuple[int, int, int | None]:
+    """Width, height, and how far pictures may be reordered, None where that is not told."""
+    bits = Bits(sps[1:])
     profile = bits.bits(8)
     bits.bits(16)
     bits.unsigned()
@@ -129,7 +120,7 @@ def _picture_size(sps: bytes) -> tuple[int, int]:
     if profile in _HIGH_PROFILES:
         chroma = _skip_high_profile(bits)
     bits.unsigned()
-    _skip_picture_order(bits)
+    never_reorders = _skip_picture_order(bits) or profile == 66
     bits.unsigned()
     bits.bits(1)
     width = (bits.unsigned() + 1) * 16
@@ -145,10 +136,54 @@ def _picture_size(sps: bytes) -> tuple[int, int]:
         left, right, top, bottom = (bits.unsigned() for _ in range(4))
         width -= (left + right) * step_x
         height -= (top + bottom) * step_y
-    return width, height
+    if never_reorders:
+        return width, height, 0
+    try:
+        return width, height, _reordering(bits) if bits.bits(1) else None
+    except IndexError:  # what is only good to know may be cut short
+        return width, height, None
 
 
-def _skip_high_profile(bits: _Bits) -> int:
+def _reordering(bits: Bits) -> int | None:
+    """max_num_reorder_frames, far back in the VUI (E.1.1)."""
+    if bits.bits(1) and bits.bits(8) == 255:
+        bits.skip(32)
+    if bits.bits(1):
+        bits.skip(1)
+    if bits.bits(1):
+        bits.skip(4)
+        if bits.bits(1):
+            bits.skip(24)
+    if bits.bits(1):
+        bits.unsigned()
+        bits.unsigned()
+    if bits.bits(1):
+        bits.skip(65)
+    timed = False
+    for _ in range(2):
+        if bits.bits(1):
+            _skip_hrd(bits)
+            timed = True
+    bits.skip(2 if timed else 1)
+    if not bits.bits(1):
+        return None
+    bits.skip(1)
+    for _ in range(4):
+        bits.unsigned()
+    return min(bits.unsigned(), 16)
+
+
+def _skip_hrd(bits: Bits) -> None:
+    count = bits.unsigned() + 1
+    bits.skip(8)
+    for _ in range(min(count, 32)):
+        bits.unsigned()
+        bits.unsigned()
+        bits.skip(1)
+    bits.skip(20)
+
+
+def _skip_high_profile(bits: Bits) -> int:
     chroma = bits.unsigned()
     if chroma == 3:
         bits.bits(1)
@@ -162,7 +197,7 @@ def _skip_high_profile(bits: _Bits) -> int:
     return chroma
 
 
-def _skip_scaling_list(bits: _Bits, size: int) -> None:
+def _skip_scaling_list(bits: Bits, size: int) -> None:
     last = following = 8
     for _ in range(size):
         if following:
@@ -170,7 +205,8 @@ def _skip_scaling_list(bits: _Bits, size: int) -> None:
         last = following or last
 
 
-def _skip_picture_order(bits: _Bits) -> None:
+def _skip_picture_order(bits: Bits) -> bool:
+    """Whether this kind of order lets no picture be shown out of the order it is decoded in."""
     kind = bits.unsigned()
     if kind == 0:
         bits.unsigned()
@@ -180,3 +216,4 @@ def _skip_picture_order(bits: _Bits) -> None:
         bits.signed()
         for _ in range(bits.unsigned()):
             bits.signed()
+    return kind == 2

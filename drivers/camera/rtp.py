@@ -1,15 +1,15 @@
-"""H.264 in RTP (RFC 6184, packetization mode 1) and RTP's own header (RFC 3550). Pure."""
+"""H.264 (RFC 6184, packetization mode 1) and H.265 (RFC 7798) into RTP (RFC 3550). Pure."""
 
 from __future__ import annotations
 
 import struct
 
-from drivers.camera import h264
-from drivers.camera.frames import EncodedFrame
+from drivers.camera import h264, h265
+from drivers.camera.frames import EncodedFrame, VideoCodec
 
 PAYLOAD_TYPE = 96
 _HEADER = struct.Struct("!BBHII")
-_FU_A = 28
+_FU_A, _FU = 28, 49
 _MARKER = 0x80
 
 
@@ -39,12 +39,14 @@ class Packetizer:
         return (self._timestamp + pts) & 0xFFFFFFFF
 
     def packets(self, frame: EncodedFrame) -> list[bytes]:
-        """The frame's packets, the last one marked. A unit that fits goes alone, a larger one in FU-A fragments."""
+        """The frame's packets, the last one marked. A unit that fits goes alone, a larger one in fragments."""
         payloads: list[bytes] = []
         for unit in h264.nal_units(frame.data):
-            if h264.nal_type(unit) == h264.DELIMITER:
-                continue
-            payloads += [unit] if len(unit) <= self._largest else _fragments(unit, self._largest - 2)
+            if frame.codec is VideoCodec.H265:
+                if h265.nal_type(unit) != h265.DELIMITER:
+                    payloads += [unit] if len(unit) <= self._largest else _fragments_h265(unit, self._largest - 3)
+            elif h264.nal_type(unit) != h264.DELIMITER:
+                payloads += [unit] if len(unit) <= self._largest else _fragments(unit, self._largest - 2)
         timestamp = self.timestamp(frame.pts)
         last = len(payloads) - 1
         return [self._header(timestamp, marked=index == last) + payload for index, payload in enumerate(payloads)]
@@ -62,5 +64,16 @@ def _fragments(unit: bytes, size: int) -> list[bytes]:
     last = len(parts) - 1
     return [
         bytes((indicator, kind | (0x80 if index == 0 else 0) | (0x40 if index == last else 0))) + part
+        for index, part in enumerate(parts)
+    ]
+
+
+def _fragments_h265(unit: bytes, size: int) -> list[bytes]:
+    head = bytes((unit[0] & 0x81 | _FU << 1, unit[1]))
+    kind = h265.nal_type(unit)
+    parts = [unit[at : at + size] for at in range(2, len(unit), size)]
+    last = len(parts) - 1
+    return [
+        head + bytes((kind | (0x80 if index == 0 else 0) | (0x40 if index == last else 0),)) + part
         for index, part in enumerate(parts)
     ]

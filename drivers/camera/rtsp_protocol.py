@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from drivers.camera.frames import VideoFormat
+from drivers.camera.frames import VideoCodec, VideoFormat
 from drivers.camera.rtp import PAYLOAD_TYPE
 from drivers.contract import ProtocolViolation
 
@@ -116,8 +116,7 @@ def parse_transport(value: str) -> AskedTransport | None:
 
 def session_description(described: VideoFormat, *, host: str) -> bytes:
     """The SDP of a stream that carries this video alone."""
-    sets = ",".join(base64.b64encode(unit).decode() for unit in (described.sps, described.pps))
-    profile = described.sps[1:4].hex()
+    name, parameters = _encoding(described)
     lines = (
         "v=0",
         f"o=- 0 0 IN IP4 {host}",
@@ -127,11 +126,20 @@ def session_description(described: VideoFormat, *, host: str) -> bytes:
         "a=control:*",
         "a=range:npt=now-",
         f"m=video 0 RTP/AVP {PAYLOAD_TYPE}",
-        f"a=rtpmap:{PAYLOAD_TYPE} H264/90000",
-        f"a=fmtp:{PAYLOAD_TYPE} packetization-mode=1;profile-level-id={profile};sprop-parameter-sets={sets}",
+        f"a=rtpmap:{PAYLOAD_TYPE} {name}/90000",
+        f"a=fmtp:{PAYLOAD_TYPE} {parameters}",
         f"a=control:{TRACK}",
     )
     return "\r\n".join([*lines, ""]).encode()
+
+
+def _encoding(described: VideoFormat) -> tuple[str, str]:
+    """The encoding's name and parameters (RFC 6184, 8.1; RFC 7798, 7.1)."""
+    vps, sps, pps = (base64.b64encode(unit).decode() for unit in (described.vps, described.sps, described.pps))
+    if described.kind is VideoCodec.H265:
+        return "H265", f"sprop-vps={vps};sprop-sps={sps};sprop-pps={pps}"
+    profile = described.sps[1:4].hex()
+    return "H264", f"packetization-mode=1;profile-level-id={profile};sprop-parameter-sets={sps},{pps}"
 
 
 def may_view(request: RtspRequest, credentials: Credentials, *, realm: str, nonce: str) -> bool:

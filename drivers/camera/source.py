@@ -1,90 +1,76 @@
-"""A video source over RTSP: packets as the camera encoded them, never decoded. Blocking; belongs in a thread."""
+"""A video source over RTSP: pictures as the camera encoded them, never decoded. Blocking; belongs in a thread.
+
+RTP is taken apart here and not by libavformat: that reads a socket byte by byte, which is most of its cost, and hides
+what was lost, and why.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal, Self
+from typing import Self
 
-import av
-import av.error
-from av.container import InputContainer
+from drivers.camera import formats, h264, h265
+from drivers.camera.depacketizer import Depacketizer, Picture, payload_offset
+from drivers.camera.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
+from drivers.camera.frames import TICKS_PER_SECOND, EncodedFrame, VideoCodec, VideoFormat
+from drivers.camera.rtsp_dialogue import Encoding, Media
+from drivers.camera.rtsp_viewing import RtspViewing, Transport
+from drivers.camera.timestamps import Timestamps
+from drivers.contract import ProtocolViolation
 
-from drivers.camera import h264
-from drivers.camera.frames import TICKS_PER_SECOND, EncodedFrame, VideoFormat
-from drivers.contract import DeviceFault, LinkError, ProtocolViolation
-
-_ANALYSE_MICROS = 500_000
-"""libavformat may look at this much of the stream for what the SDP left out; it delays the first frame."""
-_LARGEST_PENDING = 1_000_000
-
-
-class CameraUnreachable(LinkError):
-    """No connection to the camera, or it broke."""
-
-
-class CameraStalled(LinkError):
-    """Connected, and no frame within the stall time."""
-
-
-class CameraEnded(LinkError):
-    """The camera ended the stream."""
-
-
-class CameraRefused(DeviceFault):
-    """The camera answered and refused: wrong account, no such stream, or a codec that is not recorded."""
+_CODECS = {"H264": VideoCodec.H264, "H265": VideoCodec.H265, "HEVC": VideoCodec.H265}
+_ASSUMED_REORDERING = 2
+_LOOKED_AT = 4
+"""Pictures that are looked at before the first is told, where the camera does not tell whether it reorders them."""
+_LONGEST_HOLE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A picture or the first part of one. libavformat does not tell the time of a connection's first picture."""
+class FootageLost:
+    """Pictures are missing between the frame before and the keyframe that follows.
 
-    data: bytes
-    pts: int | None
-    dts: int | None
-    lasts: int
-    keyframe: bool
-    arrived: float
+    Attributes:
+        by_network: they were lost on the way; otherwise the camera never sent them.
+    """
 
-    def joined(self, rest: _Piece) -> _Piece:
-        pts, dts = (rest.pts, rest.dts) if self.pts is None else (self.pts, self.dts)
-        return replace(self, data=h264.one_picture(self.data + rest.data), pts=pts, dts=dts)
-
-    def frame(self, before: _Piece | None = None) -> EncodedFrame | None:
-        """The whole picture; None when nothing tells its time, not even the piece that follows."""
-        pts = self.pts
-        if pts is None and before is not None and before.pts is not None:
-            pts = before.pts - self.lasts
-        if pts is None:
-            return None
-        return EncodedFrame(
-            self.data, pts, pts if self.dts is None else min(self.dts, pts), self.keyframe, self.arrived
-        )
+    by_network: bool
 
 
 class RtspSource:
     """One connection to one camera, to be opened once and read until it raises.
 
-    `url` may hold credentials: it goes to the connection alone, and into no error and no log.
+    `url` may hold credentials: it goes to the connection alone, and into no error and no log. Only `interrupt` may be
+    called from another thread.
     """
 
     def __init__(
         self,
         *,
         url: str,
-        transport: Literal["tcp", "udp"] = "tcp",
-        open_seconds: float = 5.0,
+        transport: Transport = "tcp",
+        open_seconds: float = 10.0,
         stall_seconds: float = 5.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._url = url
-        self._transport = transport
-        self._open_seconds = open_seconds
         self._stall_seconds = stall_seconds
         self._monotonic = monotonic
-        self._container: InputContainer | None = None
+        self._viewing = RtspViewing(url=url, transport=transport, seconds=open_seconds, monotonic=monotonic)
+        self._encodings: dict[int, Encoding] = {}
+        self._payload_type = -1
+        self._packets = Depacketizer(codec=VideoCodec.H264)
+        self._format: VideoFormat | None = None
+        self._sets: dict[int, bytes] = {}
+        self._times: Timestamps | None = None
+        self._reordering: int | None = None
+        self._clock = TICKS_PER_SECOND
+        self._waits_for_keyframe = True
+        self._whole_at = 0.0
+        self._told_any = False
+        self.damaged = 0
+        """Pictures given up because a part of them was lost, or what they refer to."""
 
     def __enter__(self) -> Self:
         return self
@@ -99,102 +85,145 @@ class RtspSource:
 
         Raises:
             CameraUnreachable: no connection, or no answer within `open_seconds`.
-            CameraRefused: the camera refused, has no video, or sends another codec than H.264.
+            CameraRefused: the camera refused, has no video, or sends a codec that is not recorded.
+            CameraEnded: the camera hung up.
         """
-        options = {
-            "rtsp_transport": self._transport,
-            "allowed_media_types": "video",
-            "timeout": str(int(self._open_seconds * 1_000_000)),
-            "analyzeduration": str(_ANALYSE_MICROS),
-            "fpsprobesize": "0",
-        }
-        try:
-            container = av.open(
-                self._url, "r", format="rtsp", options=options, timeout=(self._open_seconds, self._stall_seconds)
-            )
-        except (av.error.FFmpegError, OSError, ValueError) as error:
-            failure = _opening_failure(error)
-            raise failure from None  # libav's text holds the whole URL, credentials included
-        self._container = container
-        if not container.streams.video:
+        video = next((medium for medium in self._viewing.describe() if medium.kind == "video"), None)
+        if video is None:
             raise CameraRefused("the camera offers no video")
-        context = container.streams.video[0].codec_context
-        if context is None or context.name != "h264":
-            raise CameraRefused(f"the camera sends {context.name if context else 'an unknown codec'}, not H.264")
-        sps, pps = h264.parameter_sets(context.extradata or b"")
-        return h264.video_format(sps, pps) if sps and pps else None
+        self._encodings = {number: told for number, told in video.encodings.items() if told.name in _CODECS}
+        if not self._encodings:
+            raise CameraRefused(f"the camera sends {_names(video)}, neither H.264 nor H.265")
+        self._turn_to(next(iter(self._encodings)))
+        self._viewing.play([video])
+        return self._format
 
-    def frames(self) -> Iterator[EncodedFrame]:
-        """Frames as they arrive, whole access units in decoding order.
+    def frames(self) -> Iterator[EncodedFrame | FootageLost]:
+        """Frames as they arrive, whole access units in decoding order, beginning at a keyframe.
 
         Raises:
-            CameraStalled: nothing came within `stall_seconds`.
+            CameraStalled: no whole frame came within `stall_seconds`.
             CameraEnded: the camera ended the stream.
             CameraUnreachable: the connection broke.
         """
-        if self._container is None:
-            raise CameraUnreachable("the source is not open")
-        held: _Piece | None = None
-        # with B-frames libavformat tells no decoding times before it has seen the order of some pictures
-        waits = bool(self._container.streams.video[0].codec_context.has_b_frames)
-        try:
-            for piece in self._pieces(self._container):
-                # a keyframe is held until the next piece shows that it is whole, and when it was if that was not told
-                if waits and (piece.dts is None or not piece.keyframe):
-                    continue
-                waits = False
-                if held is not None and h264.continues_picture(piece.data):
-                    held = held.joined(piece)
-                    continue
-                if held is not None and (frame := held.frame(before=piece)) is not None:
-                    yield frame
-                held = piece if piece.keyframe else None
-                if held is None and (frame := piece.frame()) is not None:
-                    yield frame
-        except av.error.ExitError:
-            raise CameraStalled(f"no video for {self._stall_seconds:g} s") from None
-        except (av.error.FFmpegError, OSError) as error:
-            raise CameraUnreachable(f"the connection broke ({_name(error)})") from None  # its text may hold the URL
-        raise CameraEnded("the camera ended the stream")
+        heard_at = self._monotonic()
+        looked_at: list[tuple[Picture, float]] | None = []
+        while True:
+            arrived = self._viewing.receive()
+            now = self._monotonic()
+            for came in arrived:
+                for picture in self._pictures(came.packets):
+                    heard_at = now
+                    if looked_at is None:
+                        yield from self._frames_of(picture, now)
+                        continue
+                    looked_at.append((picture, now))
+                    if self._knows_order(looked_at):
+                        for held, at in looked_at:
+                            yield from self._frames_of(held, at)
+                        looked_at = None
+            if now - heard_at > self._stall_seconds:
+                hint = "" if self._told_any or self._viewing.over == "tcp" else "; a firewall may hold up its UDP"
+                raise CameraStalled(f"no video for {self._stall_seconds:g} s{hint}")
 
-    def _pieces(self, container: InputContainer) -> Iterator[_Piece]:
-        """Packets as libavformat parses them: it also starts a new one at parameter sets inside a picture's data."""
-        stream = container.streams.video[0]
-        ticks = (stream.time_base or 0) * TICKS_PER_SECOND
-        pending = b""
-        for packet in container.demux(stream):
-            data = h264.one_picture(pending + bytes(packet)) if pending else bytes(packet)
-            pending = b""
-            if not h264.has_slice(data):
-                pending = data if len(data) < _LARGEST_PENDING else b""
-                continue
-            pts, dts = (None if moment is None else int(moment * ticks) for moment in (packet.pts, packet.dts))
-            lasts = int((packet.duration or 0) * ticks) or TICKS_PER_SECOND // 25
-            yield _Piece(data, pts, dts, lasts, packet.is_keyframe, self._monotonic())
+    def interrupt(self) -> None:
+        """End `open` or `frames` in the thread that waits in them; callable from any other."""
+        self._viewing.interrupt()
 
     def close(self) -> None:
         """Leave the camera. Call it from the thread that reads."""
-        if self._container is not None:
-            self._container.close()
-            self._container = None
+        self._viewing.close()
+
+    def _pictures(self, packets: list[bytes | memoryview]) -> Iterator[Picture]:
+        for packet in packets:
+            if self._packets.take(packet):
+                continue
+            if len(packet) > 1 and packet[1] & 0x7F != self._payload_type and payload_offset(packet) is not None:
+                if packet[1] & 0x7F not in self._encodings:
+                    continue
+                self._turn_to(packet[1] & 0x7F)
+            yield from self._packets.push(packet)
+
+    def _turn_to(self, payload_type: int) -> None:
+        """The stream begins, or goes on in another encoding."""
+        self._payload_type = payload_type
+        encoding = self._encodings[payload_type]
+        codec = _CODECS[encoding.name]
+        self._clock = encoding.clock
+        self._packets = Depacketizer(codec=codec)
+        self._waits_for_keyframe = True
+        self._sets = {}
+        self._format = None
+        names = ("sprop-vps", "sprop-sps", "sprop-pps") if codec is VideoCodec.H265 else ("sprop-parameter-sets",)
+        self._take_sets([unit for name in names for unit in encoding.sets(name)])
+
+    def _take_sets(self, units: list[bytes] | tuple[bytes, ...]) -> bool:
+        """Remember the parameter sets among these; whether all that a keyframe needs are among them."""
+        codec = self._packets.codec
+        kind_of = h265.nal_type if codec is VideoCodec.H265 else h264.nal_type
+        wanted = (h265.VPS, h265.SPS, h265.PPS) if codec is VideoCodec.H265 else (h264.SPS, h264.PPS)
+        found = {kind_of(unit): unit for unit in units if kind_of(unit) in wanted}
+        if found and any(self._sets.get(kind) != unit for kind, unit in found.items()):
+            sets = {**self._sets, **found}
+            data = h264.START_CODE + h264.START_CODE.join(sets[kind] for kind in wanted if kind in sets)
+            try:
+                told = formats.of_units(codec, data)
+            except ProtocolViolation:
+                return False  # rubbish in place of a parameter set; those known before stay
+            self._sets = sets
+            if told is not None:
+                self._format = told
+                if told.reordering is not None and told.reordering > (self._reordering or 0):
+                    self._reorder_by(told.reordering)
+                elif self._reordering is None:
+                    self._reordering = told.reordering
+        return all(kind in found for kind in wanted)
+
+    def _reorder_by(self, pictures: int) -> None:
+        self._reordering = pictures
+        if self._times is not None:
+            self._times = None
+            self._waits_for_keyframe = True
+
+    def _knows_order(self, looked_at: list[tuple[Picture, float]]) -> bool:
+        """Whether it is clear by now how far the camera reorders its pictures."""
+        for picture, _ in looked_at:
+            self._take_sets(picture.units)
+        if self._reordering is None and any(picture.bidirectional for picture, _ in looked_at):
+            self._reordering = _ASSUMED_REORDERING
+        return self._reordering is not None or len(looked_at) >= _LOOKED_AT
+
+    def _frames_of(self, picture: Picture, arrived: float) -> Iterator[EncodedFrame | FootageLost]:
+        whole_sets = self._take_sets(picture.units)
+        if picture.bidirectional and not self._reordering:
+            self._reorder_by(_ASSUMED_REORDERING)
+        hole = self._told_any and arrived - self._whole_at > _LONGEST_HOLE_SECONDS
+        if picture.damaged:
+            self.damaged += 1
+            self._waits_for_keyframe = self._waits_for_keyframe or picture.keyframe or hole
+            return
+        if self._waits_for_keyframe and not (picture.keyframe and self._format):
+            self.damaged += self._told_any
+            return
+        if self._waits_for_keyframe and self._told_any:
+            yield FootageLost(by_network=self._viewing.over == "udp")
+        self._waits_for_keyframe = False
+        self._told_any = True
+        self._whole_at = arrived
+        if self._times is None:
+            self._times = Timestamps(reordering=self._reordering or 0)
+        raw = picture.timestamp
+        if self._clock != TICKS_PER_SECOND:
+            raw = raw * TICKS_PER_SECOND // self._clock
+        pts, dts = self._times.times(raw, arrived)
+        data = picture.data
+        if picture.keyframe and not whole_sets and self._format is not None:
+            data = self._format.head + data
+        yield EncodedFrame(data, pts, dts, picture.keyframe, arrived, self._packets.codec)
 
 
-def _opening_failure(error: Exception) -> LinkError | DeviceFault:
-    if isinstance(error, av.error.HTTPUnauthorizedError | av.error.HTTPForbiddenError):
-        return CameraRefused("the camera refused the account (user name or password)")
-    if isinstance(error, av.error.HTTPNotFoundError):
-        return CameraRefused("the camera has no stream at this path")
-    if isinstance(error, av.error.HTTPClientError | av.error.HTTPServerError | av.error.HTTPError):
-        return CameraRefused(f"the camera refused the stream ({_name(error)})")
-    if isinstance(error, av.error.ExitError):
-        return CameraUnreachable("the camera did not answer in time")
-    if isinstance(error, ConnectionRefusedError):
-        return CameraUnreachable("nothing listens at the camera's address")
-    return CameraUnreachable(f"no stream from the camera ({_name(error)})")
-
-
-def _name(error: Exception) -> str:
-    return type(error).__name__.removesuffix("Error")
+def _names(video: Media) -> str:
+    return ", ".join(sorted(told.name for told in video.encodings.values())) or "an unknown codec"
 
 
 __all__ = [
@@ -202,6 +231,7 @@ __all__ = [
     "CameraRefused",
     "CameraStalled",
     "CameraUnreachable",
+    "FootageLost",
     "ProtocolViolation",
     "RtspSource",
 ]

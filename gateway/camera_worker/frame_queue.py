@@ -31,7 +31,9 @@ class CameraLost:
 
 @dataclass(frozen=True, slots=True)
 class FramesDropped:
-    """The writer was too slow: frames between the one before and the keyframe after this are lost."""
+    """Frames between the one before and the keyframe after this are lost."""
+
+    gap: GapReason = GapReason.BACK_PRESSURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,13 @@ class FrameQueue:
             self._items.append(frame)
             self._bytes += len(frame.data)
             self._changed.notify()
+
+    def put_loss(self, gap: GapReason) -> None:
+        """Frames were lost before they came here. Losses with nothing between them are one, the first."""
+        with self._changed:
+            if not self._items or not isinstance(self._items[-1], FramesDropped):
+                self._items.append(FramesDropped(gap))
+                self._changed.notify()
 
     def put(self, item: CameraConnected | CameraLost | RecordingStopped) -> None:
         """Add what must not be lost."""

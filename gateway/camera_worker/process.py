@@ -13,6 +13,7 @@ from typing import NoReturn
 import structlog
 from aiohttp import web
 
+from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.camera_worker.server import WorkerServer
 from gateway.camera_worker.worker import CameraWorker
@@ -30,7 +31,10 @@ async def serve(socket: Path, *, parent: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
     reports = ReportBuffer()
-    worker = CameraWorker(clock=SystemClock(), reports=reports)
+    clock = SystemClock()
+    # workers' sockets lie side by side: so all workers of a gateway find the same file
+    budget = ConnectionBudget(path=socket.with_name("connections.turn"), monotonic=clock.monotonic)
+    worker = CameraWorker(clock=clock, reports=reports, budget=budget)
     server = WorkerServer(worker=worker, reports=reports)
     runner = web.AppRunner(server.application(), handle_signals=False, access_log=None, shutdown_timeout=0.1)
     await runner.setup()

@@ -7,8 +7,9 @@ import threading
 
 import structlog
 
-from drivers.camera.source import CameraRefused, CameraStalled, CameraUnreachable, RtspSource
+from drivers.camera.source import CameraRefused, CameraStalled, CameraUnreachable, FootageLost, RtspSource
 from drivers.contract import DriverError
+from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected, CameraLost, FrameQueue
 from gateway.clock import Clock
 from gateway.domain.footage import CameraCondition, GapReason, WorkerCamera
@@ -22,12 +23,13 @@ _LONGEST_WAIT = 10.0
 class CameraReader:
     """Reads one camera into a queue.
 
-    After `stop()` the thread ends with the next frame, and no later than the camera's stall time; what it still
-    holds is the connection alone.
+    After `stop()` the thread ends at once, unless it is just connecting: then when that succeeds or fails.
     """
 
-    def __init__(self, *, camera: WorkerCamera, queue: FrameQueue, clock: Clock) -> None:
+    def __init__(self, *, camera: WorkerCamera, queue: FrameQueue, clock: Clock, budget: ConnectionBudget) -> None:
         self._camera = camera
+        self._budget = budget
+        self._source: RtspSource | None = None
         self._queue = queue
         self._clock = clock
         self._stopping = threading.Event()
@@ -40,10 +42,12 @@ class CameraReader:
     def stop(self) -> None:
         """End soon; returns at once."""
         self._stopping.set()
+        if (source := self._source) is not None:
+            source.interrupt()
 
     def _run(self) -> None:
         failures = 0
-        while not self._stopping.is_set():
+        while self._budget.wait_for_turn(self._stopping):
             before = self._clock.monotonic()
             try:
                 self._read()
@@ -57,6 +61,8 @@ class CameraReader:
                 return
             lasted = self._clock.monotonic() - before > self._camera.stall_seconds + _LONGEST_WAIT
             failures = 1 if lasted else failures + 1
+            if self._stopping.is_set():
+                return
             self._queue.put(lost)
             self._stopping.wait(reconnect_wait(failures))
 
@@ -67,6 +73,9 @@ class CameraReader:
             stall_seconds=self._camera.stall_seconds,
             monotonic=self._clock.monotonic,
         ) as source:
+            self._source = source
+            if self._stopping.is_set():
+                return
             announced = source.open()
             if self._stopping.is_set():
                 return
@@ -74,7 +83,10 @@ class CameraReader:
             for frame in source.frames():
                 if self._stopping.is_set():
                     return
-                self._queue.put_frame(frame)
+                if isinstance(frame, FootageLost):
+                    self._queue.put_loss(GapReason.NETWORK if frame.by_network else GapReason.CAMERA)
+                else:
+                    self._queue.put_frame(frame)
 
 
 def reconnect_wait(failures: int) -> float:

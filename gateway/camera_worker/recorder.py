@@ -10,6 +10,7 @@ import structlog
 
 from drivers.camera.frames import EncodedFrame
 from drivers.contract import ProtocolViolation
+from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import (
     CameraConnected,
     CameraLost,
@@ -46,6 +47,7 @@ class CameraRecorder:
         camera: WorkerCamera,
         media: Path,
         clock: Clock,
+        budget: ConnectionBudget,
         report: Callable[[SegmentFinished | CameraReported], None],
         salvage_first: bool,
     ) -> None:
@@ -55,7 +57,7 @@ class CameraRecorder:
         self._report = report
         self._salvage_first = salvage_first
         self._queue = FrameQueue()
-        self._reader = CameraReader(camera=camera, queue=self._queue, clock=clock)
+        self._reader = CameraReader(camera=camera, queue=self._queue, clock=clock, budget=budget)
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-write", daemon=True)
         self._condition = CameraCondition.STARTING
         self._detail = ""
@@ -143,8 +145,8 @@ class CameraRecorder:
             case CameraLost(condition=condition, detail=detail, gap=gap):
                 self._set(condition, detail)
                 segmenter.disconnect(gap)
-            case FramesDropped():
-                segmenter.lose(GapReason.BACK_PRESSURE)
+            case FramesDropped(gap=gap):
+                segmenter.lose(gap)
             case RecordingStopped():
                 segmenter.disconnect(GapReason.NONE)
                 return True

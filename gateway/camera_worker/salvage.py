@@ -12,7 +12,8 @@ from pathlib import Path
 
 import structlog
 
-from drivers.camera import h264
+from drivers.camera import formats
+from drivers.camera.frames import VideoCodec
 from drivers.contract import ProtocolViolation
 from gateway.camera_worker.segment_file import PART_SUFFIX, sync_folder
 from gateway.camera_worker.segmenter import utc_hour
@@ -111,10 +112,11 @@ def _salvage_one(media: Path, camera_id: int, part: Path, *, clock_trusted: bool
 
 def _format(first: bytes) -> tuple[str, int, int]:
     try:
-        described = h264.video_format(*h264.parameter_sets(first))
+        # read as H.265, the parameter sets of H.264 are none, and the other way round
+        described = formats.of_units(VideoCodec.H265, first) or formats.of_units(VideoCodec.H264, first)
     except ProtocolViolation:
         return "", 0, 0
-    return described.codec, described.width, described.height
+    return (described.codec, described.width, described.height) if described else ("", 0, 0)
 
 
 def _packets(data: bytes) -> Iterator[tuple[int, int, bytes, bool]]:

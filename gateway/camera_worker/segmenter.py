@@ -17,8 +17,8 @@ from av.container import OutputContainer
 from av.packet import Packet
 from av.stream import Stream
 
-from drivers.camera import h264
-from drivers.camera.frames import TICKS_PER_SECOND, EncodedFrame, VideoFormat
+from drivers.camera import formats
+from drivers.camera.frames import TICKS_PER_SECOND, EncodedFrame, VideoCodec, VideoFormat
 from drivers.contract import ProtocolViolation
 from gateway.camera_worker.segment_file import PART_SUFFIX, SegmentFile
 from gateway.camera_worker.timeline import Timeline
@@ -29,12 +29,14 @@ LONGEST_SEGMENT_SECONDS = 60.0
 LARGEST_SEGMENT_BYTES = 256_000_000
 _LONGEST_STEP_TICKS = 10 * TICKS_PER_SECOND
 _TIME_BASE = Fraction(1, TICKS_PER_SECOND)
+_MUXED_AS = {VideoCodec.H264: "h264", VideoCodec.H265: "hevc"}
 
 
 class TransportMuxer:
     """An MPEG-TS muxer whose output is taken after each frame."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, codec: VideoCodec) -> None:
+        self.codec = codec
         self._output = _Collector()
         self._container: OutputContainer = av.open(
             self._output,
@@ -42,7 +44,7 @@ class TransportMuxer:
             format="mpegts",
             options={"mpegts_flags": "pat_pmt_at_frames", "flush_packets": "1"},
         )
-        self._stream: Stream = self._container.add_mux_stream("h264", time_base=_TIME_BASE)
+        self._stream: Stream = self._container.add_mux_stream(_MUXED_AS[codec], time_base=_TIME_BASE)
 
     def mux(self, frame: EncodedFrame, data: bytes) -> bytes:
         """The transport packets of one frame; `data` stands for the frame's own.
@@ -181,6 +183,8 @@ class Segmenter:
         """
         if self._timeline is not None and not self._continues(frame):
             self.disconnect(GapReason.CAMERA)
+        if self._muxer is not None and self._muxer.codec is not frame.codec:
+            self.disconnect(GapReason.NONE)
         if frame.keyframe and self._is_boundary(frame):
             self._finish(end=frame.pts)
             if not self._begin(frame, arrived):
@@ -214,9 +218,9 @@ class Segmenter:
         current = self._open
         if current is None:
             return True
-        sps, pps = h264.parameter_sets(frame.data)
-        changed = (sps and sps != current.format.sps) or (pps and pps != current.format.pps)
-        return bool(changed) or frame.pts - current.first_pts >= self._segment_ticks
+        if frame.pts - current.first_pts >= self._segment_ticks:
+            return True
+        return formats.told_by(frame, known=current.format) not in (None, current.format)
 
     def _is_overlong(self, frame: EncodedFrame) -> bool:
         current = self._open
@@ -226,13 +230,13 @@ class Segmenter:
         )
 
     def _begin(self, frame: EncodedFrame, arrived: Stamp) -> bool:
-        sps, pps = h264.parameter_sets(frame.data)
-        if sps and pps:
-            self._format = h264.video_format(sps, pps)
-        if self._format is None:
+        told = formats.told_by(frame, known=self._format)
+        if told is not None:
+            self._format = told
+        if self._format is None or self._format.kind is not frame.codec:
             return False
         if self._muxer is None or self._timeline is None:
-            self._muxer = TransportMuxer()
+            self._muxer = TransportMuxer(codec=frame.codec)
             self._timeline = Timeline(pts=frame.pts, wall=arrived.micros)
             self._first_of_run = True
             self._last_dts = frame.dts - self._step
@@ -248,10 +252,9 @@ class Segmenter:
         return True
 
     def _with_parameter_sets(self, frame: EncodedFrame) -> bytes:
-        sps, pps = h264.parameter_sets(frame.data)
-        if (sps and pps) or self._format is None:
+        if self._format is None or formats.told_by(frame, known=self._format) is not None:
             return frame.data
-        return h264.START_CODE + self._format.sps + h264.START_CODE + self._format.pps + frame.data
+        return self._format.head + frame.data
 
     def _finish(self, *, end: int | None) -> None:
         current, timeline = self._open, self._timeline

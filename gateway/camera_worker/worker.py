@@ -7,6 +7,7 @@ from pathlib import Path
 
 import structlog
 
+from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.recorder import CameraRecorder
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.clock import Clock
@@ -20,8 +21,9 @@ _CHANGE_SECONDS = 2.0
 class CameraWorker:
     """Starts, changes and ends recordings. Belongs to the loop; everything slow is in the recorders' threads."""
 
-    def __init__(self, *, clock: Clock, reports: ReportBuffer) -> None:
+    def __init__(self, *, clock: Clock, reports: ReportBuffer, budget: ConnectionBudget) -> None:
         self._clock = clock
+        self._budget = budget
         self._reports = reports
         self._recorders: dict[int, CameraRecorder] = {}
         self._known: set[int] = set()
@@ -66,6 +68,7 @@ class CameraWorker:
             camera=camera,
             media=media,
             clock=self._clock,
+            budget=self._budget,
             report=report,
             # once only: later a part may belong to a recording of ours that is just ending
             salvage_first=camera.camera_id not in self._known,

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.camera import h264
+from drivers.camera.frames import VideoCodec
 from gateway.camera_worker.salvage import salvage, whole_frames
 from gateway.camera_worker.segmenter import TransportMuxer
 from gateway.domain.footage import parse_segment_path
@@ -14,7 +15,7 @@ START = 1_800_000_000_000_000
 
 @pytest.fixture
 def stream(encoded):
-    muxer = TransportMuxer()
+    muxer = TransportMuxer(codec=VideoCodec.H264)
     return [muxer.mux(frame, frame.data) for frame in encoded(1)]
 
 

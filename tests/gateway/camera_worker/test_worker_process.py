@@ -21,9 +21,12 @@ def camera(url: str, camera_id: int = 1, **more: object) -> WorkerCamera:
 
 
 async def test_records_contiguous_segments_that_decode_alone_and_together(start_worker, gst_camera, judge):
-    plain, reordering = gst_camera(), gst_camera("--b-frames", "2")
+    # a camera for each: GStreamer loses packets of one viewer while another with another transport joins
+    plain, datagrams, reordering = gst_camera(), gst_camera(), gst_camera("--b-frames", "2")
     worker = await start_worker()
-    await worker.assign(camera(plain.url(), 1), camera(plain.url(), 2, transport="udp"), camera(reordering.url(), 3))
+    await worker.assign(
+        camera(plain.url(), 1), camera(datagrams.url(), 2, transport="udp"), camera(reordering.url(), 3)
+    )
     await worker.until(lambda: all(len(worker.segments(camera_id)) >= 3 for camera_id in (1, 2, 3)))
     now = time.time_ns() // 1_000
     for camera_id in (1, 2, 3):
@@ -55,7 +58,7 @@ async def test_kill_9_loses_no_whole_frame_and_video_resumes(start_worker, gst_c
     await worker.assign(camera(source.url(), segment_seconds=1.0))
     await worker.until(lambda: bool(worker.segments()))
     parts = worker.media.rglob("*.part")
-    await worker.until(lambda: any(part.stat().st_size > 2_000 for part in worker.media.rglob("*.part")))
+    await worker.until(lambda: any(part.stat().st_size > 6_000 for part in worker.media.rglob("*.part")))
     worker.kill()
     assert list(parts)
     began = time.monotonic()

@@ -1,0 +1,312 @@
+"""RTP packets into pictures: H.264 (RFC 6184) and H.265 (RFC 7798), whatever is lost, repeated or rubbish. Pure."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from drivers.camera import h264, h265
+from drivers.camera.frames import VideoCodec
+
+LARGEST_PICTURE = 8_000_000
+"""Bytes; what grows beyond it is no picture."""
+_HEAD = struct.Struct("!BBHII")
+_MIDDLE = struct.Struct("!BBHIIBBB")
+_STAP_A, _FU_A = 24, 28
+_AP, _FU = 48, 49
+_START = h264.START_CODE
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One picture as its packets carried it.
+
+    Attributes:
+        units: its NAL units, without start codes.
+        timestamp: RTP's, 32 bits.
+        keyframe: whether decoding can start here.
+        damaged: a part of it was lost.
+        bidirectional: it is shown before one decoded earlier; told of H.264 alone.
+    """
+
+    units: tuple[bytes, ...]
+    timestamp: int
+    keyframe: bool
+    damaged: bool
+    bidirectional: bool = False
+
+    @property
+    def data(self) -> bytes:
+        """Annex B."""
+        return _START + _START.join(self.units)
+
+
+class Depacketizer:
+    """One stream's packets, in their order, into pictures.
+
+    A picture ends with the marked packet, or where the timestamp changes. Parameter sets that come alone, marked or
+    not, go to the picture after them.
+    """
+
+    def __init__(self, *, codec: VideoCodec) -> None:
+        self.codec = codec
+        self._units: list[bytes] = []
+        self._fragment: list[bytes] | None = None
+        self._size = 0
+        self._timestamp = -1
+        self._damaged = False
+        self._has_slice = False
+        self._keyframe = False
+        self._sequence: int | None = None
+        self._ended_at = -1
+        self._marker_lies = False
+        self.lost = 0
+        """Packets that never came."""
+        self.refused = 0
+        """Packets and units that make no sense."""
+
+    def take(self, packet: bytes | memoryview) -> bool:
+        """Take what most packets are, the middle of a fragmented unit; False: it is something else, and for `push`.
+
+        It is the whole cost of a camera, so it looks no further than it must.
+        """
+        fragment = self._fragment
+        if fragment is None or len(packet) < _MIDDLE.size:
+            return False
+        first, second, sequence, timestamp, _, kind, head, third = _MIDDLE.unpack_from(packet)
+        if (
+            first != 0x80
+            or second & 0x80
+            or timestamp != self._timestamp
+            or self._sequence is None
+            or sequence != self._sequence + 1 & 0xFFFF
+        ):
+            return False
+        if self.codec is VideoCodec.H264:
+            if kind & 0x1F != _FU_A or head & 0xC0:
+                return False
+            part = packet[14:]
+        else:
+            if kind >> 1 & 0x3F != _FU or third & 0xC0:
+                return False
+            part = packet[15:]
+        self._size += len(part)
+        if self._size > LARGEST_PICTURE:
+            self._fragment = None
+            self._damaged = True
+        else:
+            fragment.append(bytes(part))
+        self._sequence = sequence
+        return True
+
+    def push(self, packet: bytes | memoryview) -> list[Picture]:
+        """The pictures that are whole now: mostly none or one, two where a mark was lost."""
+        payload_at = payload_offset(packet)
+        if payload_at is None:
+            self.refused += 1
+            return []
+        _, second, sequence, timestamp, _ = _HEAD.unpack_from(packet)
+        end = len(packet) - (packet[-1] if packet[0] & 0x20 else 0)
+        finished: list[Picture] = []
+        if self._sequence is not None and sequence != self._sequence + 1 & 0xFFFF:
+            missing = sequence - self._sequence - 1 & 0xFFFF
+            if missing >= 0x8000:
+                return []  # late or a duplicate
+            self.lost += missing
+            self._fragment = None
+            self._damaged = True
+        self._sequence = sequence
+        if timestamp != self._timestamp:
+            # whether what was lost belonged to the picture before or to this one, nobody can tell: both are damaged
+            damaged = self._damaged
+            if (picture := self._finish()) is not None:
+                finished.append(picture)
+            self._timestamp = timestamp
+            self._damaged = self._damaged or damaged
+        if end <= payload_at:
+            return finished
+        if self.codec is VideoCodec.H264:
+            self._h264(packet, payload_at, end)
+        else:
+            self._h265(packet, payload_at, end)
+        if second & 0x80 and not self._marker_lies and (picture := self._finish()) is not None:
+            self._ended_at = timestamp
+            finished.append(picture)
+        return finished
+
+    def _h264(self, packet: bytes | memoryview, at: int, end: int) -> None:
+        kind = packet[at] & 0x1F
+        if kind == _FU_A and end - at > 2:
+            head = packet[at + 1]
+            if head & 0x80:
+                self._begin_fragment(bytes((packet[at] & 0xE0 | head & 0x1F,)))
+            self._go_on(packet[at + 2 : end], last=bool(head & 0x40))
+        elif kind == _STAP_A:
+            self._aggregate(packet, at + 1, end)
+        elif 1 <= kind <= 23:
+            self._unit(bytes(packet[at:end]))
+        else:
+            self.refused += 1
+
+    def _h265(self, packet: bytes | memoryview, at: int, end: int) -> None:
+        kind = packet[at] >> 1 & 0x3F
+        if kind == _FU and end - at > 3:
+            head = packet[at + 2]
+            if head & 0x80:
+                self._begin_fragment(bytes((packet[at] & 0x81 | (head & 0x3F) << 1, packet[at + 1])))
+            self._go_on(packet[at + 3 : end], last=bool(head & 0x40))
+        elif kind == _AP:
+            self._aggregate(packet, at + 2, end)
+        elif kind < _AP:
+            self._unit(bytes(packet[at:end]))
+        else:
+            self.refused += 1
+
+    def _begin_fragment(self, head: bytes) -> None:
+        if self._fragment is not None:
+            self._damaged = True
+        self._fragment = [head]
+
+    def _go_on(self, part: bytes | memoryview, *, last: bool) -> None:
+        if self._fragment is None:
+            self._damaged = True  # its beginning was lost
+            return
+        self._size += len(part)
+        if self._size > LARGEST_PICTURE:
+            self._fragment = None
+            self._damaged = True
+            return
+        self._fragment.append(bytes(part))
+        if last:
+            unit = b"".join(self._fragment)
+            self._fragment = None
+            self._size -= len(unit) - 1
+            self._unit(unit)
+
+    def _aggregate(self, packet: bytes | memoryview, at: int, end: int) -> None:
+        while at + 2 < end:
+            size = packet[at] << 8 | packet[at + 1]
+            at += 2
+            if not size or at + size > end:
+                self.refused += 1
+                return
+            self._unit(bytes(packet[at : at + size]))
+            at += size
+
+    def _unit(self, unit: bytes) -> None:
+        if unit[0] & 0x80 or (self.codec is VideoCodec.H265 and len(unit) < 3):
+            self.refused += 1
+            return
+        if self.codec is VideoCodec.H264:
+            kind = unit[0] & 0x1F
+            is_slice, keyframe = h264.SLICE <= kind <= h264.IDR, kind == h264.IDR
+            known = is_slice or kind in (h264.SEI, h264.SPS, h264.PPS)
+            continues = is_slice and len(unit) > 1 and not unit[1] & 0x80
+        else:
+            kind = h265.nal_type(unit)
+            is_slice, keyframe = h265.is_slice(kind), h265.is_keyframe(kind)
+            known = is_slice or kind in (h265.VPS, h265.SPS, h265.PPS, h265.PREFIX_SEI, h265.SUFFIX_SEI)
+            continues = is_slice and not unit[2] & 0x80
+        if not known or (not is_slice and unit in self._units):
+            return  # some repeat parameter sets before every slice, where readers would take them for the next picture
+        if continues and not self._has_slice and self._ended_at == self._timestamp:
+            self._marker_lies = True  # this sender marks every slice: its pictures end where the timestamp changes
+            self._damaged = True
+        self._size += len(unit)
+        if self._size > LARGEST_PICTURE:
+            self._damaged = True
+            return
+        self._units.append(unit)
+        self._has_slice = self._has_slice or is_slice
+        self._keyframe = self._keyframe or keyframe
+
+    def _is_sequence_set(self, unit: bytes) -> bool:
+        if self.codec is VideoCodec.H265:
+            return h265.nal_type(unit) == h265.SPS
+        return h264.nal_type(unit) == h264.SPS
+
+    def _finish(self) -> Picture | None:
+        if self._fragment is not None:
+            self._fragment = None
+            self._damaged = True
+        if not self._has_slice:
+            if self._size > LARGEST_PICTURE // 8:
+                self._units.clear()
+                self._size = 0
+            return None
+        picture = Picture(
+            units=tuple(self._units),
+            timestamp=self._timestamp,
+            # of a keyframe that was lost there may be only the parameter sets that stood before it
+            keyframe=self._keyframe or (self._damaged and any(self._is_sequence_set(unit) for unit in self._units)),
+            damaged=self._damaged,
+            bidirectional=self.codec is VideoCodec.H264 and any(_is_b(unit) for unit in self._units),
+        )
+        self._units = []
+        self._size = 0
+        self._has_slice = self._keyframe = self._damaged = False
+        return picture
+
+
+def _is_b(unit: bytes) -> bool:
+    return unit[0] & 0x1F == h264.SLICE and h264.is_bidirectional(unit)
+
+
+def payload_offset(packet: bytes | memoryview) -> int | None:
+    """Where an RTP packet's payload begins; None when this is no RTP packet (RFC 3550, 5.1)."""
+    if len(packet) < _HEAD.size or packet[0] & 0xC0 != 0x80:
+        return None
+    at = _HEAD.size + 4 * (packet[0] & 0x0F)
+    if packet[0] & 0x10:
+        if len(packet) < at + 4:
+            return None
+        at += 4 + 4 * (packet[at + 2] << 8 | packet[at + 3])
+    if packet[0] & 0x20 and (len(packet) < at or len(packet) - packet[-1] < at):
+        return None
+    return at if at <= len(packet) else None
+
+
+class Reordering:
+    """Datagrams back into the order they were sent in: each waits for those before it, a bounded number and time."""
+
+    def __init__(self, *, most: int = 128, seconds: float = 0.15) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._next: int | None = None
+        self._held: dict[int, tuple[bytes, float]] = {}
+
+    def push(self, packet: bytes, now: float) -> list[bytes]:
+        """The packets whose turn it is."""
+        if len(packet) < _HEAD.size:
+            return []
+        sequence = packet[2] << 8 | packet[3]
+        if self._next is None or sequence == self._next:
+            self._next = sequence + 1 & 0xFFFF
+            return [packet, *self._follow()] if self._held else [packet]
+        ahead = sequence - self._next & 0xFFFF
+        if ahead >= 0x8000:
+            if ahead < 0xFF00:  # not late: the sender began anew
+                self._next, held = sequence + 1 & 0xFFFF, [packet]
+                self._held.clear()
+                return held
+            return []
+        self._held.setdefault(sequence, (packet, now))
+        return self._give_up(now)
+
+    def _give_up(self, now: float) -> list[bytes]:
+        """Go on without those that do not come any more."""
+        if self._next is None or not self._held:
+            return []
+        waited = now - next(iter(self._held.values()))[1]
+        if len(self._held) < self._most and waited < self._seconds:
+            return []
+        after = self._next
+        self._next = min(self._held, key=lambda sequence: sequence - after & 0xFFFF)
+        return self._follow()
+
+    def _follow(self) -> list[bytes]:
+        ready = []
+        while self._next in self._held:
+            ready.append(self._held.pop(self._next)[0])
+            self._next = self._next + 1 & 0xFFFF
+        return ready

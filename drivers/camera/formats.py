@@ -1,0 +1,31 @@
+"""The format that a keyframe itself tells, whatever its codec. Pure."""
+
+from __future__ import annotations
+
+from drivers.camera import h264, h265
+from drivers.camera.frames import EncodedFrame, VideoCodec, VideoFormat
+
+
+def told_by(frame: EncodedFrame, *, known: VideoFormat | None = None) -> VideoFormat | None:
+    """The format of a keyframe that carries all its parameter sets, or None; `known` itself if it is that.
+
+    Raises:
+        ProtocolViolation: the parameter sets describe no picture.
+    """
+    if known is not None and known.kind is frame.codec and frame.data.startswith(known.head):
+        return known
+    told = of_units(frame.codec, frame.data)
+    return known if told == known else told
+
+
+def of_units(codec: VideoCodec, data: bytes) -> VideoFormat | None:
+    """The format that Annex B data of this codec tells before its first slice, or None where a set is missing.
+
+    Raises:
+        ProtocolViolation: the parameter sets describe no picture.
+    """
+    if codec is VideoCodec.H265:
+        vps, sps, pps = h265.parameter_sets(data)
+        return h265.video_format(vps, sps, pps) if vps and sps and pps else None
+    sps, pps = h264.parameter_sets(data)
+    return h264.video_format(sps, pps) if sps and pps else None

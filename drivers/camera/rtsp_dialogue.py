@@ -1,0 +1,225 @@
+"""RTSP 1.0 (RFC 2326) as a viewer speaks it: requests, answers, SDP (RFC 8866), basic and digest (RFC 7616). Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urljoin
+
+from drivers.contract import ProtocolViolation
+
+_PARAMETER = re.compile(r'(\w+)=(?:"((?:[^"\\]|\\.)*)"|([^\s,]*))')
+_CHALLENGE = re.compile(r"(?:^|,\s*)(Digest|Basic)\s", re.IGNORECASE)
+_HASHES = {"MD5": hashlib.md5, "SHA-256": hashlib.sha256}
+
+
+@dataclass(frozen=True, slots=True)
+class RtspResponse:
+    """One answer; header names in lower case, repeated ones joined by a comma."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+    @property
+    def sequence(self) -> int:
+        """Which request it answers; -1 when it does not say."""
+        value = self.headers.get("cseq", "")
+        return int(value) if value.isdecimal() else -1
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTold:
+    """A session's name, and how many seconds of silence end it."""
+
+    name: str
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """How the camera wants the account proven."""
+
+    scheme: str
+    realm: str = ""
+    nonce: str = ""
+    algorithm: str = "MD5"
+    opaque: str = ""
+    quality: bool = False
+    """Whether `qop=auth` is offered."""
+    stale: bool = False
+    """The account was right, only the nonce is old."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """What a payload type means."""
+
+    name: str
+    """In capitals, e.g. `H264`."""
+    clock: int
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def sets(self, name: str) -> list[bytes]:
+        """The base64 NAL units of a parameter; those that are none are left out."""
+        units = []
+        for part in self.parameters.get(name, "").split(","):
+            try:
+                unit = base64.b64decode(part.strip() + "=" * (-len(part.strip()) % 4), validate=True)
+            except (binascii.Error, ValueError):
+                continue
+            if unit:
+                units.append(unit.removeprefix(b"\x00").removeprefix(b"\x00\x00\x01"))
+        return units
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """One `m=` part of a session description."""
+
+    kind: str
+    control: str
+    """Absolute URL for SETUP."""
+    encodings: Mapping[int, Encoding]
+
+
+def parse_response_head(head: bytes) -> RtspResponse:
+    """An answer from its head, without the empty line.
+
+    Raises:
+        ProtocolViolation: it is none.
+    """
+    lines = head.decode("utf-8", "replace").splitlines()
+    parts = lines[0].split(None, 2) if lines else []
+    if len(parts) < 2 or not parts[0].startswith("RTSP/") or not parts[1].isdecimal():
+        raise ProtocolViolation("the camera's answer is not RTSP")
+    headers: dict[str, str] = {}
+    for line in lines[1:]:
+        name, colon, value = line.partition(":")
+        key = name.strip().lower()
+        if colon:
+            headers[key] = f"{headers[key]}, {value.strip()}" if key in headers else value.strip()
+    return RtspResponse(status=int(parts[1]), headers=headers)
+
+
+def request(method: str, url: str, sequence: int, headers: Mapping[str, str]) -> bytes:
+    """A request's bytes."""
+    lines = [f"{method} {url} RTSP/1.0", f"CSeq: {sequence}", "User-Agent: edge-gateway"]
+    return "\r\n".join([*lines, *(f"{name}: {value}" for name, value in headers.items()), "", ""]).encode()
+
+
+def parse_session(value: str) -> SessionTold:
+    """A `Session` header; 60 s where it tells no time."""
+    name, *rest = (part.strip() for part in value.split(";"))
+    told = dict(part.lower().split("=", 1) for part in rest if "=" in part).get("timeout", "")
+    seconds = float(told) if told.isdecimal() and int(told) else 60.0
+    return SessionTold(name=name, timeout=seconds)
+
+
+def parse_challenges(value: str) -> list[Challenge]:
+    """All that `WWW-Authenticate` offers and we can do, the strongest first."""
+    found = []
+    matches = list(_CHALLENGE.finditer(value))
+    for match, following in zip(matches, [*matches[1:], None], strict=True):
+        text = value[match.end() : following.start() if following else None]
+        given = {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(text)}
+        algorithm = given.get("algorithm", "MD5").upper()
+        if match[1].lower() == "digest" and algorithm not in _HASHES:
+            continue
+        found.append(
+            Challenge(
+                scheme=match[1].lower(),
+                realm=given.get("realm", ""),
+                nonce=given.get("nonce", ""),
+                algorithm=algorithm,
+                opaque=given.get("opaque", ""),
+                quality="auth" in re.split(r"[,\s]+", given.get("qop", "")),
+                stale=given.get("stale", "").lower() == "true",
+            )
+        )
+    return sorted(found, key=lambda one: (one.scheme != "digest", one.algorithm != "SHA-256"))
+
+
+def authorization(  # noqa: PLR0917  # the parts that go into one hash
+    challenge: Challenge, user: str, password: str, method: str, url: str, count: int, client_nonce: str
+) -> str:
+    """The `Authorization` header that answers a challenge."""
+    if challenge.scheme == "basic":
+        return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+    def digest(text: str) -> str:
+        return _HASHES[challenge.algorithm](text.encode(), usedforsecurity=False).hexdigest()
+
+    account = digest(f"{user}:{challenge.realm}:{password}")
+    asked = digest(f"{method}:{url}")
+    parts = {"username": user, "realm": challenge.realm, "nonce": challenge.nonce, "uri": url}
+    if challenge.quality:
+        counted = f"{count:08x}"
+        parts["response"] = digest(f"{account}:{challenge.nonce}:{counted}:{client_nonce}:auth:{asked}")
+    else:
+        parts["response"] = digest(f"{account}:{challenge.nonce}:{asked}")
+    if challenge.opaque:
+        parts["opaque"] = challenge.opaque
+    text = ", ".join(f'{name}="{value}"' for name, value in parts.items())
+    if challenge.quality:
+        text += f', qop=auth, nc={counted}, cnonce="{client_nonce}"'
+    return f"Digest {text}" + (f", algorithm={challenge.algorithm}" if challenge.algorithm != "MD5" else "")
+
+
+def parse_description(body: bytes, *, base: str) -> list[Media]:
+    """The media of a session description.
+
+    Args:
+        body: SDP.
+        base: the URL that relative controls belong to.
+    """
+    media: list[Media] = []
+    kind, control, payload_types = "", "", list[int]()
+    maps: dict[int, tuple[str, int]] = {}
+    formats: dict[int, dict[str, str]] = {}
+
+    def finish() -> None:
+        if kind:
+            encodings = {
+                number: Encoding(*maps.get(number, ("PCMA" if number == 8 else "PCMU", 8000)), formats.get(number, {}))
+                for number in payload_types
+                if number in maps or number in (0, 8)
+            }
+            media.append(Media(kind=kind, control=_control(base, control), encodings=encodings))
+
+    for line in body.decode("utf-8", "replace").splitlines():
+        if line.startswith("m="):
+            finish()
+            fields = line[2:].split()
+            kind, control = fields[0] if fields else "", ""
+            payload_types = [int(number) for number in fields[3:] if number.isdecimal()]
+            maps, formats = {}, {}
+        elif line.startswith("a=control:"):
+            control = line[10:].strip() if kind else ""
+        elif line.startswith("a=rtpmap:"):
+            number, _, told = line[9:].partition(" ")
+            name, _, rest = told.strip().partition("/")
+            clock = rest.partition("/")[0]
+            if number.isdecimal() and clock.isdecimal() and int(clock):
+                maps[int(number)] = (name.upper(), int(clock))
+        elif line.startswith("a=fmtp:"):
+            number, _, told = line[7:].partition(" ")
+            if number.isdecimal():
+                pairs = (part.partition("=") for part in told.split(";"))
+                formats[int(number)] = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    finish()
+    return media
+
+
+def _control(base: str, control: str) -> str:
+    if not control or control == "*":
+        return base
+    if control.lower().startswith(("rtsp://", "rtsps://")):
+        return control
+    if control.startswith("/"):
+        return urljoin(base.replace("rtsp", "http", 1), control).replace("http", "rtsp", 1)
+    return f"{base.rstrip('/')}/{control}"

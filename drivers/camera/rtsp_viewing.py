@@ -1,0 +1,293 @@
+"""One viewing of a camera by RTSP: from DESCRIBE to TEARDOWN, kept alive, over TCP or UDP. Blocking."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import select
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
+
+from drivers.camera.datagrams import RtpPorts
+from drivers.camera.depacketizer import Reordering
+from drivers.camera.errors import CameraEnded, CameraRefused, CameraUnreachable
+from drivers.camera.rtsp_connection import Account, Packets, RtspConnection
+from drivers.camera.rtsp_dialogue import Media, RtspResponse, SessionTold, parse_description, parse_session
+
+Transport = Literal["tcp", "udp"]
+_MOST_REDIRECTS = 3
+_POLL_MILLIS = 100
+_LONGEST_KEEPALIVE = 25.0
+_MOVED = frozenset({301, 302, 303, 305, 307})
+_RTCP_BYE, _RTCP_RECEIVER_REPORT = 203, 201
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """Packets of one medium, in order; good until the next ones are asked for."""
+
+    medium: int
+    packets: list[bytes | memoryview]
+
+
+class RtspViewing:
+    """Opens once; `receive` then tells packets until it raises. Only `interrupt` may be called from elsewhere."""
+
+    def __init__(
+        self, *, url: str, transport: Transport, seconds: float, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`url` may hold credentials; it goes into no error. `seconds`: how long each answer may take."""
+        self._parts = urlsplit(url)
+        self._transport: Transport = transport
+        self._seconds = seconds
+        self._monotonic = monotonic
+        self._connection: RtspConnection | None = None
+        self._interrupted = False
+        self._session: SessionTold | None = None
+        self._url = ""
+        self._channels: dict[int, int] = {}
+        self._ports: list[RtpPorts] = []
+        self._orders: list[Reordering] = []
+        self._poll = select.poll()
+        self._keepalive = "OPTIONS"
+        self._keepalive_at = 0.0
+        self._ssrc = secrets.token_bytes(4)
+
+    @property
+    def over(self) -> Transport:
+        """How packets really come; a camera may not do what was asked for."""
+        return self._transport
+
+    def interrupt(self) -> None:
+        """End whatever waits."""
+        self._interrupted = True
+        if self._connection is not None:
+            self._connection.interrupt()
+
+    def describe(self) -> list[Media]:
+        """Connect and hear what the camera offers; redirects are followed.
+
+        Raises:
+            CameraUnreachable: no connection, or no answer in time.
+            CameraRefused: the camera refused.
+            CameraEnded: the camera hung up.
+        """
+        own_host = self._parts.hostname
+        for _ in range(_MOST_REDIRECTS + 1):
+            connection = self._connect(with_account=self._parts.hostname == own_host)
+            public = connection.ask("OPTIONS", self._url).headers.get("public", "")
+            self._keepalive = "GET_PARAMETER" if "GET_PARAMETER" in public.upper() else "OPTIONS"
+            answer = connection.ask("DESCRIBE", self._url, {"Accept": "application/sdp"})
+            if answer.status in _MOVED and "location" in answer.headers:
+                self.close()
+                self._parts = _moved(self._parts, urljoin(self._url, answer.headers["location"]))
+                continue
+            _expect(answer)
+            base = answer.headers.get("content-base") or answer.headers.get("content-location") or self._url
+            self._url = base if base.lower().startswith(("rtsp://", "rtsps://")) else self._url
+            return parse_description(answer.body, base=self._url)
+        raise CameraRefused("the camera sends us from one address to the next")
+
+    def play(self, media: list[Media]) -> None:
+        """Start these media; their places in the list are their numbers.
+
+        Raises: as `describe`.
+        """
+        connection = self._open_connection()
+        for number, medium in enumerate(media):
+            self._set_up(connection, medium, number)
+        _expect(connection.ask("PLAY", self._url, {**self._session_header(), "Range": "npt=0.000-"}))
+        self._keepalive_at = self._monotonic() + self._keepalive_seconds()
+        self._poll.register(connection.fileno(), select.POLLIN)
+        for ports in self._ports:
+            for number in ports.filenos():
+                self._poll.register(number, select.POLLIN)
+            ports.report(self._receiver_report())
+
+    def receive(self) -> list[Arrived]:
+        """What comes next; an empty list at the latest after a quarter of a second.
+
+        Raises:
+            CameraEnded: the camera ended the session.
+            CameraUnreachable: the connection broke.
+        """
+        connection = self._open_connection()
+        now = self._monotonic()
+        if now >= self._keepalive_at:
+            self._keep_alive(connection, now)
+        arrived = self._interleaved(connection.read()) if not self._ports else self._datagrams(connection)
+        for answer in connection.answers():
+            self._heed(connection, answer)
+        return arrived
+
+    def close(self) -> None:
+        """Tell the camera, as far as it listens, so that its session does not stay; leave."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            if self._session is not None and not self._interrupted:
+                with contextlib.suppress(CameraUnreachable):
+                    connection.send("TEARDOWN", self._url, self._session_header())
+            connection.close()
+        for ports in self._ports:
+            ports.close()
+        self._ports.clear()
+
+    def _connect(self, *, with_account: bool) -> RtspConnection:
+        parts = self._parts
+        encrypted = parts.scheme.lower() == "rtsps"
+        account = None
+        if with_account and parts.username is not None:
+            account = Account(user=unquote(parts.username), password=unquote(parts.password or ""))
+        self._url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        connection = RtspConnection(
+            host=parts.hostname or "",
+            port=parts.port or (322 if encrypted else 554),
+            encrypted=encrypted,
+            account=account,
+            seconds=self._seconds,
+            monotonic=self._monotonic,
+        )
+        self._connection = connection
+        connection.open()
+        if self._interrupted:
+            raise CameraUnreachable("reading was ended")
+        return connection
+
+    def _open_connection(self) -> RtspConnection:
+        if self._connection is None:
+            raise CameraUnreachable("the source is not open")
+        return self._connection
+
+    def _set_up(self, connection: RtspConnection, medium: Media, number: int) -> None:
+        answer = self._ask_transport(connection, medium, number)
+        if answer.status == 461 and not self._session:
+            self._transport = "tcp" if self._transport == "udp" else "udp"
+            answer = self._ask_transport(connection, medium, number)
+        _expect(answer)
+        self._session = parse_session(answer.headers.get("session", ""))
+        told = _fields(answer.headers.get("transport", ""))
+        if self._transport == "tcp":
+            channels = _pair(told.get("interleaved", "")) or (2 * number, 2 * number + 1)
+            connection.channels.update(channels)
+            self._channels[channels[0]] = number
+        else:
+            server = _pair(told.get("server_port", ""))
+            self._ports[-1].aim(server[1] if server else 0)
+            self._orders.append(Reordering())
+
+    def _ask_transport(self, connection: RtspConnection, medium: Media, number: int) -> RtspResponse:
+        if self._transport == "tcp":
+            for ports in self._ports:
+                ports.close()
+            self._ports.clear()
+            wanted = f"RTP/AVP/TCP;unicast;interleaved={2 * number}-{2 * number + 1}"
+        else:
+            ports = RtpPorts(local_host=connection.local_host, remote_host=connection.remote_host)
+            ports.open()
+            self._ports.append(ports)
+            wanted = f"RTP/AVP;unicast;client_port={ports.first}-{ports.first + 1}"
+        return connection.ask("SETUP", medium.control, {"Transport": wanted, **self._session_header()})
+
+    def _interleaved(self, packets: Packets) -> list[Arrived]:
+        sorted_: dict[int, list[bytes | memoryview]] = {}
+        for channel, packet in packets:
+            number = self._channels.get(channel)
+            if number is not None:
+                sorted_.setdefault(number, []).append(packet)
+            else:
+                _heed_report(packet)
+        return [Arrived(number, found) for number, found in sorted_.items()]
+
+    def _datagrams(self, connection: RtspConnection) -> list[Arrived]:
+        ready = {number for number, _ in self._poll.poll(_POLL_MILLIS)}
+        if connection.fileno() in ready:
+            connection.read()
+        now = self._monotonic()
+        arrived = []
+        for number, (ports, order) in enumerate(zip(self._ports, self._orders, strict=True)):
+            packets, reports = ports.receive()
+            for report in reports:
+                _heed_report(report)
+            turned: list[bytes | memoryview] = []
+            for packet in packets:
+                turned += order.push(packet, now)
+            if turned:
+                arrived.append(Arrived(number, turned))
+        return arrived
+
+    def _keep_alive(self, connection: RtspConnection, now: float) -> None:
+        self._keepalive_at = now + self._keepalive_seconds()
+        connection.send(self._keepalive, self._url, self._session_header())
+        for ports in self._ports:
+            ports.report(self._receiver_report())
+        if not self._ports:
+            connection.send_packet(1, self._receiver_report())
+
+    def _heed(self, connection: RtspConnection, answer: RtspResponse) -> None:
+        """An answer to a keep-alive."""
+        if answer.status == 454:
+            raise CameraEnded("the camera has forgotten our session")
+        if answer.status == 401:
+            connection.challenged(answer)
+            self._keepalive_at = self._monotonic() + 1.0
+        elif answer.status >= 400 and self._keepalive != "OPTIONS":
+            self._keepalive = "OPTIONS"
+            self._keepalive_at = 0.0
+
+    def _keepalive_seconds(self) -> float:
+        return min(_LONGEST_KEEPALIVE, (self._session.timeout if self._session else 60.0) * 0.4)
+
+    def _session_header(self) -> dict[str, str]:
+        return {"Session": self._session.name} if self._session and self._session.name else {}
+
+    def _receiver_report(self) -> bytes:
+        return struct.pack("!BBH", 0x80, _RTCP_RECEIVER_REPORT, 1) + self._ssrc
+
+
+def _heed_report(report: bytes | memoryview) -> None:
+    """The camera's own reports; of all they say only the farewell matters (RFC 3550, 6.6)."""
+    at = 0
+    while at + 4 <= len(report) and report[at] & 0xC0 == 0x80:
+        if report[at + 1] == _RTCP_BYE:
+            raise CameraEnded("the camera ended the stream")
+        at += 4 + 4 * (report[at + 2] << 8 | report[at + 3])
+
+
+def _expect(answer: RtspResponse) -> None:
+    match answer.status:
+        case status if 200 <= status < 300:
+            return
+        case 403:
+            raise CameraRefused("the camera refused the account (user name or password)")
+        case 404:
+            raise CameraRefused("the camera has no stream at this path")
+        case 453 | 503:
+            raise CameraRefused(f"the camera serves no more viewers just now (status {answer.status})")
+        case _:
+            raise CameraRefused(f"the camera refused the stream (status {answer.status})")
+
+
+def _moved(before: SplitResult, location: str) -> SplitResult:
+    after = urlsplit(location)
+    if after.scheme.lower() not in ("rtsp", "rtsps"):
+        raise CameraRefused("the camera sends us to an address that is not RTSP")
+    # the account stays with the camera it was given for
+    account, at, _ = before.netloc.rpartition("@")
+    if at and "@" not in after.netloc and after.hostname == before.hostname:
+        after = after._replace(netloc=f"{account}@{after.netloc}")
+    return after
+
+
+def _fields(transport: str) -> dict[str, str]:
+    return {name.strip().lower(): value for name, _, value in (part.partition("=") for part in transport.split(";"))}
+
+
+def _pair(value: str) -> tuple[int, int] | None:
+    first, _, second = value.strip().partition("-")
+    if not first.isdecimal() or (second and not second.isdecimal()):
+        return None
+    return int(first), int(second or int(first) + 1)

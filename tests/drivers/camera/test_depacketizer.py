@@ -1,0 +1,101 @@
+import random
+
+import pytest
+from hostile_camera import film
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivers.camera import h264
+from drivers.camera.depacketizer import LARGEST_PICTURE, Depacketizer, Reordering, payload_offset
+from drivers.camera.frames import VideoCodec
+from drivers.camera.rtp import Packetizer
+
+
+def packets_of(frames):
+    packetizer = Packetizer(ssrc=1, sequence=65_530, timestamp=0xFFFFFF00, largest=300)
+    return [packetizer.packets(frame) for frame in frames]
+
+
+@pytest.mark.parametrize("codec", ["h264", "h265"])
+def test_pictures_come_back_as_they_went(codec):
+    frames = film(codec)[:20]
+    back = Depacketizer(codec=VideoCodec(codec))
+    pictures = [picture for packets in packets_of(frames) for packet in packets for picture in back.push(packet)]
+    assert [picture.keyframe for picture in pictures] == [frame.keyframe for frame in frames]
+    assert [picture.units for picture in pictures] == [tuple(h264.nal_units(frame.data)) for frame in frames]
+    assert not any(picture.damaged for picture in pictures)
+    assert (back.lost, back.refused) == (0, 0)
+
+
+def test_a_lost_mark_ends_a_picture_at_the_next_timestamp():
+    packets = packets_of(film()[:3])
+    packets[1][-1] = packets[1][-1][:1] + bytes((packets[1][-1][1] & 0x7F,)) + packets[1][-1][2:]
+    back = Depacketizer(codec=VideoCodec.H264)
+    assert [len(back.push(packet)) for packet in packets[1]] == [0] * len(packets[1])
+    assert not back.push(packets[2][0])[0].damaged
+
+
+def test_several_units_in_one_packet():
+    units = list(h264.nal_units(film()[0].data))
+    small = [unit for unit in units if len(unit) < 200]
+    body = b"\x18" + b"".join(len(unit).to_bytes(2, "big") + unit for unit in small)
+    head = bytes.fromhex("80e000010000000000000001")
+    rest = bytes.fromhex("80e000020000000000000001") + b"\x65\x88slice"
+    back = Depacketizer(codec=VideoCodec.H264)
+    assert back.push(head + body) == []
+    assert back.push(rest)[0].units == (*small, b"\x65\x88slice")
+
+
+def test_a_fragment_without_end_does_not_grow_without_end():
+    back = Depacketizer(codec=VideoCodec.H264)
+    for number in range(LARGEST_PICTURE // 1_000 + 100):
+        start = b"\x7c" + (b"\x85" if number == 0 else b"\x05")
+        back.push(b"\x80\x60" + (number & 0xFFFF).to_bytes(2, "big") + bytes(8) + start + bytes(1_000))
+    assert back._fragment is None
+
+
+@given(st.lists(st.binary(max_size=80), max_size=30), st.sampled_from(VideoCodec))
+def test_any_bytes_are_taken(packets, codec):
+    back = Depacketizer(codec=codec)
+    for number, packet in enumerate(packets):
+        back.push(packet)
+        back.push(b"\x80\xe0" + number.to_bytes(2, "big") + packet)
+
+
+@given(st.binary(max_size=40))
+def test_a_payload_begins_inside_its_packet(packet):
+    at = payload_offset(packet)
+    assert at is None or 12 <= at <= len(packet)
+
+
+def sequenced(number):
+    return b"\x80\x60" + (number & 0xFFFF).to_bytes(2, "big") + bytes(8)
+
+
+@given(st.integers(0, 0xFFFF), st.randoms(use_true_random=False))
+def test_what_is_shuffled_a_little_comes_out_in_order(first, shuffler):
+    packets = [sequenced(first + number) for number in range(40)]
+    mixed = [packets[0]]
+    for at in range(1, 40, 8):
+        part = packets[at : at + 8]
+        shuffler.shuffle(part)
+        mixed += part
+    order = Reordering()
+    out = [packet for packet in mixed for copy in (packet, packet) for packet in order.push(copy, 0.0)]
+    assert out == packets
+
+
+def test_what_never_comes_is_waited_for_a_little_only():
+    order = Reordering(seconds=0.1)
+    assert order.push(sequenced(1), 0.0) == [sequenced(1)]
+    assert order.push(sequenced(3), 0.0) == []
+    assert order.push(sequenced(4), 0.05) == []
+    assert order.push(sequenced(5), 0.11) == [sequenced(3), sequenced(4), sequenced(5)]
+    order = Reordering(most=4)
+    order.push(sequenced(1), 0.0)
+    held = [order.push(sequenced(number), 0.0) for number in (10, 11, 12, 13)]
+    assert held[-1] == [sequenced(number) for number in (10, 11, 12, 13)]
+    noise = random.Random(2)
+    for _ in range(5_000):
+        order.push(sequenced(noise.randrange(65_536)), 0.0)
+        assert len(order._held) <= 4

@@ -1,0 +1,245 @@
+"""Our source against a camera that misbehaves: what comes through is whole, in order, and what is lost is told."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from itertools import pairwise
+
+import av
+import pytest
+from hostile_camera import TICKS, HostileCamera, Script, film
+
+from drivers.camera.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
+from drivers.camera.source import FootageLost, RtspSource
+
+PACE = 8.0
+
+
+def script(**more) -> Script:
+    return Script(**{"film": film(), "pace": PACE, **more})
+
+
+def read(url, count, **more):
+    """The first `count` frames and losses."""
+    with RtspSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 2.0, **more}) as source:
+        source.open()
+        found = []
+        for frame in source.frames():
+            found.append(frame)
+            if len(found) == count:
+                return found
+    return found
+
+
+async def seen(told: Script, count=30, account="", **more):
+    async with HostileCamera(told) as camera:
+        return await asyncio.to_thread(read, camera.url(account), count, **more)
+
+
+def decoded(frames, codec="h264") -> int:
+    """How many pictures a decoder makes of these without a complaint."""
+    decoder = av.CodecContext.create("hevc" if codec == "h265" else codec, "r")
+    decoder.options = {"err_detect": "explode"}
+    count = 0
+    for frame in frames:
+        count += len(decoder.decode(av.Packet(frame.data)))
+    return count + len(decoder.decode(None))
+
+
+def assert_whole(frames):
+    assert not [frame for frame in frames if isinstance(frame, FootageLost)]
+    assert frames[0].keyframe
+    assert all(before.dts < after.dts for before, after in pairwise(frames))
+    assert all(frame.dts <= frame.pts for frame in frames)
+    assert decoded(frames, frames[0].codec) == len(frames)
+
+
+@pytest.mark.parametrize("codec", ["h264", "h265"])
+@pytest.mark.parametrize("b_frames", [0, 2])
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+async def test_both_codecs_with_and_without_reordering(codec, b_frames, transport):
+    frames = await seen(script(film=film(codec, b_frames=b_frames)), transport=transport)
+    assert_whole(frames)
+    shown = sorted(frame.pts for frame in frames)[:20]
+    assert {after - before for before, after in pairwise(shown)} == {TICKS}
+
+
+@pytest.mark.parametrize("scheme", ["basic", "digest-old", "digest-md5", "digest-sha256"])
+async def test_each_way_to_prove_an_account(scheme):
+    told = script(account=("cam", 'p@s s"w'), scheme=scheme)
+    if scheme == "basic":
+        told.account = ("cam", "p@ss:w")
+    quoted = {"basic": "cam:p%40ss%3Aw@"}.get(scheme, "cam:p%40s%20s%22w@")
+    assert_whole(await seen(told, 3, quoted))
+    for wrong in ("", "cam:n0t-this@", "other:p%40s%20s%22w@"):
+        with pytest.raises(CameraRefused, match="account") as caught:
+            await seen(told, 1, wrong)
+        assert "n0t" not in str(caught.value)
+
+
+async def test_a_nonce_may_be_stale_at_every_request():
+    assert_whole(await seen(script(account=("cam", "word"), nonce_serves=1), 3, "cam:word@"))
+
+
+@pytest.mark.parametrize("sets_in", ["sdp", "band", "both"])
+@pytest.mark.parametrize("codec", ["h264", "h265"])
+async def test_parameter_sets_wherever_they_are(sets_in, codec):
+    assert_whole(await seen(script(film=film(codec), sets_in=sets_in)))
+
+
+async def test_udp_refused_means_tcp():
+    assert_whole(await seen(script(refuses_udp=True), transport="udp"))
+
+
+async def test_a_redirect_is_followed_and_the_account_goes_along_to_the_same_host_only():
+    async with HostileCamera(script(account=("cam", "word"))) as target:
+        told = script(redirect=target.url)
+        assert_whole(await seen(told, 3, "cam:word@"))
+        told.redirect = lambda: target.url().replace("127.0.0.1", "localhost")
+        with pytest.raises(CameraRefused, match="account"):
+            await seen(told, 3, "cam:word@")
+    async with HostileCamera(script()) as circle:
+        circle.script.redirect = circle.url
+        with pytest.raises(CameraRefused, match="from one address to the next"):
+            await asyncio.to_thread(read, circle.url(), 1)
+
+
+JUMPS = {
+    "forward": lambda index, pts: pts + (index > 15) * 50_000_000,
+    "a little forward": lambda index, pts: pts + (index > 15) * 400_000,
+    "back": lambda index, pts: pts - (index > 15) * 900_000_000,
+    "repeated": lambda index, pts: pts - (index % 5 == 0) * TICKS,
+    "backwards": lambda index, pts: 500_000_000 - pts,
+    "still": lambda index, pts: 5,
+    "wild": lambda index, pts: (pts * 2_654_435_761) & 0xFFFFFFFF,
+}
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_timestamps_that_cannot_be_true_cost_no_picture(jump):
+    frames = await seen(script(timestamp=JUMPS[jump], pace=2.0), 40)
+    assert_whole(frames)
+    lasted = (frames[-1].pts - frames[0].pts) / 90_000
+    assert 0.4 < lasted < 2.5
+
+
+async def test_a_lost_part_costs_its_picture_and_a_lost_keyframe_what_depends_on_it():
+    def lose(index, packets):
+        return packets[:-1] if index in (13, 20) else packets
+
+    frames = await seen(script(packets=lose), 40)
+    lost = [at for at, frame in enumerate(frames) if isinstance(frame, FootageLost)]
+    assert frames[lost[0]] == FootageLost(by_network=False)
+    assert len(lost) == 1
+    assert frames[lost[0] + 1].keyframe
+    # picture 13 is gone, and that after it, since the mark between them is gone too; 20 to 29 hang on a lost keyframe
+    assert [frame.pts for frame in frames[: lost[0]]][-1] - frames[0].pts == 19 * TICKS
+    assert frames[lost[0] + 1].pts - frames[0].pts == 30 * TICKS
+
+
+async def test_datagrams_out_of_order_and_twice_are_put_right():
+    def shuffle(index, packets):
+        mixed = [*packets[1::2], *packets[0::2]]
+        return [packet for packet in mixed for _ in range(1 + index % 2)]
+
+    assert_whole(await seen(script(packets=shuffle), transport="udp", count=40))
+
+
+async def test_lost_datagrams_are_the_networks():
+    frames = await seen(
+        script(packets=lambda index, packets: packets[1:] if index == 20 else packets), 40, transport="udp"
+    )
+    assert FootageLost(by_network=True) in frames
+
+
+async def test_rubbish_is_passed_over():
+    def spoil(index, packets):
+        head = packets[0][:12]
+        return [*(head[:2] + packets[0][2:12] + junk for junk in ()), *packets, b"\x80\x60", b"", b"\xff" * 40]
+
+    flood = b"$\x01\x00\x08\x80\xc8\x00\x01\x00\x00\x00\x07" * 50
+    assert_whole(await seen(script(packets=spoil, between=flood)))
+    assert_whole(await seen(script(between=b"\x00rubbish\xff$\x09\x00\x05")))
+
+
+ENDS = {
+    "close": CameraEnded, "mid_frame": CameraEnded, "bye": CameraEnded, "stall": CameraStalled,
+    "reset": (CameraUnreachable, CameraEnded),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ends_by", ENDS)
+async def test_each_end_of_a_stream_is_told_apart(ends_by):
+    with pytest.raises(ENDS[ends_by]):
+        await seen(script(ends_after=12, ends_by=ends_by), 99)
+
+
+async def test_silence_and_slowness():
+    begun = time.monotonic()
+    with pytest.raises(CameraUnreachable, match="in time"):
+        await seen(script(silent=True), 1, open_seconds=0.5)
+    assert time.monotonic() - begun < 2.0
+    assert_whole(await seen(script(describe_seconds=1.0), 3))
+
+
+async def test_a_full_camera_says_so_and_a_session_that_ended_well_makes_room():
+    async with HostileCamera(script(most_sessions=1)) as camera:
+        for _ in range(2):
+            assert_whole(await asyncio.to_thread(read, camera.url(), 3))
+            async with asyncio.timeout(5):
+                while camera.sessions:
+                    await asyncio.sleep(0.01)
+        camera.sessions["stale"] = asyncio.get_running_loop().time() + 60
+        with pytest.raises(CameraRefused, match="no more viewers"):
+            await asyncio.to_thread(read, camera.url(), 1)
+
+
+@pytest.mark.parametrize("method", ["GET_PARAMETER", "OPTIONS"])
+async def test_kept_alive_as_the_camera_wants_it(method):
+    frames = await seen(script(kept_alive_by=method, session_seconds=1.0, pace=2.0), 100)
+    assert_whole(frames)
+
+
+@pytest.mark.parametrize("codecs", [("h264", "h265"), ("h264", "h264")])
+async def test_the_picture_changes_in_the_middle(codecs):
+    """Another size within a connection; another codec on the next one."""
+    before, after = film(codecs[0], frames=20), film(codecs[1], frames=20, width=320, height=192)
+    if codecs[0] == codecs[1]:
+        frames = await seen(script(film=(*before, *after)), 30)
+        assert_whole_but_for_times(frames)
+        return
+    async with HostileCamera(script(film=before)) as camera:
+        assert_whole(await asyncio.to_thread(read, camera.url(), 3))
+        camera.script.film = after
+        frames = await asyncio.to_thread(read, camera.url(), 3)
+        assert_whole(frames)
+        assert frames[0].codec == "h265"
+
+
+def assert_whole_but_for_times(frames):
+    assert_whole(frames)
+    assert sum(frame.keyframe for frame in frames) == 3
+
+
+async def test_reading_ends_at_once_from_another_thread():
+    async with HostileCamera(script(ends_after=5, ends_by="stall")) as camera:
+        source = RtspSource(url=camera.url(), stall_seconds=30.0)
+
+        def run():
+            with source:
+                source.open()
+                with pytest.raises(CameraUnreachable):
+                    list(source.frames())
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        async with asyncio.timeout(10):
+            while not source._told_any:
+                await asyncio.sleep(0.01)
+        begun = time.monotonic()
+        source.interrupt()
+        await asyncio.to_thread(thread.join, 5)
+        assert time.monotonic() - begun < 1.0
+        assert not thread.is_alive()

@@ -1,0 +1,319 @@
+"""A camera as the field has them: a real RTSP server on loopback that misbehaves by a script.
+
+It shares RTP's packets with the product, and nothing of how the product reads them; its account checks are its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import functools
+import hashlib
+import random
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import av
+
+from drivers.camera import formats
+from drivers.camera.frames import EncodedFrame, VideoCodec
+from drivers.camera.rtp import Packetizer
+from drivers.camera.rtsp_protocol import parse_request, parse_transport, session_description
+
+RATE = 25
+TICKS = 90_000 // RATE
+
+
+@functools.cache
+def film(
+    codec: str = "h264", *, frames: int = 50, gop: int = 10, b_frames: int = 0, width: int = 160, height: int = 96
+) -> tuple[EncodedFrame, ...]:
+    """Encoded pictures of noise that moves, in decoding order; made once."""
+    encoder = av.CodecContext.create("libx264" if codec == "h264" else "libx265", "w")
+    encoder.width, encoder.height, encoder.pix_fmt = width, height, "yuv420p"
+    encoder.time_base, encoder.framerate = Fraction(1, RATE), Fraction(RATE)
+    encoder.gop_size, encoder.max_b_frames, encoder.thread_count = gop, b_frames, 1
+    closed = f"keyint={gop}:min-keyint={gop}:scenecut=0:repeat-headers=1"
+    name = "x264-params" if codec == "h264" else "x265-params"
+    extra = "" if codec == "h264" else f":open-gop=0:log-level=none:pools=none:frame-threads=1:bframes={b_frames}"
+    encoder.options = {"preset": "ultrafast", name: closed + extra}
+    noise = random.Random(1)
+    canvas = bytearray(noise.randbytes(width * height))
+    packets = []
+    for number in range(frames):
+        canvas = canvas[width:] + canvas[:width]
+        picture = av.VideoFrame(width, height, "yuv420p")
+        for plane, data in zip(
+            picture.planes, (canvas, bytes(width * height // 4), bytes(width * height // 4)), strict=True
+        ):
+            rows = len(data) // plane.height
+            padding = bytes(plane.line_size - rows)
+            plane.update(b"".join(bytes(data[at : at + rows]) + padding for at in range(0, len(data), rows)))
+        picture.pts, picture.time_base = number, Fraction(1, RATE)
+        packets += encoder.encode(picture)
+    packets += encoder.encode(None)
+    return tuple(
+        EncodedFrame(bytes(p), p.pts * TICKS, p.dts * TICKS, p.is_keyframe, 0.0, VideoCodec(codec)) for p in packets
+    )
+
+
+@dataclass
+class Script:
+    """How this camera behaves. What is not told is as it should be."""
+
+    film: tuple[EncodedFrame, ...] = ()
+    pace: float = 1.0
+    """How much faster than real time."""
+    account: tuple[str, str] | None = None
+    scheme: str = "digest-md5"
+    """`basic`, `digest-md5`, `digest-sha256`, `digest-old` (without qop)."""
+    nonce_serves: int = 1_000
+    """Requests after which a nonce is stale."""
+    silent: bool = False
+    describe_seconds: float = 0.0
+    redirect: Callable[[], str] | None = None
+    refuses_udp: bool = False
+    most_sessions: int = 99
+    session_seconds: float = 60.0
+    """Silence after which a session is over; one whose connection just vanished stays that long."""
+    kept_alive_by: str = ""
+    """The only method that counts as a sign of life; the others are refused."""
+    sets_in: str = "both"
+    """`both`, `sdp`, `band`: where parameter sets are."""
+    timestamp: Callable[[int, int], int] = lambda _index, pts: pts
+    """The RTP time of the picture with this number and true time."""
+    packets: Callable[[int, list[bytes]], list[bytes]] = lambda _index, packets: packets
+    """What becomes of a picture's packets."""
+    ends_after: int = 0
+    """Pictures of a connection after which `ends_by` happens; 0: never."""
+    ends_by: str = "close"
+    """`close`, `mid_frame`, `stall`, `bye`, `reset`."""
+    between: bytes = b""
+    """Sent inside the RTSP connection before each picture."""
+
+
+@dataclass
+class HostileCamera:
+    """`async with` it; change `script` at will, it counts from the next connection or picture on."""
+
+    script: Script
+    port: int = 0
+    connections: int = 0
+    requests: list[str] = field(default_factory=list)
+    sessions: dict[str, float] = field(default_factory=dict)
+    _nonces: dict[str, int] = field(default_factory=dict)
+    _tasks: set[asyncio.Task] = field(default_factory=set)
+    _writers: set[asyncio.StreamWriter] = field(default_factory=set)
+    _server: asyncio.Server | None = None
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def url(self, account: str = "") -> str:
+        return f"rtsp://{account}127.0.0.1:{self.port}/cam"
+
+    def drop(self) -> None:
+        """The power goes: every connection vanishes."""
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    async def _connected(self, reader, writer):
+        self.connections += 1
+        task = asyncio.current_task()
+        self._tasks.add(task)
+        self._writers.add(writer)
+        try:
+            await _Visit(self, reader, writer).run()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self._tasks.discard(task)
+            self._writers.discard(writer)
+            writer.transport.abort()
+
+    def admits(self, request) -> str | None:
+        """None, or the challenge that answers this request."""
+        if self.script.account is None:
+            return None
+        user, password = self.script.account
+        scheme, _, rest = request.headers.get("authorization", "").partition(" ")
+        stale = False
+        if self.script.scheme == "basic":
+            if scheme == "Basic" and base64.b64decode(rest).decode() == f"{user}:{password}":
+                return None
+            return 'Basic realm="cam"'
+        algorithm = "SHA-256" if self.script.scheme == "digest-sha256" else "MD5"
+        if scheme == "Digest":
+            given = {k: a or b for k, a, b in re.findall(r'(\w+)=(?:"([^"]*)"|([^\s,]+))', rest)}
+            nonce = given.get("nonce", "")
+
+            def digest(text):
+                return hashlib.new(algorithm.replace("-", ""), text.encode(), usedforsecurity=False).hexdigest()
+
+            one, two = digest(f"{user}:cam:{password}"), digest(f"{request.method}:{given.get('uri')}")
+            qop = f"{given['nc']}:{given['cnonce']}:auth:" if "qop" in given else ""
+            if given.get("response") == digest(f"{one}:{nonce}:{qop}{two}") and given.get("username") == user:
+                if self._nonces.get(nonce, 0) > 0:
+                    self._nonces[nonce] -= 1
+                    return None
+                stale = True
+        nonce = secrets.token_hex(8)
+        self._nonces[nonce] = self.script.nonce_serves
+        qop = "" if self.script.scheme == "digest-old" else ', qop="auth", opaque="x,y"'
+        tail = f", algorithm={algorithm}" if algorithm != "MD5" else ""
+        return f'Digest realm="cam", nonce="{nonce}"{qop}{tail}{", stale=true" if stale else ""}'
+
+
+class _Visit:
+    """One connection."""
+
+    def __init__(self, camera: HostileCamera, reader, writer) -> None:
+        self.camera, self.reader, self.writer = camera, reader, writer
+        self.transport = None
+        self.datagrams = None
+        self.session = ""
+        self.sending = None
+
+    async def run(self):
+        if self.camera.script.silent:
+            await self.reader.read()
+            return
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    request = await self._request()
+                    self.camera.requests.append(request.method)
+                    status, headers, body = await self._answer(request)
+                    lines = [f"RTSP/1.0 {status} X", f"CSeq: {request.headers.get('cseq')}"]
+                    lines += [f"{k}: {v}" for k, v in headers.items()]
+                    if body:
+                        lines.append(f"Content-Length: {len(body)}")
+                    self.writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+                    await self.writer.drain()
+                    if request.method == "PLAY" and status == 200:
+                        self.sending = group.create_task(self._play())
+                    if request.method == "TEARDOWN":
+                        self.camera.sessions.pop(self.session, None)
+                        raise ConnectionResetError
+        except* (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            if self.datagrams is not None:
+                self.datagrams.close()
+
+    async def _request(self):
+        while (first := await self.reader.readexactly(1)) == b"$":
+            head = await self.reader.readexactly(3)
+            await self.reader.readexactly(int.from_bytes(head[1:], "big"))
+        return parse_request((first + await self.reader.readuntil(b"\r\n\r\n"))[:-4])
+
+    async def _answer(self, request):
+        script, now = self.camera.script, asyncio.get_running_loop().time()
+        if request.method == "OPTIONS" and not self.session:
+            return 200, {"Public": "OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN, GET_PARAMETER"}, b""
+        if challenge := self.camera.admits(request):
+            return 401, {"WWW-Authenticate": challenge}, b""
+        if request.method == "DESCRIBE":
+            await asyncio.sleep(script.describe_seconds)
+            if script.redirect is not None:
+                return 302, {"Location": script.redirect()}, b""
+            told = formats.told_by(script.film[0])
+            body = session_description(told, host="127.0.0.1")
+            if script.sets_in == "band":
+                body = re.sub(rb"a=fmtp[^\r]*\r\n", b"", body)
+            return 200, {"Content-Base": request.url + "/"}, body
+        if request.method == "SETUP":
+            asked = parse_transport(request.headers["transport"])
+            if script.refuses_udp and not asked.interleaved:
+                return 461, {}, b""
+            alive = {name for name, until in self.camera.sessions.items() if until > now}
+            if len(alive) >= script.most_sessions:
+                return 453, {}, b""
+            self.session = secrets.token_hex(4)
+            self.camera.sessions[self.session] = now + script.session_seconds
+            self.transport = asked
+            if asked.interleaved:
+                transport = f"RTP/AVP/TCP;unicast;interleaved={asked.first}-{asked.second}"
+            else:
+                self.datagrams, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+                    asyncio.DatagramProtocol, local_addr=("127.0.0.1", 0), remote_addr=("127.0.0.1", asked.first)
+                )
+                transport = f"RTP/AVP;unicast;client_port={asked.first}-{asked.second};server_port=9-10"
+            timeout = max(1, int(script.session_seconds))
+            return 200, {"Transport": transport, "Session": f"{self.session};timeout={timeout}"}, b""
+        refused = {"GET_PARAMETER", "OPTIONS"} - {script.kept_alive_by} if script.kept_alive_by else set()
+        if self.session and request.method in refused:
+            return 501, {}, b""
+        if self.session:
+            self.camera.sessions[self.session] = now + script.session_seconds
+        return 200, {"Session": self.session} if self.session else {}, b""
+
+    async def _play(self):
+        script = self.camera.script
+        packetizer = Packetizer(ssrc=7, sequence=65_500, timestamp=0xFFFFFFFF - 45_000)
+        loop = asyncio.get_running_loop()
+        begun, index, shift = loop.time(), 0, 0
+        while True:
+            for frame in script.film:
+                if script.kept_alive_by and loop.time() > self.camera.sessions.get(self.session, 0.0):
+                    raise ConnectionResetError
+                await asyncio.sleep(max(0.0, begun + index / RATE / script.pace - loop.time()))
+                told = replace(frame, pts=script.timestamp(index, frame.pts + shift))
+                if script.sets_in == "sdp":
+                    told = replace(told, data=_bare(told))
+                packets = script.packets(index, packetizer.packets(told))
+                index += 1
+                if script.between and self.datagrams is None:
+                    self.writer.write(script.between)
+                if script.ends_after and index > script.ends_after:
+                    await self._end(packets)
+                for packet in packets:
+                    if self.datagrams is not None:
+                        self.datagrams.sendto(packet)
+                    else:
+                        self.writer.write(b"$\x00" + len(packet).to_bytes(2, "big") + packet)
+                await self.writer.drain()
+                script = self.camera.script
+            shift += len(script.film) * TICKS
+
+    async def _end(self, packets):
+        match self.camera.script.ends_by:
+            case "stall":
+                await asyncio.Event().wait()
+            case "mid_frame":
+                self.writer.write(b"$\x00" + len(packets[0]).to_bytes(2, "big") + packets[0][: len(packets[0]) // 2])
+                await self.writer.drain()
+                self.writer.close()
+            case "bye":
+                self.writer.write(b"$\x01\x00\x08" + b"\x81\xcb\x00\x01\x00\x00\x00\x07")
+                await self.writer.drain()
+                await asyncio.Event().wait()
+            case "reset":
+                self.writer.transport.abort()
+            case _:
+                self.writer.close()
+        raise ConnectionResetError
+
+
+def _bare(frame: EncodedFrame) -> bytes:
+    """Without parameter sets."""
+    from drivers.camera import h264, h265
+
+    if frame.codec is VideoCodec.H265:
+        units = [u for u in h264.nal_units(frame.data) if h265.nal_type(u) not in (h265.VPS, h265.SPS, h265.PPS)]
+    else:
+        units = [u for u in h264.nal_units(frame.data) if h264.nal_type(u) not in (h264.SPS, h264.PPS)]
+    return b"".join(h264.START_CODE + unit for unit in units)
