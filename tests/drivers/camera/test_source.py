@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import av
 import pytest
-from hostile_camera import TICKS, HostileCamera, Script, film
+from hostile_camera import TICKS, HostileCamera, Script, film, joined
 
 from drivers.camera.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
 from drivers.camera.source import FootageLost, RtspSource
@@ -207,7 +207,7 @@ async def test_the_picture_changes_in_the_middle(codecs):
     """Another size within a connection; another codec on the next one."""
     before, after = film(codecs[0], frames=20), film(codecs[1], frames=20, width=320, height=192)
     if codecs[0] == codecs[1]:
-        frames = await seen(script(film=(*before, *after)), 30)
+        frames = await seen(script(film=joined(before, after)), 30)
         assert_whole_but_for_times(frames)
         return
     async with HostileCamera(script(film=before)) as camera:
