@@ -231,7 +231,7 @@ class House:
             )
             await self._store.journal.record(Entry(events=tuple(events)))
             await self._lanes.settle_unfinished()
-            await self._lanes.resume_orders()
+            await self._lanes.resume()
         except StoreError as error:
             log.error("start_not_recorded", error=str(error))  # noqa: TRY400 (the sentence says it all)
         log.info("gateway_started", site=site.site.name, data=str(self._folder.path))

@@ -80,6 +80,7 @@ class UnitProfile(Part):
         readings: numbers for technicians.
         prepare: what is set whenever it comes (back).
         heartbeat: what keeps its watchdog content.
+        unproven: what of this was never seen on a device, for people; "" for nothing.
     """
 
     name: str = Field(min_length=1, max_length=80)
@@ -95,6 +96,7 @@ class UnitProfile(Part):
     readings: dict[PartName, Reading] = Field(default_factory=dict)
     prepare: tuple[Preparation, ...] = ()
     heartbeat: Heartbeat | None = None
+    unproven: str = ""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

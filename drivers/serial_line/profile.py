@@ -144,6 +144,7 @@ class DeviceProfile(Part):
         replies: what the device's frames look like; left out for a device that never says anything.
         refusals: what answers begin with that say no to any request.
         examples: frames that must come out of this file.
+        unproven: what of this was never seen on a device, for people; "" for nothing.
     """
 
     family: Literal["serial-line"]
@@ -154,6 +155,7 @@ class DeviceProfile(Part):
     replies: Framing | None = None
     refusals: tuple[Written, ...] = ()
     examples: tuple[Example, ...] = ()
+    unproven: str = ""
 
     def request(self, template: Template, *, unit: int) -> bytes:
         """A frame for that unit, complete."""

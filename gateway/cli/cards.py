@@ -30,7 +30,7 @@ def explain_number(
 ) -> None:
     """Say which format, bit order and shift make a printed number fit what a reader read.
 
-    Present the card once, take the bits from the log or the status page, and type what the card says. Without --read
+    Present the card once, take the bits from its event on the status page, and type what the card says. Without --read
     it lists what the number may mean and which bits a reader would send. Exit status 1 when nothing fits.
 
     Example: edge-gateway cards explain 001,11572 --read 00000000100101101001101001

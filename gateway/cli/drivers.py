@@ -62,26 +62,34 @@ def _models() -> tuple[type[BaseModel], ...]:
 
 
 def _profiles_table(paths: dict[str, Path]) -> Table:
-    table = Table(
-        "profile", "device", "line", "commands", "points", "besides", title="profile = …", title_justify="left"
-    )
+    table = Table("profile", "device and line", "what it has", title="profile = …", title_justify="left")
+    table.columns[0].no_wrap = True  # it is what a site file needs, letter by letter
     for name, path in paths.items():
-        table.add_row(name, *_row(path))
+        device, line, commands, points, besides, unproven = _row(path)
+        has = [f"commands {commands}" if commands else "", f"points {points}" if points else "", besides]
+        table.add_row(
+            name,
+            "\n".join(part for part in (device, line) if part),
+            "\n".join(part for part in (*has, f"unproven: {unproven}" if unproven else "") if part),
+            end_section=True,
+        )
     return table
 
 
-def _row(path: Path) -> tuple[str, str, str, str, str]:
+def _row(path: Path) -> tuple[str, str, str, str, str, str]:
     """What a profile can do; for a faulty one, its first fault."""
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
         if "family" in raw:  # the other families say what they have under the same names
             commands, points = (raw.get(key) for key in ("commands", "points"))
             names = [", ".join(part) if isinstance(part, dict) else "" for part in (commands, points)]
-            return str(raw.get("name", "")), str(raw["family"]), names[0], names[1], str(raw.get("kind", ""))
+            name, family, kind, said = (str(raw.get(key, "")) for key in ("name", "family", "kind", "unproven"))
+            return name, family, names[0], names[1], kind, said
         profile = load_unit_profile(path)
     except (ProfileError, OSError, tomllib.TOMLDecodeError) as error:
-        return "faulty", "", "", "", str(error).splitlines()[0].removeprefix(f"{path}: ")
-    return profile.name, _line(profile), _commands(profile), ", ".join(profile.points), _besides(profile)
+        return "faulty", "", "", "", str(error).splitlines()[0].removeprefix(f"{path}: "), ""
+    points = ", ".join(profile.points)
+    return profile.name, _line(profile), _commands(profile), points, _besides(profile), profile.unproven
 
 
 def _line(profile: UnitProfile) -> str:

@@ -53,6 +53,10 @@ class Credential:
             return layout.shown(*layout.numbers(self.bits))
         return f"{self.bit_length} bits {self.bits:X}"
 
+    def read_as(self) -> str:
+        """The bits as `edge-gateway cards explain --read` takes them, e.g. "0x25A69 of 26 bits"; "" for text."""
+        return f"0x{self.bits:X} of {self.bit_length} bits" if self.bit_length else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Card:

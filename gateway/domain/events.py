@@ -89,6 +89,7 @@ class EventKind(IntEnum):
     STORE_DAMAGED = 403
     STORAGE_LOW = 404
     POWER_LOST = 405
+    RECORDS_WAITED = 406
     CENTRAL_REACHED = 501
     CENTRAL_LOST = 502
     CARDS_CHANGED = 503
@@ -150,6 +151,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.GATEWAY_STOPPED: ("Gateway stopped", Category.SYSTEM, Severity.INFO),
         EventKind.STORE_DAMAGED: ("Store damaged", Category.SYSTEM, Severity.ALARM),
         EventKind.STORAGE_LOW: ("Storage low", Category.SYSTEM, Severity.ALARM),
+        EventKind.RECORDS_WAITED: ("Nothing could be recorded", Category.SYSTEM, Severity.ALARM),
         EventKind.POWER_LOST: ("Stopped without warning", Category.SYSTEM, Severity.WARNING),
         EventKind.CENTRAL_REACHED: ("Central reached", Category.SYNC, Severity.INFO),
         EventKind.CENTRAL_LOST: ("Central lost", Category.SYNC, Severity.WARNING),

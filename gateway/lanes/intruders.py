@@ -8,7 +8,7 @@ from drivers.contract import GatePosition
 from gateway.domain.events import EventKind
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.board import Phase
-from gateway.lanes.state import Intruder, Leaving, Side, Visit
+from gateway.lanes.state import Intruder, Leaving, RememberedGrant, Side, Visit
 from gateway.lanes.turn import Turn, named
 
 _GATE_MAY_BE_PASSED = frozenset({GatePosition.OPEN, GatePosition.OPENING, GatePosition.CLOSING, GatePosition.STOPPED})
@@ -16,11 +16,17 @@ _GATE_MAY_BE_PASSED = frozenset({GatePosition.OPEN, GatePosition.OPENING, GatePo
 
 def on_closing_loop(turn: Turn) -> None:
     """Something came onto the closing loop; under a closed gate it cannot pass."""
-    if turn.state.gate.position not in _GATE_MAY_BE_PASSED:
+    if turn.state.gate.position not in _GATE_MAY_BE_PASSED and not let_in_before(turn):
         return
     first = turn.state.phase is Phase.IDLE and turn.state.leaving is None
     visit = turn.state.visit or Visit(arrived=turn.now.stamp)
     turn.set(intruder=Intruder(visit, first=first))
+
+
+def let_in_before(turn: Turn) -> RememberedGrant | None:
+    """Who was let in before a restart and may be on the way still."""
+    grant = turn.state.granted_before
+    return grant if grant is not None and turn.now.at < grant.until else None
 
 
 def came_from_behind(turn: Turn) -> bool:
@@ -57,6 +63,19 @@ def without_own_decision(turn: Turn, visit: Visit, *, behind: bool) -> None:
             f"a vehicle passed while {state.kept_open}",
             passage=turn.passage(visit, PassageOutcome.PASSED, reason="fire" if state.on_fire else "hold_open"),
             filmed_from=visit.arrived.micros,
+            direction=turn.direction(visit.side),
+        )
+        return
+    before = let_in_before(turn)
+    if before is not None and not behind:
+        turn.set(granted_before=None)
+        passage = turn.passage(visit, PassageOutcome.PASSED, reason="granted_before_restart")
+        turn.tell(
+            EventKind.VEHICLE_PASSED,
+            f"a vehicle passed ({before.credential}), let in before the gateway restarted",
+            passage=replace(passage, card_id=before.card_id, credential=before.credential),
+            filmed_from=visit.arrived.micros,
+            credential=before.credential,
             direction=turn.direction(visit.side),
         )
         return

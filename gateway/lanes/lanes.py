@@ -37,7 +37,7 @@ from gateway.lanes.decisions import Decisions
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.pin_tries import PinTries
 from gateway.lanes.recorder import Recorder
-from gateway.lanes.remembered import last_order
+from gateway.lanes.remembered import last_grant, last_order
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.site_rules import lane_rules
 from gateway.lanes.timetable import timetable_of
@@ -83,7 +83,7 @@ class Lanes:
         self._clock = clock
         self._progress = progress
         self._boot = boot
-        self.recorder = Recorder(journal=store.journal)
+        self.recorder = Recorder(journal=store.journal, clock=clock)
         self._pin_tries = PinTries()
         self.areas = Areas(site=site, store=store, recorder=self.recorder, clock=clock)
         self._devices = {
@@ -135,9 +135,13 @@ class Lanes:
             await self._store.journal.record(Entry(events=(event,), commands=(settled,)))
         return len(unfinished)
 
-    async def resume_orders(self) -> None:
-        """Standing orders that people gave before the restart still count: a lane stays locked down. Call once."""
+    async def resume(self) -> None:
+        """What counts over a restart: standing orders of people, and who was let in last. Call once."""
         for runner in self._runners:
+            grant = await last_grant(self._store.events, lane_id=runner.rules.lane_id, now=self._clock.wall().micros)
+            if grant is not None:
+                card_id, credential, seconds = grant
+                runner.post(m.GrantRemembered(card_id, credential, self._clock.monotonic() + seconds))
             order = await last_order(self._store.events, lane_id=runner.rules.lane_id)
             if order is not None:
                 runner.post(m.OrderGiven(order=order, by=order.by))

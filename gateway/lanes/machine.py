@@ -27,7 +27,7 @@ from gateway.domain.events import EventKind
 from gateway.lanes import closing, flights, intruders, readings, standing, troubles, visits
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
-from gateway.lanes.state import Keeping, LaneRules, LaneState, Side
+from gateway.lanes.state import Keeping, LaneRules, LaneState, RememberedGrant, Side
 from gateway.lanes.turn import Turn
 
 
@@ -92,6 +92,8 @@ def _take(turn: Turn, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 (one b
             _command_requested(turn, event)
         case m.OrderGiven() | m.OrderScheduled():
             standing.ordered(turn, event)
+        case m.GrantRemembered():
+            turn.set(granted_before=RememberedGrant(event.card_id, event.credential, event.until))
         case m.CommandAcknowledged():
             flights.acknowledged(turn, event)
         case m.CommandFailed():
@@ -129,7 +131,7 @@ def _closing_reported(turn: Turn, event: m.InputReported) -> None:
     if event.state is PointState.ON and before is not PointState.ON:
         if turn.state.phase in {Phase.OPENING, Phase.OPEN}:
             visits.passing(turn)
-        elif before is PointState.OFF and turn.state.phase is not Phase.PASSING:
+        elif turn.state.phase is not Phase.PASSING and (before is PointState.OFF or intruders.let_in_before(turn)):
             intruders.on_closing_loop(turn)
     elif event.state is PointState.OFF and before is not PointState.OFF:
         if turn.state.phase is Phase.PASSING:

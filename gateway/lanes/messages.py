@@ -124,6 +124,15 @@ class OrderGiven:
 
 
 @dataclass(frozen=True, slots=True)
+class GrantRemembered:
+    """Before the restart this reading was let in, and was not seen to pass; that counts until `until`."""
+
+    card_id: int | None
+    credential: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class OrderScheduled:
     """What the schedule wants from now on; None for nothing."""
 
@@ -164,6 +173,7 @@ LaneEvent = (
     | CommandRequested
     | OrderGiven
     | OrderScheduled
+    | GrantRemembered
     | CommandAcknowledged
     | CommandFailed
     | Ticked

@@ -10,7 +10,9 @@ from collections import deque
 
 import structlog
 
+from gateway.clock import Clock, Stamp, iso_utc
 from gateway.domain.errors import StoreError
+from gateway.domain.events import Event, EventKind
 from gateway.store import Entry, Journal
 
 log = structlog.get_logger(__name__)
@@ -22,8 +24,11 @@ _RETRY_SECONDS = 1.0
 class Recorder:
     """A queue in front of the journal. `put` never blocks; `run` must be kept alive."""
 
-    def __init__(self, *, journal: Journal) -> None:
+    def __init__(self, *, journal: Journal, clock: Clock) -> None:
         self._journal = journal
+        self._clock = clock
+        self._failing_since: Stamp | None = None
+        self._lost_before = 0
         self._waiting: deque[Entry] = deque()
         self._filled = asyncio.Event()
         self._emptied = asyncio.Event()
@@ -73,6 +78,8 @@ class Recorder:
             except StoreError as error:
                 if not self.failing:
                     log.error("record_waits", error=str(error))  # noqa: TRY400 (the sentence says it all)
+                if self._failing_since is None:
+                    self._failing_since, self._lost_before = self._clock.wall(), self.lost
                 self.failing = str(error)
                 await asyncio.sleep(_RETRY_SECONDS)
             except Exception:  # an entry that can never be written must not hold up all that come after it
@@ -83,4 +90,24 @@ class Recorder:
                 if self.failing:
                     log.info("records_written_again", waiting=len(self._waiting))
                 self.failing = ""
+                self._tell_of_failure()
                 return
+
+    def _tell_of_failure(self) -> None:
+        """Once the disk takes records again: what was the matter, right behind the first that waited for it."""
+        since, self._failing_since = self._failing_since, None
+        if since is None:
+            return
+        now, waited, lost = self._clock.wall(), len(self._waiting), self.lost - self._lost_before
+        text = (
+            f"nothing could be recorded from {iso_utc(since.micros)} on for {(now.micros - since.micros) / 1e6:.0f} s;"
+            f" {waited} records waited, {lost} were lost"
+        )
+        event = Event(
+            kind=EventKind.RECORDS_WAITED,
+            date_at=now.micros,
+            clock_trusted=now.trusted,
+            description=text,
+            data={"since": iso_utc(since.micros), "waited": waited, "lost": lost},
+        )
+        self._waiting.insert(1, Entry(events=(event,)))

@@ -1,4 +1,4 @@
-"""Standing orders over a restart: an order lives in the events that told of it, which are on disk."""
+"""What lanes know again after a restart: standing orders, and who was let in last. Both live in events on disk."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ from gateway.lanes.orders import Order, OrderKind
 from gateway.store import EventFilter
 from gateway.store.events import Events
 
+_GRANT_COUNTS_MICROS = 60_000_000
+_ABOUT_GRANTS = (
+    int(EventKind.ACCESS_GRANTED),
+    int(EventKind.VEHICLE_PASSED),
+    int(EventKind.VEHICLE_BACKED_OUT),
+    int(EventKind.OPENING_TIMED_OUT),
+)
 _TOLD_BY = (int(EventKind.ORDER_BEGAN), int(EventKind.ORDER_ENDED))
 
 
@@ -25,3 +32,19 @@ async def last_order(events: Events, *, lane_id: str) -> Order | None:
     if not by.startswith("user:") or kind not in set(OrderKind):
         return None
     return Order(kind=OrderKind(kind), by=by, reason=str(told.get("reason", "")))
+
+
+async def last_grant(events: Events, *, lane_id: str, now: int) -> tuple[int | None, str, float] | None:
+    """The card and reading that were let in last and not seen to pass, and for how many seconds that still counts.
+
+    None when there is none of the last minute, by the wall clock (`now`: micros). Raises StoreError.
+    """
+    page = await events.page(EventFilter(types=_ABOUT_GRANTS, lane_id=lane_id), limit=1)
+    if not page.events or page.events[0].type != EventKind.ACCESS_GRANTED:
+        return None
+    left = page.events[0].date_at + _GRANT_COUNTS_MICROS - now
+    if not 0 < left <= _GRANT_COUNTS_MICROS:
+        return None
+    told = json.loads(page.events[0].data)
+    card_id = told.get("card_id")
+    return card_id if isinstance(card_id, int) else None, str(told.get("credential", "")), left / 1_000_000

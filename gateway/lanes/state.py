@@ -242,6 +242,15 @@ class EarlyCard:
 
 
 @dataclass(frozen=True, slots=True)
+class RememberedGrant:
+    """Who was let in before the restart and has not been seen to pass, and until when that counts."""
+
+    card_id: int | None
+    credential: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class AwaitedPin:
     """A card that waits for its PIN."""
 
@@ -302,6 +311,7 @@ class LaneState:
     leaving: Leaving | None = None
     intruder: Intruder | None = None
     early: EarlyCard | None = None
+    granted_before: RememberedGrant | None = None
     awaited_pin: AwaitedPin | None = None
     second_until: float | None = None
     votes: Votes = field(default_factory=Votes)

@@ -237,6 +237,8 @@ def _tell_decision(turn: Turn, visit: Visit) -> None:
     shown = visit.credential.shown() if visit.credential else ""
     trace = "; ".join(f"{rule.rule}: {'passed' if rule.passed else 'FAILED'} ({rule.seen})" for rule in decision.trace)
     holder = f" of {decision.card.holder}" if decision.granted and decision.card and decision.card.holder else ""
+    raw = visit.credential.read_as() if visit.credential else ""
+    unknown = decision.reason is Reason.UNKNOWN_CREDENTIAL and raw
     awaits = decision.reason is Reason.SECOND_CREDENTIAL_AWAITED
     kind, feedback = EventKind.ACCESS_DENIED, Feedback.DENIED
     if decision.granted:
@@ -250,9 +252,10 @@ def _tell_decision(turn: Turn, visit: Visit) -> None:
         turn.set(note=f"{named(visit.credential)}{verdict}: {decision.sentence()}")
     turn.tell(
         kind,
-        f"{named(visit.credential)}{holder}: {decision.sentence()}",
+        f"{named(visit.credential)}{holder}: {decision.sentence()}" + (f"; read as {raw}" if unknown else ""),
         filmed_from=turn.now.stamp.micros if kind is EventKind.ACCESS_DENIED else None,
         credential=shown,
+        read_as=raw,
         card_id=decision.card.card_id if decision.card else None,
         reason=decision.reason,
         trace=trace,

@@ -121,6 +121,16 @@ class CameraState:
         lost = self._worker_was_lost and segment.gap is GapReason.NONE
         return replace(self, footage_until=ended_at, _worker_was_lost=lost), segment, events
 
+    def missed(self, since: int, until: int, reason: GapReason, now: Stamp) -> Event:
+        """The event of footage that is missing between two wall instants (micros)."""
+        seconds = round((until - since) / _MICROS, 3)
+        if seconds < 0:
+            text = f"{self.name}: footage overlaps by {-seconds:.1f} s; {_WHY[reason]}"
+        else:
+            text = f"{self.name}: {seconds:.1f} s of footage are missing; {_WHY[reason]}"
+        data: dict[str, Scalar] = {"seconds": seconds, "reason": reason.value, "from": since, "until": until}
+        return _event(self.camera_id, EventKind.FOOTAGE_GAP, text, now, data)
+
     def _in(self, condition: CameraCondition, detail: str, now: Stamp) -> CameraState:
         since = self.since if condition is self.condition else now.micros
         return replace(self, condition=condition, detail=detail, since=since)
@@ -144,18 +154,7 @@ def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Even
     """The event of a gap that ended. Before a camera's first footage there is none."""
     if segment.gap is GapReason.NONE or state.footage_until is None:
         return ()
-    seconds = round((segment.started_at - state.footage_until) / _MICROS, 3)
-    if seconds < 0:
-        text = f"{state.name}: footage overlaps by {-seconds:.1f} s; {_WHY[segment.gap]}"
-    else:
-        text = f"{state.name}: {seconds:.1f} s of footage are missing; {_WHY[segment.gap]}"
-    data: dict[str, Scalar] = {
-        "seconds": seconds,
-        "reason": segment.gap.value,
-        "from": state.footage_until,
-        "until": segment.started_at,
-    }
-    return (_event(state.camera_id, EventKind.FOOTAGE_GAP, text, now, data),)
+    return (state.missed(state.footage_until, segment.started_at, segment.gap, now),)
 
 
 def _event(camera_id: int, kind: EventKind, text: str, now: Stamp, data: Mapping[str, Scalar]) -> Event:

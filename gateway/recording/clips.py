@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -179,9 +180,9 @@ class Clips:
 
 
 def _touched(path: Path) -> bool:
-    """Whether the file is there; if so it counts as used now."""
+    """Whether the file is there; if so it counts as used now. What it was made at stays: its ETag is made of that."""
     try:
-        os.utime(path)
+        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
     except FileNotFoundError:
         return False
     return True

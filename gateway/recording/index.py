@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -34,6 +34,15 @@ _FOLDERS_AT_HAND = 32
 _HOUR_MICROS = 3_600_000_000
 _SETTLED_MICROS = 60_000_000
 _EVER = 2**62
+_GAP_MICROS = 1_000_000
+
+
+class UntoldGap(NamedTuple):
+    """Footage of a camera is missing between these wall micros, and no event says so."""
+
+    camera_id: int
+    since: int
+    until: int
 
 
 class FootageIndex:
@@ -95,23 +104,33 @@ class FootageIndex:
                 self._left_out = 0
             self._written.set()
 
-    async def recover(self, cameras: tuple[int, ...]) -> None:
+    async def recover(self, cameras: tuple[int, ...]) -> tuple[UntoldGap, ...]:
         """Bring rows and files together: finish deletions, drop rows without a file, adopt files without a row.
+
+        Returns gaps before adopted files, which nobody can have told of: a gateway that died twice in a few seconds
+        wrote these files and said nothing.
 
         Call it while no worker runs, and only when the media folder is known to be the right one. Raises StoreError.
         """
         garbage = await self._store.segments.garbage()
         await self.delete(garbage)
         lost = await self._drop_lost()
-        found = 0
-        async for segments in self._adopted(None, since="", ended_before=_EVER):
-            found += len(segments)
         for camera_id in cameras:
             latest = await self._store.segments.latest(camera_id)
             if latest is not None:
                 self._covered[camera_id] = latest.ended_at
+        found, untold = 0, list[UntoldGap]()
+        ends = dict(self._covered)
+        async for segments in self._adopted(None, since="", ended_before=_EVER):
+            found += len(segments)
+            for segment in segments:
+                ended_at = ends.get(segment.camera_id)
+                if ended_at is not None and segment.started_at - ended_at > _GAP_MICROS:
+                    untold.append(UntoldGap(segment.camera_id, ended_at, segment.started_at))
+                ends[segment.camera_id] = max(ended_at or 0, segment.started_at + segment.duration)
         if garbage or lost or found:
             log.info("footage_recovered", deletions_finished=len(garbage), rows_without_file=lost, files_adopted=found)
+        return tuple(untold)
 
     async def adopt(self, cameras: frozenset[int]) -> tuple[SegmentFinished, ...]:
         """Adopt files of `cameras` that nobody told of, from the newest footage on, and return them.

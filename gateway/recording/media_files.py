@@ -132,7 +132,7 @@ def shrink(folder: Path, *, most_bytes: int, spare: Path) -> None:
         for entry in entries:
             with contextlib.suppress(FileNotFoundError):  # gone since it was listed
                 status = entry.stat(follow_symlinks=False)
-                used.append((status.st_mtime, status.st_size, entry.path))
+                used.append((max(status.st_atime, status.st_mtime), status.st_size, entry.path))
     total = sum(size for _, size, _ in used)
     for _, size, path in sorted(used):
         if total <= most_bytes:

@@ -36,7 +36,7 @@ _SWEEP_SECONDS = 120.0
 _NO_SECRET = (CameraCondition.REFUSED, "its password cannot be read at the gateway")
 _NO_ROOM = (
     CameraCondition.DISK_FAILED,
-    "storage is full with footage of events; recording pauses until there is room",
+    "the disk has less free space than must stay free; recording pauses until it has again",
 )
 
 
@@ -172,12 +172,12 @@ class Recording:
         try:
             await asyncio.to_thread(self._media.mkdir, mode=0o750, parents=True, exist_ok=True)
             await self._clips.open()
-            await self._index.recover(tuple(camera.id for camera in self._site.cameras))
+            untold = await self._index.recover(tuple(camera.id for camera in self._site.cameras))
         except OSError as error:
             return f"the media folder cannot be used: {error.strerror}"
         except StoreError as error:
             return str(error)
-        self._watch.footage_is_indexed()
+        self._watch.footage_is_indexed(untold)
         return ""
 
     async def _record(self, sockets: Path) -> None:

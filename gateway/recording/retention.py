@@ -132,8 +132,9 @@ class Retention:
     def _low(self, use: StorageUse, *, short: int, paused: bool) -> Event:
         now = self._clock.wall()
         text = (
-            f"Storage is short of {short / _GIGABYTE:.2f} GB and what is left is footage of events"
-            f" ({use.footage / _GIGABYTE:.2f} GB kept, {use.free / _GIGABYTE:.2f} GB free)"
+            f"Storage is short of {short / _GIGABYTE:.2f} GB and no more footage may go:"
+            f" {use.footage / _GIGABYTE:.2f} GB are kept for events, {use.free / _GIGABYTE:.2f} GB of the disk are free"
+            f" and {self._limits.floor / _GIGABYTE:.2f} GB must stay free"
         )
         if paused:
             text += "; cameras pause so that the rest of the gateway can go on"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -12,9 +12,9 @@ import structlog
 from gateway.clock import Clock
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.footage import CameraCondition, SegmentFinished, WorkerBeat, WorkerReport
+from gateway.domain.footage import CameraCondition, GapReason, SegmentFinished, WorkerBeat, WorkerReport
 from gateway.recording.cameras import CameraSnapshot, CameraState
-from gateway.recording.index import FootageIndex
+from gateway.recording.index import FootageIndex, UntoldGap
 from gateway.recording.readiness import Coverage
 from gateway.recording.workers import CameraWorker
 from gateway.store import Changes
@@ -52,8 +52,13 @@ class CameraWatch:
         more_may_come = state.condition in (CameraCondition.STARTING, CameraCondition.RECORDING)
         return Coverage(until=until, more_may_come=more_may_come, since=state.since)
 
-    def footage_is_indexed(self) -> None:
-        """The index has been set right: what it covers is what there is."""
+    def footage_is_indexed(self, untold: Iterable[UntoldGap] = ()) -> None:
+        """The index has been set right: what it covers is what there is. `untold` are gaps without an event yet."""
+        now = self._clock.wall()
+        for gap in untold:
+            state = self._states.get(gap.camera_id)
+            if state is not None:
+                self._index.tell(state.missed(gap.since, gap.until, GapReason.STARTED, now))
         for camera_id in tuple(self._states):
             self._extend(camera_id, self._index.covered_until(camera_id))
 

@@ -21,6 +21,7 @@ _REPORT: TypeAdapter[WorkerReport] = TypeAdapter(WorkerReport)
 _ASSIGN_SECONDS = 5.0
 _CLIP_SECONDS = 60.0
 _THUMBNAIL_SECONDS = 15.0
+_LAST_LOOK_SECONDS = 0.5
 
 
 class WorkerSilent(Exception):
@@ -69,15 +70,15 @@ class WorkerClient:
             WorkerSilent: it hangs.
             CameraUnavailable: it is gone, or speaks another language.
         """
-        # The read time-out of the transport, and not one around each line: it is not fooled when our own loop was held
-        # up, since what came in meanwhile is seen before the time-out.
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_ASSIGN_SECONDS, sock_read=HUNG_SECONDS)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_ASSIGN_SECONDS)
         try:
             async with self._open.get("/reports", timeout=timeout) as response:
                 if response.status != 200:
                     raise CameraUnavailable(await _failure(response))
-                while line := await response.content.readline():
-                    if line.endswith(b"\n"):
+                begun = b""
+                while piece := await _next_piece(response.content):
+                    *lines, begun = (begun + piece).split(b"\n")
+                    for line in lines:
                         yield _REPORT.validate_json(line)
         except TimeoutError as error:
             raise WorkerSilent(f"no sign of life for {HUNG_SECONDS:g} s") from error
@@ -113,3 +114,17 @@ async def _failure(response: aiohttp.ClientResponse) -> str:
         return WorkerFailed.model_validate_json(await response.read()).error
     except ValidationError:
         return f"the camera worker answered with status {response.status}"
+
+
+async def _next_piece(content: aiohttp.StreamReader) -> bytes:
+    """What came next, b"" at the end. Raises TimeoutError.
+
+    After the time-out there is one more short look: a loop that was held up, or a process that was stopped, finds its
+    time-out before what has come in meanwhile.
+    """
+    try:
+        async with asyncio.timeout(HUNG_SECONDS):
+            return await content.readany()
+    except TimeoutError:
+        async with asyncio.timeout(_LAST_LOOK_SECONDS):
+            return await content.readany()

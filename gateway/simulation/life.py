@@ -160,6 +160,7 @@ class Life:
         events += [self._event(EventKind.STORE_DAMAGED, text) for text in self.store.salvaged]
         await self.store.journal.record(Entry(events=tuple(events)))
         await self.lanes.settle_unfinished()
+        await self.lanes.resume()
 
     async def _last_words(self) -> None:
         self.lanes.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, "the gateway was stopped"),)))

@@ -18,6 +18,7 @@ from gateway.site.load import (
     secrets_beside,
     secrets_folder,
     shipped_profile_folders,
+    unproven,
 )
 from gateway.site.models import (
     Account,
@@ -92,4 +93,5 @@ __all__ = [
     "secrets_beside",
     "secrets_folder",
     "shipped_profile_folders",
+    "unproven",
 ]

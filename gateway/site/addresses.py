@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import posixpath
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
@@ -12,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 _DEFAULT_PORTS = {"http": 80, "https": 443, "rtsp": 554, "rtsps": 322}
 _SERIAL = "serial:"
 _LISTEN = "http-listen://"
+_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _WEB = ("http://", "https://")
 
 LineKind = Literal["serial", "tcp", "http", "http-listen"]
@@ -44,6 +46,19 @@ def endpoint_of(url: str, *, schemes: Collection[str]) -> Endpoint:
     if port == 0:
         raise ValueError("port 0 cannot be connected to")
     return Endpoint(parts.hostname.lower(), port or _DEFAULT_PORTS[parts.scheme])
+
+
+def listening_host(text: str) -> str:
+    """A name or address to listen on, without scheme or port. Raises ValueError with one sentence for anything else."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        labels = text.removesuffix(".").split(".")
+        if labels[-1].isdecimal() or not all(map(_LABEL.fullmatch, labels)):
+            raise ValueError(
+                "must be an address of this machine, like 0.0.0.0 or ::, or a name, without port"
+            ) from None
+    return text
 
 
 def line_of(url: str) -> Endpoint | str:

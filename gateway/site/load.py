@@ -90,6 +90,17 @@ def find_profile(name: str, folders: Iterable[Path]) -> Path | None:
     return next((found for folder in folders if (found := folder / f"{name}.toml").is_file()), None)
 
 
+def unproven(site: Site, path: Path) -> Iterator[str]:
+    """What of the site's device profiles was never seen on a device, a sentence for each profile in use."""
+    folders = profile_folders(site, path)
+    names = [device.profile for device in site.devices if isinstance(device, ModbusDevice | SerialDevice)]
+    for name in dict.fromkeys(names):
+        found = find_profile(name, folders)
+        text = tomllib.loads(found.read_text("utf-8")).get("unproven", "") if found is not None else ""
+        if text:
+            yield f"profile {name}: {text}"
+
+
 def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
     named: list[tuple[str, str]] = [
         (f"api.accounts[{index}].password", account.password) for index, account in draft.accounts.sound.items()

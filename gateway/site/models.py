@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import Field, field_validator, model_validator
 
 from gateway.site.access_sections import AreaSection, BitsSection, HolidaySection, LadderSection, ScheduleSection
-from gateway.site.addresses import Endpoint, LineKind, endpoint_of, kind_of_line, line_of
+from gateway.site.addresses import Endpoint, LineKind, endpoint_of, kind_of_line, line_of, listening_host
 from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
@@ -47,6 +47,11 @@ class ApiSection(_Section):
     port: int = Field(default=8480, ge=0, le=65535, description="0 takes a free port")
     accounts: tuple[Account, ...] = ()
     session_idle_minutes: int = Field(default=60, ge=1, le=10_080)
+
+    @field_validator("host")
+    @classmethod
+    def _listening(cls, value: str) -> str:
+        return listening_host(value)
 
 
 class CentralSection(_Section):

@@ -54,6 +54,8 @@ class Records:
         self, *, search: str = "", before: int = 0, offset: int = 0, limit: int = 25
     ) -> tuple[tuple[KnownRecord, ...], int, int | None]:
         """Records by descending id: the page, how many match in all, and the cursor into older ones or None."""
+        if "\0" in search:
+            return (), 0, None  # to SQLite a pattern ends there; no name has one
         limit = max(limit, 0)
         pattern = "%" + search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
 

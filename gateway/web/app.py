@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import version
 from zoneinfo import ZoneInfo
 
@@ -26,6 +27,7 @@ from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC, StatusPage
 from gateway.web.status.standing import Standing
 from gateway.web.status.watch import Watch
+from gateway.web.unread import PlainHandler
 from gateway.web.usher import Usher
 from gateway.web.v1.auth import Auth
 from gateway.web.v1.camera_events import CameraEventsFamily
@@ -157,12 +159,19 @@ async def serve(app: web.Application, *, host: str, port: int, started: Callable
 
 
 async def _listen(app: web.Application, runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
-    answering = runner.server
-    if answering is None:
+    if runner.server is None:
         raise AssertionError("the runner was set up")
-
+    loop = asyncio.get_running_loop()
+    answering = partial(
+        PlainHandler,
+        runner.server,
+        loop=loop,
+        headers=_SECURITY,
+        access_log=None,
+        lingering_time=_SHUTDOWN_SECONDS,
+    )
     try:
-        return await asyncio.get_running_loop().create_server(app[USHER].door(answering), host, port)
+        return await loop.create_server(app[USHER].door(answering), host, port)
     except OSError as error:
         raise ConfigError(f"cannot serve on {host} port {port}: {error.strerror}") from error
 

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FOR_EVER = 2**63 - 1
 _SHOWN = 1_000
 """Moments are shown to the millisecond, so an end names the whole of its last one."""
 
@@ -26,8 +27,8 @@ def until_micros(text: str, zone: ZoneInfo) -> int:
         return _micros(
             moment + timedelta(days=1)
         )  # wall arithmetic: the next local midnight, whatever summer time does
-    except OverflowError as error:
-        raise ValueError("is out of range") from error
+    except OverflowError:
+        return _FOR_EVER
 
 
 def _moment(text: str, zone: ZoneInfo) -> datetime:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 
 _MAKING_SECONDS = 60.0
 MP4 = "video/mp4"
@@ -18,7 +19,22 @@ JPEG = "image/jpeg"
 
 def as_file(path: Path, media_type: str) -> web.FileResponse:
     """A file that never changes under its address; a cache asks again, by its ETag."""
-    return web.FileResponse(path, headers={"Content-Type": media_type, "Cache-Control": "private, no-cache"})
+    return _File(path, headers={"Content-Type": media_type, "Cache-Control": "private, no-cache"})
+
+
+class _File(web.FileResponse):
+    """A file whose parts are sent only to whoever has the same one: aiohttp knows If-Range with dates alone."""
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """See `web.FileResponse.prepare`."""
+        named = request.headers.get("If-Range", "")
+        if named.endswith('"') and "Range" in request.headers:
+            status = await asyncio.to_thread(self._path.stat)
+            if named != f'"{status.st_mtime_ns:x}-{status.st_size:x}"':
+                headers = request.headers.copy()
+                del headers["Range"]
+                request = request.clone(headers=headers)
+        return await super().prepare(request)
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ from gateway.store import Entry, Session, Store
 from gateway.web.accounts import Accounts, KnownAccount
 from gateway.web.catalogue import Rule
 from gateway.web.errors import RequestRefused
+from gateway.web.spare_sessions import SpareSessions
 from gateway.web.throttle import Throttle
 
 log = structlog.get_logger(__name__)
@@ -68,11 +69,12 @@ class Sessions:
 
     def __init__(self, *, store: Store, accounts: Accounts, clock: Clock, idle_minutes: int) -> None:
         self._store = store
+        self._sessions = SpareSessions(stored=store.sessions)
         self._accounts = accounts
         self._clock = clock
         self._idle = idle_minutes * 60_000_000
         self._by_name = Throttle(free=5)
-        self._by_address = Throttle(free=30)
+        self._by_address = Throttle(free=100)  # all who share a way out of a site share this
         self._waiting = 0
 
     async def sign_in(self, *, username: str, password: str, address: str) -> Caller:
@@ -102,12 +104,12 @@ class Sessions:
         self._by_name.succeeded((address, username))
         token = secrets.token_urlsafe(32)
         stamp = self._clock.wall().micros
-        await self._store.sessions.add(token, Session(account.username, stamp, stamp, stamp + self._idle))
+        await self._sessions.add(token, Session(account.username, stamp, stamp, stamp + self._idle))
         return Caller(account.username, account.permissions, token, Carrier.SESSION_ID)
 
     async def sign_out(self, caller: Caller) -> None:
         """The session is over; its token is worth nothing from now on."""
-        await self._store.sessions.remove(caller.token)
+        await self._sessions.remove(caller.token)
 
     async def caller(self, request: web.Request) -> Caller:
         """Who a request comes from; NOBODY without a live session. The first carrier present counts, alone."""
@@ -118,7 +120,7 @@ class Sessions:
 
     async def refreshed(self, caller: Caller) -> Caller:
         """The caller as of now, with the session's use noted; NOBODY once the session is over."""
-        session = await self._store.sessions.get(caller.token)
+        session = await self._sessions.get(caller.token)
         now = self._clock.wall().micros
         if session is None or session.expires_at <= now:
             return NOBODY
@@ -127,7 +129,7 @@ class Sessions:
             return NOBODY
         if abs(now - session.last_seen_at) >= _TOUCH_EVERY:
             try:
-                await self._store.sessions.touch(caller.token, seen_at=now, expires_at=now + self._idle)
+                await self._sessions.touch(caller.token, seen_at=now, expires_at=now + self._idle)
             except StoreError as error:
                 # Reading must stay possible on a full disk; the session then ends at its old time.
                 log.warning("session_not_touched", error=str(error))

@@ -82,6 +82,8 @@ def test_a_full_disk_stops_no_gate_and_loses_nothing_that_was_told(make_site, wa
     opened = lambda: device(site, 101)["position"] in {"opening", "open"}  # noqa: E731
     wait_until(opened, within=10, why="the gate opens though nothing can be recorded")
     wait_until(lambda: device(site, 101)["position"] == "closed", within=20, why="and closes behind the vehicle")
+    site.api.sign_in()
+    assert device(site, 101)["position"], "a technician can sign in just now, to see why"
     filler.unlink()
     wait_until(
         lambda: (
@@ -90,6 +92,8 @@ def test_a_full_disk_stops_no_gate_and_loses_nothing_that_was_told(make_site, wa
         within=20,
         why="what happened meanwhile is recorded when there is room",
     )
+    (told,) = site.api.events(types=[EventKind.RECORDS_WAITED])
+    assert "0 were lost" in told["description"]
 
 
 def device(site, device_id: int) -> dict:

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from gateway.domain.events import EventKind
+from gateway.recording.worker_client import HUNG_SECONDS
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -69,6 +70,21 @@ def test_a_killed_camera_worker_disturbs_no_lane_and_video_resumes(site, wait_un
     after = wait_until(lambda: openings(site, after=mark), within=60, why="the next passage")
     assert after[0] <= max(usual) + 0.5, (usual, after)
     assert not set(workers) & set(site.workers())
+
+
+def test_a_gateway_that_was_stopped_for_a_while_keeps_its_healthy_workers(site, wait_until):
+    workers = wait_until(site.workers, within=10, why="a worker runs")
+    mark = site.api.events()[0]["id"]
+    site.gateway.send_signal(signal.SIGSTOP)
+    time.sleep(HUNG_SECONDS + 1.5)
+    site.gateway.send_signal(signal.SIGCONT)
+    wait_until(
+        lambda: any(e["id"] > mark for e in site.api.events(types=[EventKind.VEHICLE_PASSED])),
+        within=60,
+        why="traffic goes on",
+    )
+    assert site.workers() == workers
+    assert not [e for e in site.api.events(types=[EventKind.WORKER_LOST]) if e["id"] > mark]
 
 
 def test_a_killed_gateway_keeps_every_event_that_was_shown_and_moves_no_gate(site, wait_until):

@@ -61,8 +61,8 @@ class Desk:
     def __init__(self, store, *, site=SITE, **lane):
         self.site = Site.model_validate({**site, "lanes": [{**site["lanes"][0], **lane}]})
         self.store = store
-        self.recorder = Recorder(journal=store.journal)
         self.clock = FixedClock()
+        self.recorder = Recorder(journal=store.journal, clock=self.clock)
         self.coming = ()
         self.areas = Areas(site=self.site, store=store, recorder=self.recorder, clock=self.clock)
         self.decisions = Decisions(

@@ -24,12 +24,13 @@ from drivers.contract import (
 from gateway.clock import Stamp, SystemClock
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.events import Event
 from gateway.domain.events import EventKind as E
 from gateway.lanes import Lanes
 from gateway.lanes.board import Phase
 from gateway.lanes.orders import OrderKind
 from gateway.site import Site
-from gateway.store import Store
+from gateway.store import Entry, Store
 from gateway.supervision import Progress, Supervisor
 
 SITE = Site.model_validate(
@@ -163,7 +164,7 @@ async def alive(folder, boot: str = "one", site: Site = SITE) -> AsyncIterator[H
             lasting.keep("store", store.run)
             house = House(store=store, boot=boot, site=site)
             lasting.keep("recorder", house.lanes.recorder.run)
-            await house.lanes.resume_orders()
+            await house.lanes.resume()
             async with Supervisor(clock=house.clock) as working:
                 house.lanes.start(working)
                 house.all_well()
@@ -259,3 +260,22 @@ async def test_schedule_holds_the_lane_open(tmp_path):
 async def test_order_for_no_lane_is_refused(house):
     with pytest.raises(NotFoundError):
         await house.lanes.order(lane_id="nowhere", kind=OrderKind.HOLD_OPEN, reason="", source="user:x")
+
+
+async def test_who_was_let_in_before_a_restart_passes_under_that_name(tmp_path):
+    async with alive(tmp_path) as house:
+        stamp = house.clock.wall()
+        granted = Event(
+            E.ACCESS_GRANTED,
+            stamp.micros,
+            clock_trusted=stamp.trusted,
+            description="card 0007: the card is valid",
+            lane_id=house.lane().lane_id,
+            data={"card_id": 7, "credential": "0007"},
+        )
+        await house.store.journal.record(Entry(events=(granted,)))
+    async with alive(tmp_path, boot="two") as house:
+        house.report(GateMoved, GatePosition.OPEN)
+        house.point("under", PointState.ON)
+        house.point("under", PointState.OFF)
+        assert "(0007), let in before the gateway restarted" in await house.told(E.VEHICLE_PASSED)

@@ -40,6 +40,14 @@ def test_vehicle_with_card_passes_and_gate_closes_behind_it(lane):
     assert set(lane.reached.values()) == {CommandState.DONE}
 
 
+def test_bits_of_an_unknown_card_are_told_so_that_it_can_be_explained_and_enrolled(lane):
+    lane.arming(ON)
+    read = Credential(bit_length=26, bits=0x25A69)
+    lane.do(m.CardRead(102, read, lane.at))
+    lane.do(m.Decided(lane.asked[-1].number, decide(read, (), now=1)))
+    assert lane.texts[-1].endswith("; read as 0x25A69 of 26 bits")
+
+
 def test_gate_is_commanded_before_anything_is_written(lane):
     lane.arming(ON)
     lane.card()

@@ -40,7 +40,7 @@ async def house(tmp_path):
     store = Store(folder=tmp_path, site_name="x", sends=False)
     await store.open()
     journal = FlakyJournal(store.journal)
-    recorder = Recorder(journal=journal)
+    recorder = Recorder(journal=journal, clock=SystemClock())
     async with Supervisor(clock=SystemClock()) as supervisor:
         supervisor.keep("store", store.run)
         supervisor.keep("recorder", recorder.run)
@@ -73,7 +73,10 @@ async def test_a_disk_that_refuses_delays_and_loses_nothing(house):
     assert recorder.waiting == 2
     journal.broken = False
     assert await recorder.drained(within=5)
-    assert await written(store) == ["a", "b"]
+    first, told, second = await written(store)
+    assert (first, second) == ("a", "b")
+    assert told.startswith("nothing could be recorded from ")
+    assert told.endswith("; 2 records waited, 0 were lost")
     assert recorder.failing == ""
     assert recorder.lost == 0
 

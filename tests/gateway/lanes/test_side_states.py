@@ -330,3 +330,33 @@ def test_fire_during_lock_down_opens(rules, make_script):
     lane.open_gate()
     lane.fire(OFF)
     assert lane.actions() == [OPEN, CLOSE]
+
+
+@pytest.mark.parametrize("first", ["gate", "loop"])
+def test_vehicle_let_in_before_a_restart_is_no_intruder(make_script, rules, first):
+    lane = make_script(rules)
+    lane.do(m.GrantRemembered(7, "0007", until=lane.at + 30))
+    if first == "gate":
+        lane.gate(GatePosition.OPEN)
+    lane.closing(ON)
+    lane.gate(GatePosition.OPEN)
+    lane.wait(1)
+    lane.closing(OFF)
+    (passage,) = lane.passages
+    assert (passage.outcome, passage.card_id, passage.reason) == (P.PASSED, 7, "granted_before_restart")
+    assert "before the gateway restarted" in next(text for text in lane.texts if "passed" in text)
+    lane.closing(ON)
+    lane.closing(OFF)
+    assert lane.passages[-1].outcome is P.UNAUTHORISED, "it was one vehicle's"
+
+
+def test_a_grant_before_a_restart_counts_for_a_minute_at_most(make_script, rules):
+    lane = make_script(rules)
+    lane.ready()
+    lane.do(m.GrantRemembered(7, "0007", until=lane.at + 30))
+    lane.gate(GatePosition.OPEN)
+    lane.wait(31)
+    lane.closing(ON)
+    lane.wait(1)
+    lane.closing(OFF)
+    assert lane.passages[-1].outcome is P.UNAUTHORISED

@@ -59,7 +59,9 @@ async def test_what_was_used_longest_ago_goes_first(kept, tmp_path):
     for number in (1, 2):
         path = await kept.get(f"{number}.mp4", make)
         os.utime(path, (number, number))
-    await kept.get("1.mp4", make)  # used again
+    made_at = (tmp_path / "clips" / "1.mp4").stat().st_mtime_ns
+    used = await kept.get("1.mp4", make)
+    assert used.stat().st_mtime_ns == made_at, "its ETag stays, so that a cache need not fetch it again"
     await kept.get("3.mp4", make)
     assert {path.name for path in (tmp_path / "clips").iterdir()} == {"1.mp4", "3.mp4"}
 

@@ -9,7 +9,7 @@ import pytest
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import GapReason, SegmentFinished, segment_path
-from gateway.recording.index import FootageIndex, utc_hour
+from gateway.recording.index import FootageIndex, UntoldGap, utc_hour
 
 START = 1_767_268_800_000_000  # 2026-01-01 12:00 UTC
 
@@ -54,8 +54,10 @@ async def test_start_up_finishes_deletions_drops_lost_rows_and_adopts_files(stor
     (media / "clips" / "5.mp4").write_bytes(b"x")
     (media / ".marker").write_text("x")
 
-    await index.recover((7, 8))
+    untold = await index.recover((7, 8))
 
+    last = adopted[-1]
+    assert untold == (UntoldGap(8, last.started_at + last.duration, late.started_at),)
     assert await store.segments.paths() == {kept.path, late.path, *(item.path for item in adopted)}
     assert not (media / garbage.path).exists()
     assert (media / "clips" / "5.mp4").exists()

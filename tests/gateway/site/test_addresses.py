@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.site.addresses import Endpoint, endpoint_of, line_of
+from gateway.site.addresses import Endpoint, endpoint_of, line_of, listening_host
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,16 @@ def test_any_text_is_taken_or_refused(text):
         except ValueError:
             continue
         assert isinstance(line, Endpoint) or line.startswith("/")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::", "fe80::1", "localhost", "gate-1.example.com", "gate."])
+def test_hosts_to_listen_on(host):
+    assert listening_host(host) == host
+
+
+@pytest.mark.parametrize(
+    "host", ["", "http://0.0.0.0", "0.0.0.0:8480", "999.1.1.1", "1.2.3", "a b", "-gate", "gate..example", "[::]", "*"]
+)
+def test_what_nobody_can_listen_on(host):
+    with pytest.raises(ValueError, match="without port"):
+        listening_host(host)

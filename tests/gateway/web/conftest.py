@@ -349,7 +349,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             [KnownRecord(camera.id, camera.name, "", at_site=True) for camera in SITE.cameras], now=START
         )
         board, recording, central = FieldInMemory(store=store, clock=clock), FootageOnDisk(footage), CentralInMemory()
-        recorder = Recorder(journal=store.journal)
+        recorder = Recorder(journal=store.journal, clock=clock)
         areas = Areas(site=SITE, store=store, recorder=recorder, clock=clock)
         recording_lanes = loop.create_task(recorder.run())
         not_ready: list[str] = []

@@ -78,7 +78,6 @@ async def test_a_bad_filter_is_named(house):
     for body, sentence in (
         ({"start_date": "yesterday"}, "start_date: must be a date like"),
         ({"end_date": "2026-13-01"}, "end_date: must be a date like"),
-        ({"end_date": "9999-12-31"}, "end_date: is out of range"),
         ({"start_date": 5}, "start_date: must be a valid string"),
         ({"device_ids": [1, "2"]}, "device_ids.1: must be a valid integer"),
         ({"device_ids": 5}, "device_ids: must be an array"),
@@ -117,6 +116,8 @@ async def test_a_device_shows_the_site_over_central(house):
     assert [(device["id"], device["status"]) for device in answer["devices"]] == [(101, "offline")]
     _, answer = await house.call("/v1/device/list", {"search": "reader"})
     assert [device["status"] for device in answer["devices"]] == ["unknown"]
+    _, answer = await house.call("/v1/device/list", {"search": "\0"})
+    assert (answer["devices"], answer["count"]) == ([], 0)
 
 
 async def test_a_command_is_recorded_under_who_wanted_it(house):

@@ -39,8 +39,23 @@ async def test_a_part_of_a_clip_and_an_unchanged_one(house, footage):
     async with house.client.head(address, headers=headers) as answer:
         assert (answer.status, answer.headers["Content-Length"]) == (200, str(len(whole)))
         assert answer.headers["Accept-Ranges"] == "bytes"
-    async with house.client.get(address, headers=headers | {"Range": f"bytes={len(whole)}-"}) as answer:
-        assert answer.status == 416
+    for wanted, status, span in (
+        ("bytes=0-0", 206, (0, 1)),
+        ("bytes=-1", 206, (len(whole) - 1, len(whole))),
+        (f"bytes=0-{len(whole) * 2}", 206, (0, len(whole))),
+        (f"bytes={len(whole)}-", 416, None),
+        ("bytes=9-5", 416, None),
+    ):
+        async with house.client.get(address, headers=headers | {"Range": wanted}) as answer:
+            assert answer.status == status, wanted
+            if span is not None:
+                assert await answer.read() == whole[slice(*span)], wanted
+            else:
+                assert answer.headers["Content-Range"] == f"bytes */{len(whole)}"
+    async with house.client.get(address, headers=headers | {"Range": "bytes=0-9", "If-Range": tag}) as answer:
+        assert (answer.status, await answer.read()) == (206, whole[:10])
+    async with house.client.get(address, headers=headers | {"Range": "bytes=0-9", "If-Range": '"another"'}) as answer:
+        assert (answer.status, await answer.read()) == (200, whole)
 
 
 async def test_playlists_and_segments(house, footage):

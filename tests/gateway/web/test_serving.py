@@ -1,6 +1,7 @@
 """Serving: a taken port, a graceful end, and what is no HTTP."""
 
 import asyncio
+import json
 
 import pytest
 from aiohttp import ClientError, web
@@ -73,3 +74,27 @@ async def test_connections_are_bounded_and_room_comes_back(house):
             else:
                 break
     assert status == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 20_000 + b"\r\n\r\n",
+    ],
+)
+async def test_what_is_no_http_gets_one_plain_answer(house, sent, caplog):
+    host, port = house.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(sent)
+    async with asyncio.timeout(5):
+        answer = await reader.read()
+    writer.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b" 400 " in head.splitlines()[0], answer
+    assert b"Server: edge-gateway" in head
+    assert b"aiohttp" not in answer
+    assert json.loads(body) == {"success": False, "error": "the request could not be read as HTTP"}
+    assert caplog.records == []

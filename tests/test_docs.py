@@ -1,0 +1,34 @@
+"""What the documents tell people to write is what the program takes."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+from drivers.modbus.profile import load_profile
+from gateway.site import Secrets, load
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def blocks(document: str) -> list[str]:
+    text = (ROOT / document).read_text("utf-8")
+    return [textwrap.dedent(found) for found in re.findall(r"^ *```toml\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)]
+
+
+def test_the_profile_of_the_guide_is_one(tmp_path):
+    (text,) = blocks("docs/profiles.md")
+    path = tmp_path / "yard-barrier.toml"
+    path.write_text(text)
+    profile = load_profile(path)
+    assert profile.points["arming_loop"].inverted
+    assert profile.commands.close is not None
+
+
+def test_the_site_of_the_readme_is_good(tmp_path):
+    (text,) = blocks("README.md")
+    path = tmp_path / "site.toml"
+    path.write_text(text)
+    secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_TECHNICIAN_PASSWORD": "x"})
+    assert load(path, secrets=secrets).lanes[0].name == "Entry"
