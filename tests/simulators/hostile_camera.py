@@ -81,6 +81,8 @@ class Script:
     """`basic`, `digest-md5`, `digest-sha256`, `digest-old` (without qop)."""
     nonce_serves: int = 1_000
     """Requests after which a nonce is stale."""
+    hangs_up: bool = False
+    """It closes the connection that a request without a good account came on."""
     silent: bool = False
     describe_seconds: float = 0.0
     redirect: Callable[[], str] | None = None
@@ -214,6 +216,8 @@ class _Visit:
                         lines.append(f"Content-Length: {len(body)}")
                     self.writer.write("\r\n".join([*lines, "", ""]).encode() + body)
                     await self.writer.drain()
+                    if status == 401 and self.camera.script.hangs_up:
+                        raise ConnectionResetError
                     if request.method == "PLAY" and status == 200:
                         self.sending = group.create_task(self._play())
                     if request.method == "TEARDOWN":

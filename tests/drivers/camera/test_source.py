@@ -83,6 +83,13 @@ async def test_a_nonce_may_be_stale_at_every_request():
     assert_whole(await seen(script(account=("cam", "word"), nonce_serves=1), 3, "cam:word@"))
 
 
+async def test_a_camera_may_hang_up_on_whoever_has_not_proven_its_account():
+    told = script(account=("cam", "word"), hangs_up=True)
+    assert_whole(await seen(told, 3, "cam:word@"))
+    with pytest.raises(CameraRefused, match="account"):
+        await seen(told, 1, "cam:wrong@")
+
+
 @pytest.mark.parametrize("sets_in", ["sdp", "band", "both"])
 @pytest.mark.parametrize("codec", ["h264", "h265"])
 async def test_parameter_sets_wherever_they_are(sets_in, codec):
