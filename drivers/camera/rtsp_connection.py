@@ -135,10 +135,24 @@ class RtspConnection:
         Raises:
             CameraRefused: it does not accept the account.
             CameraUnreachable: the connection broke, or no answer came in time.
+            CameraEnded: the camera hung up.
         """
+        refused = False
         for _ in range(4):
-            answer = self._wait_for(self.send(method, url, headers))
-            if answer.status != 401:
+            try:
+                answer = self._wait_for(self.send(method, url, headers))
+            except (CameraEnded, CameraUnreachable):
+                if not refused or self._interrupted.is_set() or self.channels:
+                    raise
+                refused = (
+                    False  # some hang up on whoever has not proven its account yet, and hear the proof on the next
+                )
+                self.close()
+                self._from = self._until = 0
+                self.open()
+                continue
+            refused = answer.status == 401
+            if not refused:
                 return answer
             if not self.challenged(answer):
                 break

@@ -13,6 +13,7 @@ from drivers.camera.frames import TICKS_PER_SECOND
 _EARLIEST_TICKS = TICKS_PER_SECOND
 """A picture may come late at will, but not this much earlier than its timestamp says: that is a jump."""
 _LONGEST_BACK_TICKS = 2 * TICKS_PER_SECOND
+_LONGEST_SLIP_TICKS = TICKS_PER_SECOND // 2
 _ASSUMED_STEP = TICKS_PER_SECOND // 25
 
 
@@ -27,6 +28,7 @@ class Timestamps:
         self._reordering = reordering
         self._raw: int | None = None
         self._pts = 0
+        self._told = 0
         self._arrived = 0.0
         self._earliest = 0.0
         self._first_arrived = 0.0
@@ -54,26 +56,29 @@ class Timestamps:
 
     def _presentation(self, raw: int, arrived: float) -> int:
         if self._raw is None:
-            self._pts = raw
-            self._first_pts = raw
+            self._pts = self._told = self._first_pts = raw
             self._first_arrived = arrived
         else:
             step = (raw - self._raw + 0x80000000 & 0xFFFFFFFF) - 0x80000000
+            self._told += step
             if self._is_true(step, arrived):
-                self._pts += step
+                self._pts = self._told
             else:
                 self.repaired += 1
                 passed = int((arrived - self._arrived) * TICKS_PER_SECOND)
                 self._pts += max(1 if passed else _ASSUMED_STEP // 10, passed)
+                if abs(self._pts - self._told) > _LONGEST_SLIP_TICKS:
+                    self._told = self._pts  # not a slip, after which the old count goes on, but a new count
         self._raw = raw
         self._arrived = arrived
         self._earliest = min(self._earliest, self._lateness(self._pts, arrived))
         return self._pts
 
     def _is_true(self, step: int, arrived: float) -> bool:
-        if step <= 0 and not (self._reordering and step > -_LONGEST_BACK_TICKS and step):
+        forward = self._told - self._pts
+        if forward <= 0 and not (self._reordering and step and forward > -_LONGEST_BACK_TICKS):
             return False
-        return self._lateness(self._pts + step, arrived) > self._earliest - _EARLIEST_TICKS
+        return self._lateness(self._told, arrived) > self._earliest - _EARLIEST_TICKS
 
     def _lateness(self, pts: int, arrived: float) -> float:
         return (arrived - self._first_arrived) * TICKS_PER_SECOND - (pts - self._first_pts)

@@ -60,6 +60,15 @@ def film(
     )
 
 
+def joined(*films: tuple[EncodedFrame, ...]) -> tuple[EncodedFrame, ...]:
+    """One film after the other, as one."""
+    whole: list[EncodedFrame] = []
+    for each in films:
+        shift = len(whole) * TICKS
+        whole += [replace(frame, pts=frame.pts + shift, dts=frame.dts + shift) for frame in each]
+    return tuple(whole)
+
+
 @dataclass
 class Script:
     """How this camera behaves. What is not told is as it should be."""
@@ -72,6 +81,8 @@ class Script:
     """`basic`, `digest-md5`, `digest-sha256`, `digest-old` (without qop)."""
     nonce_serves: int = 1_000
     """Requests after which a nonce is stale."""
+    hangs_up: bool = False
+    """It closes the connection that a request without a good account came on."""
     silent: bool = False
     describe_seconds: float = 0.0
     redirect: Callable[[], str] | None = None
@@ -118,9 +129,7 @@ class HostileCamera:
         self._server.close()
         for writer in self._writers:
             writer.transport.abort()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.wait_for(asyncio.gather(*self._tasks), 5)
 
     def url(self, account: str = "") -> str:
         return f"rtsp://{account}127.0.0.1:{self.port}/cam"
@@ -194,7 +203,11 @@ class _Visit:
         try:
             async with asyncio.TaskGroup() as group:
                 while True:
-                    request = await self._request()
+                    try:
+                        request = await self._request()
+                    finally:
+                        if self.sending is not None and self.reader.at_eof():
+                            self.sending.cancel()
                     self.camera.requests.append(request.method)
                     status, headers, body = await self._answer(request)
                     lines = [f"RTSP/1.0 {status} X", f"CSeq: {request.headers.get('cseq')}"]
@@ -203,6 +216,8 @@ class _Visit:
                         lines.append(f"Content-Length: {len(body)}")
                     self.writer.write("\r\n".join([*lines, "", ""]).encode() + body)
                     await self.writer.drain()
+                    if status == 401 and self.camera.script.hangs_up:
+                        raise ConnectionResetError
                     if request.method == "PLAY" and status == 200:
                         self.sending = group.create_task(self._play())
                     if request.method == "TEARDOWN":

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import av
 import pytest
-from hostile_camera import TICKS, HostileCamera, Script, film
+from hostile_camera import TICKS, HostileCamera, Script, film, joined
 
 from drivers.camera.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
 from drivers.camera.source import FootageLost, RtspSource
@@ -81,6 +81,13 @@ async def test_each_way_to_prove_an_account(scheme):
 
 async def test_a_nonce_may_be_stale_at_every_request():
     assert_whole(await seen(script(account=("cam", "word"), nonce_serves=1), 3, "cam:word@"))
+
+
+async def test_a_camera_may_hang_up_on_whoever_has_not_proven_its_account():
+    told = script(account=("cam", "word"), hangs_up=True)
+    assert_whole(await seen(told, 3, "cam:word@"))
+    with pytest.raises(CameraRefused, match="account"):
+        await seen(told, 1, "cam:wrong@")
 
 
 @pytest.mark.parametrize("sets_in", ["sdp", "band", "both"])
@@ -207,7 +214,7 @@ async def test_the_picture_changes_in_the_middle(codecs):
     """Another size within a connection; another codec on the next one."""
     before, after = film(codecs[0], frames=20), film(codecs[1], frames=20, width=320, height=192)
     if codecs[0] == codecs[1]:
-        frames = await seen(script(film=(*before, *after)), 30)
+        frames = await seen(script(film=joined(before, after)), 30)
         assert_whole_but_for_times(frames)
         return
     async with HostileCamera(script(film=before)) as camera:

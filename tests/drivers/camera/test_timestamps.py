@@ -40,6 +40,17 @@ def test_a_jump_is_replaced_by_the_time_that_passed():
         assert all(abs(after[0] - before[0] - STEP) < 5 for before, after in pairwise(told))
 
 
+def test_slips_do_not_add_up():
+    told, times = run([number * STEP - (number % 5 == 4) * STEP for number in range(1_000)])
+    assert times.repaired == 200
+    assert abs(told[-1][0] - told[0][0] - 999 * STEP) <= STEP
+
+
+def test_a_count_that_stands_still_goes_on_by_arrival():
+    told, _ = run([7] * 500)
+    assert abs(told[-1][0] - told[0][0] - 499 * STEP) < 500
+
+
 def test_reordered_pictures_get_decoding_times_that_grow():
     order = [0, 3, 1, 2, 6, 4, 5, 9, 7, 8]
     told, times = run([number * STEP for number in order], reordering=2)
