@@ -158,6 +158,7 @@ class House:
                 central=self._standing,
                 clock=self._clock,
                 accounts=accounts,
+                data=self._folder.path,
                 readiness=self._not_ready,
                 extra_routes=(present_route(demo.control),) if demo else (),
                 demo_cards=demo_cards() if demo else (),

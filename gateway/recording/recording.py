@@ -24,7 +24,7 @@ from gateway.recording.watch import CameraWatch
 from gateway.recording.worker_client import WorkerClient
 from gateway.recording.workers import CAMERAS_PER_WORKER, CameraWorker
 from gateway.site import Secrets, Site
-from gateway.store import Store
+from gateway.store import Segment, Store
 from gateway.supervision import Progress, Supervisor
 
 log = structlog.get_logger(__name__)
@@ -127,6 +127,10 @@ class Recording:
     async def clip(self, camera_event: CameraEvent) -> Path:
         """The event's clip as an MP4 file. Raises NotFoundError, or CameraUnavailable with one sentence."""
         return await self._clips.clip(camera_event)
+
+    async def parts(self, camera_event: CameraEvent) -> tuple[tuple[Path, Segment], ...]:
+        """The segments that the event's clip is made from, each with its file. Raises as `clip`."""
+        return tuple((self._media / part.path, part) for part in await self._clips.footage(camera_event))
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         """A picture of the moment of the event, JPEG. Raises NotFoundError, or CameraUnavailable with one sentence."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
@@ -23,6 +24,7 @@ from gateway.web.catalogue import OPERATIONS
 from gateway.web.health import Health
 from gateway.web.rooms import Central, DemoCard, Readiness, Recording
 from gateway.web.sessions import Sessions
+from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC, StatusPage
 from gateway.web.status.standing import Standing
@@ -60,6 +62,7 @@ def build_app(
     central: Central | None,
     clock: Clock,
     accounts: Accounts,
+    data: Path,
     readiness: Readiness,
     extra_routes: Sequence[Route] = (),
     demo_cards: tuple[DemoCard, ...] = (),
@@ -75,6 +78,7 @@ def build_app(
         central: None for a site that stands alone.
         clock: both clocks.
         accounts: who may sign in.
+        data: the data folder.
         readiness: what is not ready.
         extra_routes: more operations, entered by their own rules.
         demo_cards: what the page offers to present; the route for it is among `extra_routes`.
@@ -102,6 +106,7 @@ def build_app(
         *Cameras(store=store, recording=recording).routes(),
         *CameraEventsFamily(store=store, recording=recording).routes(),
         *StatusPage().routes(),
+        *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
         *Standing(store=store, board=board, areas=areas).routes(),
         *live.routes(),
     )

@@ -105,6 +105,10 @@ LANE_ORDER = Operation("POST", "/status/lane/order", needs("can_control_devices"
 AREA_COUNT = Operation("POST", "/status/area/count", needs("can_edit_entries"), "area")
 PASSBACK_FORGIVE = Operation("POST", "/status/passback/forgive", needs("can_edit_entries"), "passback")
 
+EVIDENCE = Operation(
+    "GET", "/status/evidence/{id}", needs("can_view_events") & needs("can_view_camera_events"), "evidence"
+)
+
 OPERATIONS: tuple[Operation, ...] = (
     ROOT,
     LIVE,
@@ -134,6 +138,7 @@ OPERATIONS: tuple[Operation, ...] = (
     LANE_ORDER,
     AREA_COUNT,
     PASSBACK_FORGIVE,
+    EVIDENCE,
 )
 """What this gateway itself serves, always."""
 

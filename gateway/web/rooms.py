@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gateway.domain.passages import CameraEvent
+from gateway.store import Segment
 
 Readiness = Callable[[], tuple[str, ...]]
 """What is not ready, one sentence each; empty when the gateway is ready."""
@@ -70,6 +71,10 @@ class Recording(Protocol):
 
     async def clip(self, camera_event: CameraEvent) -> Path:
         """The MP4 of an event."""
+        ...
+
+    async def parts(self, camera_event: CameraEvent) -> tuple[tuple[Path, Segment], ...]:
+        """The segments that an event's clip is made from, each with its file."""
         ...
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:

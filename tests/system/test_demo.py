@@ -32,8 +32,19 @@ def demo(tmp_path_factory, api_of, port):
     process.stdout.close()
 
 
+def gateway(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gateway", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
 def test_within_a_minute_there_is_traffic_and_a_clip(demo, wait_until, ffprobe, tmp_path):
-    process, api, _ = demo
+    process, api, folder = demo
     begun = time.monotonic()
     wait_until(api.is_ready, within=40, why="the demo is up")
     api.sign_in()
@@ -48,6 +59,19 @@ def test_within_a_minute_there_is_traffic_and_a_clip(demo, wait_until, ffprobe, 
     assert ffprobe(tmp_path / "clip.mp4")["streams"][0]["codec_name"] == "h264"
     assert passed
     assert took < 60, f"it took {took:.0f} s"
+
+    package = tmp_path / "proof.zip"
+    words = ["evidence", str(proof["event_id"]), "--site", str(folder / "site" / "site.toml"), "--user", "demo"]
+    fetched = gateway(*words, "-o", str(package), EDGE_GATEWAY_PASSWORD="demo")
+    assert fetched.returncode == 0, fetched.stderr
+    judged = gateway("evidence", "verify", str(package))
+    assert judged.returncode == 0, judged.stderr
+    assert "as it was signed by Demo car park" in judged.stdout
+    assert f"clip-{proof['camera_id']}.mp4" in judged.stdout
+    package.write_bytes(package.read_bytes().replace(clip[5000:5016], bytes(16), 1))
+    broken = gateway("evidence", "verify", str(package))
+    assert (broken.returncode, broken.stdout) == (1, "")
+    assert f"clip-{proof['camera_id']}.mp4 was changed" in broken.stderr
 
     status, body, _ = api.raw("GET", "/", Accept="application/json")
     assert status == 200

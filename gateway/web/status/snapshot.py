@@ -272,12 +272,12 @@ def event_shown(event: RecordedEvent, footage: tuple[CameraEvent, ...]) -> Event
         date_at=iso_utc(event.date_at),
         clock_trusted=event.clock_trusted,
         lane_id=event.lane_id,
-        trace=_trace_of(event),
+        trace=trace_of(event),
         footage=tuple(FootageShown(id=item.id, camera_id=item.camera_id, ready=item.ready) for item in footage),
     )
 
 
-def _trace_of(event: RecordedEvent) -> tuple[str, ...]:
+def trace_of(event: RecordedEvent) -> tuple[str, ...]:
     """Each rule of a decision, in words; empty for other events."""
     if '"trace"' not in event.data:
         return ()

@@ -44,7 +44,19 @@ def test_version(tmp_path):
     assert result.stdout.startswith("edge-gateway ")
 
 
-@pytest.mark.parametrize("command", [(), ("check",), ("run",), ("demo",), ("osdp", "provision")])
+@pytest.mark.parametrize(
+    "command",
+    [
+        (),
+        ("check",),
+        ("run",),
+        ("demo",),
+        ("osdp", "provision"),
+        ("evidence",),
+        ("evidence", "verify"),
+        ("evidence", "fetch"),
+    ],
+)
 def test_every_command_has_help_with_an_example(command, tmp_path):
     result = call(*command, "--help", cwd=tmp_path)
     assert result.returncode == 0

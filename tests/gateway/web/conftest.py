@@ -19,13 +19,14 @@ from gateway.clock import Stamp, SystemClock
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CameraUnavailable, CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
+from gateway.domain.footage import SegmentFinished
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.lanes.areas import Areas
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.recorder import Recorder
 from gateway.site.models import Site
-from gateway.store import Entry, KnownRecord, Store
+from gateway.store import Entry, KnownRecord, Segment, Store
 from gateway.web.accounts import Accounts, hash_accounts
 from gateway.web.admission import Route
 from gateway.web.app import build_app, serve
@@ -179,6 +180,17 @@ class FootageOnDisk:
     async def clip(self, camera_event: CameraEvent) -> Path:
         self._available()
         return self.files.clip
+
+    async def parts(self, camera_event: CameraEvent) -> tuple[tuple[Path, Segment], ...]:
+        finished = SegmentFinished(
+            camera_id=201,
+            path="201/2026010100/1_2.ts",
+            started_at=START,
+            clock_trusted=True,
+            duration=2_000_000,
+            size=9,
+        )
+        return ((self.files.segment, Segment(7, **finished.model_dump(exclude={"kind", "frames"}))),)
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         self._available()
@@ -362,6 +374,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             central=central,
             clock=clock,
             accounts=accounts,
+            data=tmp_path,
             readiness=lambda: tuple(not_ready),
             extra_routes=routes,
             demo_cards=cards,

@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+from gateway.evidence import verify
+
 
 async def test_a_clip_plays(house, tmp_path):
     probe = shutil.which("ffprobe")
@@ -56,6 +58,20 @@ async def test_a_part_of_a_clip_and_an_unchanged_one(house, footage):
         assert (answer.status, await answer.read()) == (206, whole[:10])
     async with house.client.get(address, headers=headers | {"Range": "bytes=0-9", "If-Range": '"another"'}) as answer:
         assert (answer.status, await answer.read()) == (200, whole)
+
+
+async def test_an_evidence_package_proves_its_event(house, footage, tmp_path):
+    known = await house.store.camera_events.get(house.camera_event_id)
+    headers = await house.sign_in()
+    async with house.client.get(f"{house.url}/status/evidence/{known.event_id}", headers=headers) as answer:
+        assert (answer.status, answer.content_type) == (200, "application/zip")
+        assert answer.headers["Content-Disposition"] == f'attachment; filename="event-{known.event_id}.zip"'
+        (tmp_path / "proof.zip").write_bytes(await answer.read())
+    found = verify(tmp_path / "proof.zip")
+    assert (found.manifest.event.id, found.manifest.made_by) == (known.event_id, "chief")
+    assert found.manifest.clips[0].size == len(footage.clip.read_bytes())
+    async with house.client.get(f"{house.url}/status/evidence/999", headers=headers) as answer:
+        assert answer.status == 404
 
 
 async def test_playlists_and_segments(house, footage):

@@ -29,7 +29,7 @@ def shown(operation: Operation) -> str:
 
 
 def address(operation: Operation) -> str:
-    number = "2000000000" if "/event/" in operation.path else "201"
+    number = "2000000000" if "/event/" in operation.path else "1" if "/evidence/" in operation.path else "201"
     return operation.path.replace("{id}", number).replace("{file}", "master.m3u8")
 
 

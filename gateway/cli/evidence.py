@@ -1,0 +1,137 @@
+"""`edge-gateway evidence`: an event's proof fetched from the running gateway, and judged anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from http.client import HTTPResponse
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from gateway.domain.errors import ConfigError, GatewayError
+from gateway.evidence import EvidenceBroken, Verified, verify
+from gateway.site import load
+
+PASSWORD = "EDGE_GATEWAY_PASSWORD"  # noqa: S105 (the name of a variable)
+_SECONDS = 90.0
+_AT_A_TIME = 1 << 20
+
+
+class _EventFirst(TyperGroup):
+    """`evidence 4711 …` means `evidence fetch 4711 …`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        return super().resolve_command(ctx, ["fetch", *args] if args and args[0].isdecimal() else args)
+
+
+app = typer.Typer(
+    cls=_EventFirst,
+    no_args_is_help=True,
+    help="Fetch the proof of an event as one signed file, or judge such a file on any machine.\n\n"
+    "Example: edge-gateway evidence 4711 --site /etc/edge-gateway/site.toml --user technician\n\n"
+    "Example: edge-gateway evidence verify event-4711.zip",
+)
+
+
+@app.command("fetch")
+def fetch(
+    event: Annotated[int, typer.Argument(min=1, help="The event's id, as the page and the interface show it.")],
+    site: Annotated[Path, typer.Option(metavar="SITE.toml", help="The site file of the gateway that runs here.")],
+    user: Annotated[str, typer.Option(help=f"An account of the site; its password is asked for, or in {PASSWORD}.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", show_default=False)] = None,
+) -> None:
+    """Fetch an event's clip, segments' hashes and decision from the running gateway, signed with the site's key.
+
+    Example: edge-gateway evidence 4711 --site /etc/edge-gateway/site.toml --user technician
+    """
+    api = load(site).api
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(api.host, f"[{api.host}]" if ":" in api.host else api.host)  # noqa: S104 (not listened on)
+    address = f"http://{host}:{api.port}"
+    password = os.environ.get(PASSWORD) or typer.prompt("Password", hide_input=True)
+    path = output or Path(f"event-{event}.zip")
+    session = str(json.loads(_asked(f"{address}/v1/auth/login", {"username": user, "password": password}))["session"])
+    try:
+        typer.echo(f"Fetching event {event} …")
+        _download(f"{address}/status/evidence/{event}", session, path)
+    finally:
+        _asked(f"{address}/v1/auth/logout", {}, session)
+    typer.echo(f"{path}: {_summary(verify(path))}")
+
+
+@app.command("verify")
+def judge(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The package.")],
+    key: Annotated[
+        str, typer.Option(metavar="FINGERPRINT", help="The site's fingerprint, as its operator told it.")
+    ] = "",
+) -> None:
+    """Say whether a package is as it was signed, and what it proves. Exit status 1 with every fault when it is not.
+
+    Without --key that proves only that nothing was changed since; compare the fingerprint with the site's own.
+
+    Example: edge-gateway evidence verify event-4711.zip --key "12ab 34cd …"
+    """
+    try:
+        found = verify(file, fingerprint=key)
+    except EvidenceBroken as error:
+        for fault in error.faults:
+            typer.echo(f"{file}: {fault}", err=True)
+        raise typer.Exit(1) from error
+    typer.echo(f"{file}: {_summary(found)}")
+    if not key:
+        typer.echo("note: compare the fingerprint with the one that the site's operator has; --key does it for you")
+
+
+def _summary(found: Verified) -> str:
+    event, clips = found.manifest.event, found.manifest.clips
+    doubt = "" if event.clock_trusted else " (the gateway's clock was not synchronised then)"
+    lines = [
+        f"as it was signed by {found.manifest.site}",
+        f"  event {event.id}, {event.name}: {event.description}",
+        f"  at {event.date_at}{doubt}, lane {event.lane_id or '-'}",
+        *(f"  decision: {rule}" for rule in event.trace),
+        *(f"  {clip.file}: {clip.camera}, made from {len(clip.segments)} segments" for clip in clips),
+        f"  made {found.manifest.made_at} by {found.manifest.made_by}",
+        f"  key {found.fingerprint}",
+    ]
+    return "\n".join(lines)
+
+
+def _asked(address: str, body: dict[str, str], session: str = "") -> bytes:
+    request = urllib.request.Request(address, data=json.dumps(body).encode(), method="POST")  # noqa: S310 (built here)
+    request.add_header("Content-Type", "application/json")
+    if session:
+        request.add_header("SessionID", session)
+    with _answered(request) as answer:
+        return bytes(answer.read())
+
+
+def _download(address: str, session: str, path: Path) -> None:
+    request = urllib.request.Request(address, headers={"SessionID": session})  # noqa: S310 (built here)
+    try:
+        with _answered(request) as answer, path.open("wb") as file:
+            while data := answer.read(_AT_A_TIME):
+                file.write(data)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _answered(request: urllib.request.Request) -> HTTPResponse:
+    try:
+        answer: HTTPResponse = urllib.request.urlopen(request, timeout=_SECONDS)  # noqa: S310 (http of this machine)
+    except urllib.error.HTTPError as error:
+        with error:
+            try:
+                told = str(json.loads(error.read(65536))["error"])
+            except (ValueError, KeyError, TypeError):
+                told = f"it answered {error.code}"
+        raise GatewayError(f"the gateway refused: {told}") from error
+    except (urllib.error.URLError, OSError) as error:
+        raise GatewayError(f"no gateway answers at {request.host}: is it running?") from error
+    else:
+        return answer

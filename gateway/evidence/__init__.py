@@ -1,0 +1,20 @@
+"""Evidence packages: an event with its decision and its footage in one signed file that can be judged anywhere."""
+
+from gateway.evidence.manifest import ClipEntry, EventEntry, Manifest, SegmentEntry
+from gateway.evidence.package import Clip, write_package
+from gateway.evidence.seal import SiteKey, fingerprint_of
+from gateway.evidence.verify import EvidenceBroken, Verified, verify
+
+__all__ = [
+    "Clip",
+    "ClipEntry",
+    "EventEntry",
+    "EvidenceBroken",
+    "Manifest",
+    "SegmentEntry",
+    "SiteKey",
+    "Verified",
+    "fingerprint_of",
+    "verify",
+    "write_package",
+]

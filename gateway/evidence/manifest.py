@@ -1,0 +1,68 @@
+"""What an evidence package says of itself. These very bytes are what is signed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MANIFEST = "manifest.json"
+SIGNATURE = "manifest.sig"
+PUBLIC_KEY = "site-key.pem"
+FILE_NAME = r"^clip-[0-9]{1,19}\.mp4$"
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EventEntry(_Part):
+    """The event as it was recorded; `data` is its JSON text."""
+
+    id: int
+    type: int
+    name: str
+    description: str
+    lane_id: str
+    device_id: int
+    date_at: str
+    clock_trusted: bool
+    data: str
+    trace: tuple[str, ...] = Field(description="each rule of the decision, in order; empty for an event without one")
+
+
+class SegmentEntry(_Part):
+    """A piece of recorded footage that the clip was made from, as it was on the site's disk."""
+
+    path: str
+    started_at: str
+    duration_micros: int
+    clock_trusted: bool
+    gap_before: str = Field(description="why footage before it is missing; none: continuous")
+    sha256: Sha256
+
+
+class ClipEntry(_Part):
+    """A camera's clip."""
+
+    camera_id: int
+    camera: str
+    file: str = Field(pattern=FILE_NAME)
+    size: int = Field(ge=0)
+    sha256: Sha256
+    segments: tuple[SegmentEntry, ...]
+
+
+class Manifest(_Part):
+    """The whole of it. Times are UTC."""
+
+    format: Literal["edge-gateway evidence 1"] = "edge-gateway evidence 1"
+    site: str
+    made_at: str
+    made_by: str
+    clock_trusted: bool
+    gateway: str
+    event: EventEntry
+    clips: tuple[ClipEntry, ...] = Field(max_length=32)

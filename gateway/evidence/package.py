@@ -1,0 +1,75 @@
+"""An evidence package written: a plain ZIP without compression, so that any tool opens it. Blocking."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.domain.errors import StoreError
+from gateway.evidence.manifest import MANIFEST, PUBLIC_KEY, SIGNATURE, ClipEntry, EventEntry, Manifest, SegmentEntry
+from gateway.evidence.seal import SiteKey
+
+_AT_A_TIME = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A camera's clip, and the segments that it was made from with what is known of them but their hash."""
+
+    camera_id: int
+    camera: str
+    path: Path
+    segments: tuple[tuple[Path, SegmentEntry], ...]
+
+
+def write_package(
+    output: Path, *, event: EventEntry, clips: Sequence[Clip], site: str, made: tuple[str, str, bool], gateway: str,
+    key: SiteKey,
+) -> Manifest:  # fmt: skip
+    """Write the package at `output`, whole or not at all. `made`: when, by whom, whether the clock is trusted.
+
+    Every file is hashed as it is written, and every segment as it is on the disk now. Raises StoreError.
+    """
+    early = output.with_suffix(".new")
+    try:
+        output.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        with zipfile.ZipFile(early, "w", zipfile.ZIP_STORED, strict_timestamps=False) as package:
+            entries = tuple(_put_clip(package, clip) for clip in clips)
+            when, by, trusted = made
+            manifest = Manifest(
+                site=site, made_at=when, made_by=by, clock_trusted=trusted, gateway=gateway, event=event, clips=entries
+            )
+            text = manifest.model_dump_json(indent=1).encode()
+            package.writestr(MANIFEST, text)
+            package.writestr(SIGNATURE, key.sign(text))
+            package.writestr(PUBLIC_KEY, key.public_pem)
+        with early.open("rb") as written:
+            os.fsync(written.fileno())
+        early.replace(output)
+    except OSError as error:
+        early.unlink(missing_ok=True)
+        raise StoreError(f"the package cannot be made: {error.strerror}") from error
+    return manifest
+
+
+def _put_clip(package: zipfile.ZipFile, clip: Clip) -> ClipEntry:
+    name = f"clip-{clip.camera_id}.mp4"
+    digest, size = hashlib.sha256(), 0
+    with clip.path.open("rb") as source, package.open(name, "w", force_zip64=True) as target:
+        while data := source.read(_AT_A_TIME):
+            digest.update(data)
+            size += len(data)
+            target.write(data)
+    segments = tuple(entry.model_copy(update={"sha256": _hash(path)}) for path, entry in clip.segments)
+    return ClipEntry(
+        camera_id=clip.camera_id, camera=clip.camera, file=name, size=size, sha256=digest.hexdigest(), segments=segments
+    )
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

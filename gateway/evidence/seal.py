@@ -1,0 +1,84 @@
+"""The site's key: made once, kept in the data folder, and never shown. Ed25519 (RFC 8032)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from gateway.domain.errors import StoreError
+
+_NAME = "site-key.pem"
+
+
+class SiteKey:
+    """Signs for this site."""
+
+    def __init__(self, *, private: Ed25519PrivateKey) -> None:
+        self._private = private
+
+    @classmethod
+    def of(cls, folder: Path) -> SiteKey:
+        """The key of a data folder, made when there is none. Blocks on the disk. Raises StoreError."""
+        path = folder / _NAME
+        try:
+            if not path.exists():
+                _make(path)
+            private = load_pem_private_key(path.read_bytes(), password=None)
+        except OSError as error:
+            raise StoreError(f"the site's key cannot be used: {error.strerror}") from error
+        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+            raise StoreError(f"{_NAME} in the data folder is no key; put the right one back") from error
+        if not isinstance(private, Ed25519PrivateKey):
+            raise StoreError(f"{_NAME} in the data folder is a key of another kind; put the right one back")
+        return cls(private=private)
+
+    @property
+    def public_pem(self) -> bytes:
+        """What signatures are judged by."""
+        return self._private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+    @property
+    def fingerprint(self) -> str:
+        """See `fingerprint_of`."""
+        return fingerprint_of(self._private.public_key())
+
+    def sign(self, data: bytes) -> bytes:
+        """The signature of these bytes: 64 bytes."""
+        return self._private.sign(data)
+
+
+def fingerprint_of(key: Ed25519PublicKey) -> str:
+    """How people compare keys: SHA-256 of the key's DER, in groups of four."""
+    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    digest = hashlib.sha256(der).hexdigest()
+    return " ".join(digest[place : place + 4] for place in range(0, 64, 4))
+
+
+def _make(path: Path) -> None:
+    """Whole or not at all, and readable for this user alone."""
+    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    early = path.with_suffix(".new")
+    early.unlink(missing_ok=True)
+    descriptor = os.open(early, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(descriptor, pem)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    early.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

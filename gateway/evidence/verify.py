@@ -1,0 +1,134 @@
+"""Judging an evidence package, on any machine: every fault in plain words, nothing believed unchecked. Blocking."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from pydantic import ValidationError
+
+from gateway.domain.errors import GatewayError
+from gateway.evidence.manifest import MANIFEST, PUBLIC_KEY, SIGNATURE, ClipEntry, Manifest
+from gateway.evidence.seal import fingerprint_of
+
+_MOST_FILES = 64
+_LARGEST_TEXT = 8 * 1024 * 1024
+_AT_A_TIME = 1 << 20
+
+
+class EvidenceBroken(GatewayError):
+    """The package does not prove what it says; `faults` are sentences."""
+
+    def __init__(self, faults: tuple[str, ...]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = faults
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A package that is as it was signed, and the fingerprint of the key that signed it."""
+
+    manifest: Manifest
+    fingerprint: str
+
+
+def verify(path: Path, *, fingerprint: str = "") -> Verified:
+    """Judge a package; with `fingerprint`, also that the site's own key signed it. Raises EvidenceBroken.
+
+    Without one, all that is proven is that nothing was changed since whoever holds the key in the package signed it.
+    """
+    try:
+        with zipfile.ZipFile(path) as package:
+            names = _names(package, path.stat().st_size)
+            text, key, signature = (_text(package, names, name) for name in (MANIFEST, PUBLIC_KEY, SIGNATURE))
+            public = _signed(text, key, signature, wanted=fingerprint)
+            manifest = _manifest(text)
+            faults = tuple(_file_faults(package, names, manifest))
+    except zipfile.BadZipFile as error:
+        raise EvidenceBroken(("this is no whole package: it is cut off or damaged",)) from error
+    except (NotImplementedError, RuntimeError) as error:
+        raise EvidenceBroken(("the package is packed in a way that no package of a gateway is",)) from error
+    except OSError as error:
+        raise EvidenceBroken((f"the file cannot be read: {error.strerror or 'damaged'}",)) from error
+    if faults:
+        raise EvidenceBroken(faults)
+    return Verified(manifest, public)
+
+
+def _names(package: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """What is in it, before anything of it is read: few, plain, and together not larger than the file itself."""
+    found = package.infolist()
+    if len(found) > _MOST_FILES:
+        raise EvidenceBroken((f"it holds {len(found)} files; a package holds at most {_MOST_FILES}",))
+    if any(item.compress_type != zipfile.ZIP_STORED for item in found) or sum(item.file_size for item in found) > size:
+        raise EvidenceBroken(("its files are packed in a way that no package of a gateway is",))
+    twice = [name for name, times in Counter(item.filename for item in found).items() if times > 1]
+    if twice:
+        raise EvidenceBroken(tuple(f"it holds {name} twice" for name in twice))
+    return {item.filename: item for item in found}
+
+
+def _text(package: zipfile.ZipFile, names: dict[str, zipfile.ZipInfo], name: str) -> bytes:
+    if name not in names:
+        raise EvidenceBroken((f"{name} is missing",))
+    if names[name].file_size > _LARGEST_TEXT:
+        raise EvidenceBroken((f"{name} is too large",))
+    return package.read(names[name])
+
+
+def _signed(text: bytes, key: bytes, signature: bytes, *, wanted: str) -> str:
+    """The fingerprint of the key that signed the manifest."""
+    try:
+        public = load_pem_public_key(key)
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise EvidenceBroken((f"{PUBLIC_KEY} is no key",)) from error
+    if not isinstance(public, Ed25519PublicKey):
+        raise EvidenceBroken((f"{PUBLIC_KEY} is a key of another kind",))
+    try:
+        public.verify(signature, text)
+    except InvalidSignature as error:
+        raise EvidenceBroken(
+            ("the signature does not fit: the manifest, the key or the signature was changed",)
+        ) from error
+    found = fingerprint_of(public)
+    if wanted and "".join(wanted.split()).lower() != found.replace(" ", ""):
+        raise EvidenceBroken((f"another key signed it: {found}",))
+    return found
+
+
+def _manifest(text: bytes) -> Manifest:
+    try:
+        return Manifest.model_validate_json(text)
+    except ValidationError as error:
+        raise EvidenceBroken(("its manifest is of a kind that this version does not know",)) from error
+
+
+def _file_faults(package: zipfile.ZipFile, names: dict[str, zipfile.ZipInfo], manifest: Manifest) -> Iterator[str]:
+    listed = {clip.file for clip in manifest.clips} | {MANIFEST, SIGNATURE, PUBLIC_KEY}
+    for name in names.keys() - listed:
+        yield f"{name} was added: the manifest does not know it"
+    for clip in manifest.clips:
+        if clip.file not in names:
+            yield f"{clip.file} is missing"
+        elif not _is_whole(package, names[clip.file], clip):
+            yield f"{clip.file} was changed"
+
+
+def _is_whole(package: zipfile.ZipFile, item: zipfile.ZipInfo, clip: ClipEntry) -> bool:
+    if item.file_size != clip.size:
+        return False
+    digest = hashlib.sha256()
+    try:
+        with package.open(item) as file:
+            while data := file.read(_AT_A_TIME):
+                digest.update(data)
+    except zipfile.BadZipFile:
+        return False
+    return digest.hexdigest() == clip.sha256

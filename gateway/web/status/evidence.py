@@ -1,0 +1,97 @@
+"""An event's evidence package, made for whoever may see the event and its footage."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.metadata import version
+from pathlib import Path
+
+from aiohttp import web
+
+from gateway.clock import Clock, iso_utc
+from gateway.domain.errors import NotFoundError
+from gateway.domain.events import RecordedEvent
+from gateway.domain.passages import CameraEvent
+from gateway.evidence import Clip, EventEntry, SegmentEntry, SiteKey, write_package
+from gateway.store import Segment, Store
+from gateway.web.admission import Route
+from gateway.web.bodies import path_id
+from gateway.web.catalogue import EVIDENCE
+from gateway.web.media import as_file, in_time
+from gateway.web.rooms import Recording
+from gateway.web.sessions import Caller
+from gateway.web.status.snapshot import trace_of
+
+_MOST_KEPT = 10
+_UNHASHED = "0" * 64
+
+
+class Evidence:
+    """`/status/evidence/{event}`: a ZIP file. The last ten are kept in the data folder, one is made at a time."""
+
+    def __init__(self, *, store: Store, recording: Recording, folder: Path, site_name: str, clock: Clock) -> None:
+        """`folder`: the data folder, where the site's key and the packages are."""
+        self._store = store
+        self._recording = recording
+        self._folder = folder
+        self._site = site_name
+        self._clock = clock
+        self._one = asyncio.Lock()
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (Route(EVIDENCE, self._get),)
+
+    async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        event_id = path_id(request)
+        event = await self._store.events.get(event_id)
+        if event is None:
+            raise NotFoundError(f"there is no event {event_id}")
+        async with in_time(), self._one:
+            clips = [await self._clip(item) for item in await self._store.camera_events.of_events((event_id,))]
+            path = self._folder / "evidence" / f"event-{event_id}.zip"
+            stamp = self._clock.wall()
+            made = (iso_utc(stamp.micros), caller.username, stamp.trusted)
+            await asyncio.to_thread(self._write, path, _entry(event), clips, made)
+        answer = as_file(path, "application/zip")
+        answer.headers["Content-Disposition"] = f'attachment; filename="{path.name}"'
+        return answer
+
+    def _write(self, path: Path, event: EventEntry, clips: list[Clip], made: tuple[str, str, bool]) -> None:
+        key = SiteKey.of(self._folder)
+        gateway = version("edge-gateway")
+        write_package(path, event=event, clips=clips, site=self._site, made=made, gateway=gateway, key=key)
+        kept = sorted(path.parent.glob("event-*.zip"), key=lambda one: one.stat().st_mtime_ns)
+        for old in kept[:-_MOST_KEPT]:
+            old.unlink(missing_ok=True)
+
+    async def _clip(self, item: CameraEvent) -> Clip:
+        clip, parts = await self._recording.clip(item), await self._recording.parts(item)
+        name = next((camera.name for camera in self._recording.cameras() if camera.camera_id == item.camera_id), "")
+        return Clip(item.camera_id, name, clip, tuple((path, _segment(part)) for path, part in parts))
+
+
+def _entry(event: RecordedEvent) -> EventEntry:
+    return EventEntry(
+        id=event.id,
+        type=event.type,
+        name=event.name,
+        description=event.description,
+        lane_id=event.lane_id,
+        device_id=event.device_id,
+        date_at=iso_utc(event.date_at),
+        clock_trusted=event.clock_trusted,
+        data=event.data,
+        trace=trace_of(event),
+    )
+
+
+def _segment(segment: Segment) -> SegmentEntry:
+    return SegmentEntry(
+        path=segment.path,
+        started_at=iso_utc(segment.started_at),
+        duration_micros=segment.duration,
+        clock_trusted=segment.clock_trusted,
+        gap_before=segment.gap.value,
+        sha256=_UNHASHED,
+    )

@@ -1,0 +1,165 @@
+"""A package proves what it says, and every way of changing it is found out."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import stat
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gateway.domain.errors import StoreError
+from gateway.evidence import Clip, EventEntry, EvidenceBroken, SegmentEntry, SiteKey, verify, write_package
+
+EVENT = EventEntry(
+    id=4711,
+    type=103,
+    name="Access denied",
+    description="card 0007: the card has expired",
+    lane_id="entry",
+    device_id=101,
+    date_at="2026-11-21T04:00:00.000Z",
+    clock_trusted=True,
+    data="{}",
+    trace=("known: passed (card 7)", "validity: FAILED (until 2026-11-20)"),
+)
+MADE = ("2026-11-21T05:00:00.000Z", "chief", True)
+
+
+@pytest.fixture
+def key(tmp_path):
+    return SiteKey.of(tmp_path)
+
+
+@pytest.fixture
+def package(tmp_path, key):
+    (tmp_path / "a.mp4").write_bytes(b"clip" * 1000)
+    (tmp_path / "1.ts").write_bytes(b"segment")
+    segment = SegmentEntry(
+        path="201/2026112104/1_2.ts",
+        started_at="2026-11-21T03:59:58.000Z",
+        duration_micros=2_000_000,
+        clock_trusted=True,
+        gap_before="none",
+        sha256="0" * 64,
+    )
+    clip = Clip(201, "North", tmp_path / "a.mp4", ((tmp_path / "1.ts", segment),))
+    path = tmp_path / "out" / "event-4711.zip"
+    write_package(path, event=EVENT, clips=[clip], site="North Yard", made=MADE, gateway="1", key=key)
+    return path
+
+
+def rewritten(package: Path, change) -> Path:
+    """The package with its files put through `change(name, data)`: a list of what takes each one's place."""
+    target = package.with_name("changed.zip")
+    with zipfile.ZipFile(package) as source, zipfile.ZipFile(target, "w") as out:
+        for name in source.namelist():
+            for name_after, data in change(name, source.read(name)):
+                out.writestr(name_after, data)
+    return target
+
+
+def faults(path, **wanted) -> str:
+    with pytest.raises(EvidenceBroken) as raised:
+        verify(path, **wanted)
+    return str(raised.value)
+
+
+def test_what_was_written_is_proven(package, key):
+    found = verify(package, fingerprint=key.fingerprint.upper())
+    assert found.manifest.event == EVENT
+    (clip,) = found.manifest.clips
+    assert (clip.size, clip.file, len(clip.segments)) == (4000, "clip-201.mp4", 1)
+    assert clip.segments[0].sha256 == hashlib.sha256(b"segment").hexdigest()
+    assert found.fingerprint == key.fingerprint
+    assert found.manifest.made_by == "chief"
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda n, d: [(n, d.replace(b"clip", b"clop", 1) if n.endswith("mp4") else d)], "clip-201.mp4 was changed"),
+        (lambda n, d: [(n, d + b"x" if n.endswith("mp4") else d)], "clip-201.mp4 was changed"),
+        (lambda n, d: [] if n.endswith("mp4") else [(n, d)], "clip-201.mp4 is missing"),
+        (
+            lambda n, d: [(n, d.replace(b"expired", b"is good") if n == "manifest.json" else d)],
+            "signature does not fit",
+        ),
+        (lambda n, d: [(n, b"\0" * 64 if n == "manifest.sig" else d)], "signature does not fit"),
+        (lambda n, d: [] if n == "manifest.sig" else [(n, d)], "manifest.sig is missing"),
+        (lambda n, d: [(n, b"no key" if n == "site-key.pem" else d)], "site-key.pem is no key"),
+        (lambda n, d: [(n, d), *([("more.mp4", b"x")] if n == "manifest.json" else [])], "more.mp4 was added"),
+    ],
+)
+def test_every_change_is_found_out(package, change, fault):
+    assert fault in faults(rewritten(package, change))
+
+
+def test_a_file_twice_is_refused(package):
+    with pytest.warns(UserWarning, match="Duplicate"):
+        path = rewritten(package, lambda n, d: [(n, d)] * (2 if n == "manifest.json" else 1))
+    assert "manifest.json twice" in faults(path)
+
+
+def test_every_byte_counts(package):
+    """Whatever byte is changed: the package is refused, or what it proves is the same to the letter."""
+    whole = package.read_bytes()
+    before = verify(package).manifest
+    refused = 0
+    for place in range(0, len(whole), 7):
+        package.write_bytes(whole[:place] + bytes((whole[place] ^ 0x41,)) + whole[place + 1 :])
+        try:
+            assert verify(package).manifest == before
+        except EvidenceBroken:
+            refused += 1
+    assert refused > len(whole) / 7 * 0.9
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.99])
+def test_a_cut_off_file_is_told(package, share):
+    whole = package.read_bytes()
+    package.write_bytes(whole[: int(len(whole) * share)])
+    assert "cut off or damaged" in faults(package)
+
+
+def test_another_sites_key_is_told(package, tmp_path):
+    other = SiteKey.of(tmp_path / "out")
+    assert "another key signed it" in faults(package, fingerprint=other.fingerprint)
+
+
+def test_a_resigned_package_bears_the_forgers_fingerprint(package, tmp_path, key):
+    forger = SiteKey.of(tmp_path / "out")
+    with zipfile.ZipFile(package) as source:
+        text = source.read("manifest.json").replace(b"expired", b"is good")
+    changed = {"manifest.json": text, "manifest.sig": forger.sign(text), "site-key.pem": forger.public_pem}
+    forged = rewritten(package, lambda n, d: [(n, changed.get(n, d))])
+    assert verify(forged).fingerprint == forger.fingerprint
+    assert "another key signed it" in faults(forged, fingerprint=key.fingerprint)
+
+
+def test_packed_bombs_are_refused_unread(tmp_path):
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("manifest.json", b"\0" * 50_000_000)
+    assert "packed in a way" in faults(path)
+    many = io.BytesIO()
+    with zipfile.ZipFile(many, "w") as out:
+        for number in range(65):
+            out.writestr(str(number), b"")
+    path.write_bytes(many.getvalue())
+    assert "65 files" in faults(path)
+    path.write_bytes(json.dumps({}).encode())
+    assert "cut off or damaged" in faults(path)
+
+
+def test_the_key_is_made_once_and_for_this_user_alone(tmp_path, key):
+    file = tmp_path / "site-key.pem"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert SiteKey.of(tmp_path).fingerprint == key.fingerprint
+    file.write_bytes(b"no key")
+    with pytest.raises(StoreError, match="put the right one back"):
+        SiteKey.of(tmp_path)
+    assert file.read_bytes() == b"no key", "a key is never made anew over another"
