@@ -23,7 +23,8 @@ def cut_clip(media: Path, request: CutClip) -> ClipCut:
     """Make the clip.
 
     Segments follow one another without a pause, each as long as its name says; where footage is missing between two,
-    the clip goes on with what comes next.
+    the clip goes on with what comes next. Frames before time 0 are those that the edit list hides: players decode them
+    to show what follows (ISO/IEC 14496-12, 8.6.6).
 
     Raises:
         BadRequest: a path leads out of the media folder, or is no segment's.
@@ -33,16 +34,18 @@ def cut_clip(media: Path, request: CutClip) -> ClipCut:
     sources = [_segment(media, path) for path in request.segments]
     output = inside(media, request.output)
     total = sum(duration for _, duration in sources)
+    skip = min(request.skip, max(0, sources[0][1] - 1))
+    end = max(skip + 1, total - request.leave_off)
     with written_whole(output) as temporary:
         target = av.open(str(temporary), "w", format="mp4", options={"movflags": "+faststart"})
         try:
-            _copy_all(sources, target)
+            _copy_all(sources, target, skip=skip, end=end)
             target.close()
         except av.error.FFmpegError as error:
             if isinstance(error, OSError):
                 raise OSError(error.errno, error.strerror) from error
             raise MediaMissing(f"the clip cannot be made from these segments ({type(error).__name__})") from error
-    return ClipCut(output=request.output, size=output.stat().st_size, duration=total)
+    return ClipCut(output=request.output, size=output.stat().st_size, duration=end - skip)
 
 
 def _segment(media: Path, path: str) -> tuple[Path, int]:
@@ -52,9 +55,10 @@ def _segment(media: Path, path: str) -> tuple[Path, int]:
     return inside(media, path), parsed[2]
 
 
-def _copy_all(sources: list[tuple[Path, int]], target: OutputContainer) -> None:
+def _copy_all(sources: list[tuple[Path, int]], target: OutputContainer, *, skip: int, end: int) -> None:
     stream: Stream | None = None
     passed = 0
+    ahead: int | None = None
     for path, duration in sources:
         try:
             source = av.open(str(path), "r", format="mpegts")
@@ -65,12 +69,26 @@ def _copy_all(sources: list[tuple[Path, int]], target: OutputContainer) -> None:
                 raise MediaMissing(f"segment {path.name} holds no video")
             if stream is None:
                 stream = target.add_stream_from_template(source.streams.video[0])
-            _copy(source, target, stream, begin=_ticks(passed), end=_ticks(passed + duration))
+            if ahead is None:
+                ahead = _shown_after_decoding(path)
+            span = (_ticks(passed - skip) - ahead, _ticks(min(passed + duration, end) - skip) - ahead)
+            _copy(source, target, stream, begin=span[0], end=span[1])
         passed += duration
+        if passed >= end:
+            return
+
+
+def _shown_after_decoding(path: Path) -> int:
+    """How many ticks after it is decoded the first frame is shown: where frames are reordered, not at once."""
+    with av.open(str(path), "r", format="mpegts") as source:
+        for packet in source.demux(source.streams.video[0]):
+            if packet.size and packet.dts is not None and packet.pts is not None:
+                return packet.pts - packet.dts
+    return 0
 
 
 def _copy(source: InputContainer, target: OutputContainer, stream: Stream, *, begin: int, end: int) -> None:
-    """Copy a segment's packets so that the first is decoded at `begin` and the last lasts until `end`."""
+    """Copy a segment's packets so that the first is decoded at `begin` and the last, before `end`, lasts until then."""
     shift: int | None = None
     held: Packet[VideoStream] | None = None
     for packet in source.demux(source.streams.video[0]):
@@ -80,6 +98,8 @@ def _copy(source: InputContainer, target: OutputContainer, stream: Stream, *, be
             shift = begin - packet.dts
         packet.dts += shift
         packet.pts += shift
+        if packet.dts >= end:
+            break
         packet.time_base = _TIME_BASE
         packet.stream = stream  # type: ignore[assignment]  # a packet changes its stream when it is remuxed
         if held is not None:

@@ -111,10 +111,16 @@ WorkerReport = Annotated[SegmentFinished | CameraReported | WorkerBeat, Field(di
 
 
 class CutClip(_Wire):
-    """`POST /clips`: remux these consecutive segments into one faststart MP4 at `output`, never decoding."""
+    """`POST /clips`: remux these consecutive segments into one faststart MP4 at `output`, never decoding.
+
+    The clip is shown from `skip` micros on, to the frame: what stands before, back to its keyframe, is in the file and
+    hidden by an edit list. Nothing that begins later than `leave_off` micros before the end is in it.
+    """
 
     segments: tuple[str, ...] = Field(min_length=1, max_length=1000)
     output: str
+    skip: int = Field(default=0, ge=0)
+    leave_off: int = Field(default=0, ge=0)
 
 
 class ClipCut(_Wire):

@@ -135,7 +135,12 @@ class Clips:
                 raise self._still_recording(event)
             if len(segments) > _LONGEST_CLIP_SEGMENTS:
                 raise CameraUnavailable(f"camera event {event.id} is too long for one clip; use its playlist")
-            clip = CutClip(segments=tuple(segment.path for segment in segments), output=output)
+            clip = CutClip(
+                segments=tuple(segment.path for segment in segments),
+                output=output,
+                skip=max(0, event.pinned_from - segments[0].started_at),
+                leave_off=max(0, segments[-1].ended_at - event.pinned_until),
+            )
             await self._worker(event.camera_id).cut(clip)
 
         return await self._clips.get(f"{event.id}.mp4", cut)

@@ -58,6 +58,17 @@ class Judge:
         )
         return run.stderr.decode() or ("" if run.returncode == 0 else f"status {run.returncode}")
 
+    def frames(self, file: Path) -> list[str]:
+        """The hash of each frame that is shown, in order."""
+        run = subprocess.run(
+            [self.ffmpeg, "-v", "error", "-i", str(file), "-an", "-fps_mode", "passthrough", "-f", "framemd5", "-"],
+            capture_output=True,
+            timeout=20,
+            check=True,
+        )
+        lines = run.stdout.decode().splitlines()
+        return [line.rsplit(",", 1)[1].strip() for line in lines if not line.startswith("#")]
+
     def probe(self, file: Path) -> dict:
         run = subprocess.run(
             [self.ffprobe, "-v", "error", "-of", "json", "-show_format", "-show_streams", "-show_packets", str(file)],

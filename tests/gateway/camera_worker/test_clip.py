@@ -1,6 +1,7 @@
 from itertools import pairwise
 
 import pytest
+from hostile_camera import film
 
 from gateway.camera_worker.clip import cut_clip
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
@@ -21,6 +22,21 @@ def record(tmp_path, encoded):
         segmenter = Segmenter(camera_id=1, media=tmp_path, segment_seconds=1.0, finished=segments.append)
         for frame in encoded(seconds):
             segmenter.push(frame, Stamp(wall + frame.pts * 100 // 9, trusted=True))
+        segmenter.disconnect(GapReason.NONE)
+        return tuple(segment.path for segment in segments)
+
+    return run
+
+
+@pytest.fixture
+def record_film(tmp_path):
+    """`record_film(frames)`: their segments."""
+
+    def run(frames):
+        segments = []
+        segmenter = Segmenter(camera_id=1, media=tmp_path, segment_seconds=1.0, finished=segments.append)
+        for frame in frames:
+            segmenter.push(frame, Stamp(START + frame.pts * 100 // 9, trusted=True))
         segmenter.disconnect(GapReason.NONE)
         return tuple(segment.path for segment in segments)
 
@@ -51,6 +67,23 @@ def test_goes_on_over_a_gap_with_timestamps_that_only_grow(tmp_path, record, jud
     assert set(steps) == {0.1}
     assert float(probed["format"]["duration"]) == pytest.approx(cut.duration / 1e6, abs=0.001) == 3.0
     assert judge.decode(tmp_path / cut.output) == ""
+
+
+@pytest.mark.parametrize("b_frames", [0, 2])
+def test_begins_and_ends_at_the_frame_that_was_asked_for(tmp_path, record_film, judge, b_frames):
+    paths = record_film(film(frames=100, gop=25, b_frames=b_frames))
+    whole = cut_clip(tmp_path, CutClip(segments=paths, output="whole.mp4"))
+    cut = cut_clip(tmp_path, CutClip(segments=paths[1:], output="cut.mp4", skip=320_000, leave_off=800_000))
+    assert cut.duration == whole.duration - 2_120_000
+    shown, wanted = judge.frames(tmp_path / cut.output), judge.frames(tmp_path / whole.output)
+    assert len(wanted) == 100
+    assert shown[0] == wanted[33], "the very frame that was asked for is the first"
+    assert shown[:40] == wanted[33:73]
+    assert 45 <= len(shown) <= 49, "the end is in decoding order"
+    assert judge.decode(tmp_path / cut.output) == ""
+    data = (tmp_path / cut.output).read_bytes()
+    assert b"elst" in data
+    assert data.index(b"moov") < data.index(b"mdat")
 
 
 def test_faults_are_told_and_leave_nothing(tmp_path, record):
