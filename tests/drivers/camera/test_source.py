@@ -205,7 +205,7 @@ async def test_a_full_camera_says_so_and_a_session_that_ended_well_makes_room():
 
 @pytest.mark.parametrize("method", ["GET_PARAMETER", "OPTIONS"])
 async def test_kept_alive_as_the_camera_wants_it(method):
-    frames = await seen(script(kept_alive_by=method, session_seconds=1.0, pace=2.0), 100)
+    frames = await seen(script(kept_alive_by=method, session_seconds=1.0, pace=2.0), 70)
     assert_whole(frames)
 
 

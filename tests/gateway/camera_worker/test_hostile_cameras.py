@@ -65,7 +65,7 @@ async def test_each_gap_has_its_reason_and_the_healthy_camera_none(start_worker,
 
         def enough(number):
             wanted = CAMERAS[number][2]
-            return len(worker.segments(number)) >= 5 and (wanted is None or gaps(number))
+            return gaps(number) if wanted else len(worker.segments(number)) >= 5
 
         await worker.until(lambda: all(enough(number) for number in CAMERAS), 25.0)
         for number, (_, _, wanted) in CAMERAS.items():
@@ -81,8 +81,9 @@ async def test_each_gap_has_its_reason_and_the_healthy_camera_none(start_worker,
         healthy = worker.segments(HEALTHY)
         assert all(after.started_at == before.started_at + before.duration for before, after in pairwise(healthy))
         for number in CAMERAS:
-            files = [worker.media / segment.path for segment in worker.segments(number)[:4]]
-            assert [judge.decode(file) for file in files] == [""] * 4, number
+            segments = worker.segments(number)
+            files = [worker.media / segment.path for segment in (segments[0], segments[-1])]
+            assert [judge.decode(file) for file in files] == ["", ""], number
         assert {segment.codec[:4] for segment in worker.segments(8)} == {"hvc1"}
         assert {segment.width for segment in worker.segments(9)} == {160, 320}
         assert worker.terminate() < 1.5
