@@ -35,7 +35,7 @@ check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/lint-imports
 
 bench: $(STAMP)  ## benchmarks; each prints its figures beside a limit or peer
-	$(BIN)/pytest tests/benchmarks -p no:randomly -s -m benchmark $(TESTS)
+	$(BIN)/pytest $(or $(TESTS),tests/benchmarks) -p no:randomly -s -m benchmark
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -83,6 +83,9 @@ class Standings:
 
     def __init__(self) -> None:
         self._units: dict[int, _Standing] = {}
+        self._full_probe_at = float("-inf")
+        self.poll_is_owed = False
+        """A late probe went before a poll: that poll goes before the next late probe."""
 
     def is_live(self, unit: int) -> bool:
         """Whether the unit answers."""
@@ -146,14 +149,15 @@ class Standings:
         """How long to wait for a silent unit that is asked now; None to wait for a longer pause.
 
         `pause` is what live units leave free. Once in `FULL_PROBE_SECONDS` for each silent unit the full time that is
-        allowed is spent, for units slower than any that was heard here.
+        allowed is spent, for units slower than any that was heard here; on the whole line no sooner than that either.
         """
         slowest = max((max(s.answers) for s in self._units.values() if s.is_live and s.answers), default=None)
         if slowest is None:
             return allowed
         standing = self._of(unit)
         usual = min(allowed, max(_PROBE_FLOOR, _PROBE_FACTOR * slowest))
-        is_full_due = now - standing.full_probe_at >= FULL_PROBE_SECONDS * max(1, len(self.silent))
+        own_turn = now - standing.full_probe_at >= FULL_PROBE_SECONDS * max(1, len(self.silent))
+        is_full_due = own_turn and now - self._full_probe_at >= FULL_PROBE_SECONDS
         wanted = allowed if is_full_due else usual
         if pause >= wanted:
             self._note_full(standing, wanted, allowed, now)
@@ -169,7 +173,7 @@ class Standings:
 
     def _note_full(self, standing: _Standing, wanted: float, allowed: float, now: MonotonicSeconds) -> None:
         if wanted == allowed:
-            standing.full_probe_at = now
+            standing.full_probe_at = self._full_probe_at = now
 
     def _of(self, unit: int) -> _Standing:
         return self._units.setdefault(unit, _Standing())

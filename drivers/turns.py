@@ -12,7 +12,7 @@ def next_turn(
 ) -> Transaction | None:
     """Take out whose turn it is, its time-out set; None when nobody's is, though probes may wait for a pause.
 
-    A probe that waited long goes before polls. `quiet` is what the line needs to fall silent after a time-out.
+    A probe that waited long goes before polls, but no second one before a poll that waits. `quiet` is what the line needs to fall silent after a time-out.
     """
     command = queue.first(Priority.COMMAND, now=now)
     if command is not None:
@@ -22,9 +22,11 @@ def next_turn(
         timeout = _probe_timeout(probe, standings, is_alone=poll is None, quiet=quiet, now=now)
         if timeout is not None:
             probe.timeout = timeout
+            standings.poll_is_owed = poll is not None
             return queue.take(probe)
     if poll is None:
         return None
+    standings.poll_is_owed = False
     if standings.is_live(poll.exchange.unit):
         poll.timeout = standings.live_timeout(poll.exchange.unit, poll.timeout)
     return queue.take(poll)
@@ -34,7 +36,7 @@ def _probe_timeout(
     probe: Transaction, standings: Standings, *, is_alone: bool, quiet: float, now: MonotonicSeconds
 ) -> float | None:
     unit, allowed = probe.exchange.unit, probe.timeout
-    if now - probe.added_at >= LONGEST_PROBE_WAIT:
+    if now - probe.added_at >= LONGEST_PROBE_WAIT and (is_alone or not standings.poll_is_owed):
         return standings.late_probe_timeout(unit, allowed, now=now)
     if not is_alone:
         return None

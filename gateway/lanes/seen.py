@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from drivers.contract import GatePosition, PointState
 
 NEVER = float("-inf")
-CHATTER_CHANGES = 12
-"""So many changes within `CHATTER_SECONDS` are no vehicle: two vehicles a second do not pass."""
+CHATTER_CHANGES = 24
+"""So many changes within `CHATTER_SECONDS` are no vehicles: more than one a second does not pass, trailers included."""
 CHATTER_SECONDS = 10.0
 
 
