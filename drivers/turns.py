@@ -12,7 +12,8 @@ def next_turn(
 ) -> Transaction | None:
     """Take out whose turn it is, its time-out set; None when nobody's is, though probes may wait for a pause.
 
-    A probe that waited long goes before polls, but no second one before a poll that waits. `quiet` is what the line needs to fall silent after a time-out.
+    A probe that waited long goes before polls, but no second one before a poll that waits. `quiet` is what the line
+    needs to fall silent after a time-out.
     """
     command = queue.first(Priority.COMMAND, now=now)
     if command is not None:

@@ -57,6 +57,30 @@ GOLDEN = {
 }
 
 
+# The same of close and stop.
+GOLDEN_REST = {
+    "advantech-adam-6000": ("01 05 0011 FF00", "01 05 0012 FF00"),
+    "came-gard-ptx": ("01 05 0003 FF00", "01 05 0000 FF00"),
+    "moxa-iologik-e1214": ("01 05 0011 FF00", "01 05 0012 FF00"),
+    "relay-and-inputs": ("01 05 0001 FF00", "01 05 0002 FF00"),
+    "relay-barrier": ("01 05 0001 FF00", "01 05 0002 FF00"),
+    "roger-b70": ("0A 06 1965 6804", "0A 06 1965 6801"),
+    "wago-750": ("01 05 0001 FF00", "01 05 0002 FF00"),
+    "waveshare-io-8ch": ("01 05 0201 0005", "01 05 0202 0005"),
+    "waveshare-relay": ("01 05 0201 0007", "01 05 0202 0007"),
+}
+
+
+def crc(frame):
+    """Modbus's check, bit by bit as its specification describes it (Serial Line Implementation Guide, 6.2.2)."""
+    value = 0xFFFF
+    for byte in frame:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ 0xA001 if value & 1 else value >> 1
+    return value.to_bytes(2, "little")
+
+
 def profile_of(name, **changes):
     return load_profile(FOLDER / f"{name}.toml").model_copy(update=changes)
 
@@ -71,6 +95,20 @@ def test_golden_bytes(name):
     asked = (profile.write_of(profile.commands.open), profile.reads()[0])
     frames = [encode_request("rtu", unit=profile.line.unit, tag=0, request=request)[:-2] for request in asked]
     assert frames == [bytes.fromhex(text) for text in GOLDEN[name]]
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_golden_bytes_of_close_and_stop(name):
+    profile = profile_of(name)
+    asked = [profile.write_of(command) for command in (profile.commands.close, profile.commands.stop) if command]
+    frames = [encode_request("rtu", unit=profile.line.unit, tag=0, request=request) for request in asked]
+    assert frames == [(golden := bytes.fromhex(text)) + crc(golden) for text in GOLDEN_REST[name]]
+
+
+def test_golden_bytes_of_an_input_module():
+    (read,) = load_unit_profile(FOLDER / "inputs-8.toml").reads()
+    golden = bytes.fromhex("01 02 0000 0008")
+    assert encode_request("rtu", unit=1, tag=0, request=read) == golden + crc(golden)
 
 
 def test_golden_flash_of_a_waveshare_relay():
