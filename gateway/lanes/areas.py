@@ -83,7 +83,8 @@ class Areas:
         stamp = self._clock.wall()
         event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
         # Through the recorder's queue: passages that wait in it came first.
+        lost = self._recorder.lost
         self._presence.correct(correction)
         self._recorder.put(Entry(events=(event,), corrections=(correction,)))
-        if not await self._recorder.drained(within=_RECORDED_WITHIN):
-            raise StoreError("the correction is not recorded yet: the disk takes nothing")
+        if not await self._recorder.recorded(lost=lost, within=_RECORDED_WITHIN):
+            raise StoreError("the correction counts from now on, but is not recorded: it may not outlive a restart")

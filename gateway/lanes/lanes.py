@@ -190,12 +190,12 @@ class Lanes:
         runner = next((runner for runner in self._runners if runner.rules.lane_id == lane_id), None)
         if runner is None:
             raise NotFoundError(f"no lane {lane_id!r} at this site")
+        lost = self.recorder.lost
         order = None if kind is None else Order(kind=kind, by=source, reason=reason[:_LONGEST_REASON])
         runner.post(m.OrderGiven(order=order, by=source))
-        if not await runner.caught_up(within=_RECORDED_WITHIN) or not await self.recorder.drained(
-            within=_RECORDED_WITHIN
-        ):
-            raise StoreError("the order holds from now on, but is not recorded yet: the disk takes nothing")
+        handled = await runner.caught_up(within=_RECORDED_WITHIN)
+        if not handled or not await self.recorder.recorded(lost=lost, within=_RECORDED_WITHIN):
+            raise StoreError("the order holds from now on, but is not recorded: it may not outlive a restart")
 
     def report(self, report: Report) -> None:
         """Take a driver's report. Called on the loop's thread; never blocks."""

@@ -30,6 +30,9 @@ class Recorder:
         self._failing_since: Stamp | None = None
         self._lost_before = 0
         self._waiting: deque[Entry] = deque()
+        self._taken = 0
+        self._done = 0
+        self._moved = asyncio.Condition()
         self._filled = asyncio.Event()
         self._emptied = asyncio.Event()
         self._emptied.set()
@@ -48,6 +51,7 @@ class Recorder:
             if self.lost == 1:
                 log.error("records_lost", why=self.failing or "the disk is too slow")
             return
+        self._taken += 1
         self._waiting.append(entry)
         self._emptied.clear()
         self._filled.set()
@@ -59,8 +63,25 @@ class Recorder:
             while self._waiting:
                 await self._write(self._waiting[0])
                 self._waiting.popleft()
+                self._done += 1
+                async with self._moved:
+                    self._moved.notify_all()
             self._filled.clear()
             self._emptied.set()
+
+    async def recorded(self, *, lost: int, within: float) -> bool:
+        """Wait until all that was put until now is on disk, at most `within` seconds; whether it is.
+
+        `lost`: how many were lost before the first that matters was put. When more are by then, one of them may be
+        meant, and the answer is no: nobody is told that something is on disk which is not.
+        """
+        target = self._taken
+        try:
+            async with asyncio.timeout(within), self._moved:
+                await self._moved.wait_for(lambda: self._done >= target)
+        except TimeoutError:
+            return False
+        return self.lost == lost
 
     async def drained(self, *, within: float) -> bool:
         """Wait until everything is on disk, at most `within` seconds; whether it is. `run` must still be alive."""
@@ -111,3 +132,4 @@ class Recorder:
             data={"since": iso_utc(since.micros), "waited": waited, "lost": lost},
         )
         self._waiting.insert(1, Entry(events=(event,)))
+        self._done -= 1  # it goes before others, whose turn must not seem to come by it

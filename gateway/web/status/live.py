@@ -23,8 +23,6 @@ _WRITE_SECONDS = 5.0
 _CHECK_SECONDS = 10.0
 _SPEAK_SECONDS = 1.9  # looks come every 2 s at least, and each says something
 _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-# A comment keeps proxies awake; the event lets the page tell a silent site from a dead line.
-_HERE = b": here\nevent: here\ndata: {}\n\n"
 _SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
 
 
@@ -85,11 +83,11 @@ class Live:
             text = look.snapshot.seen_by(caller).model_dump_json()
             now = self._clock.monotonic()
             if text != sent:
-                moment = json.dumps(iso_utc(self._clock.wall().micros))
-                await _write(response, f'event: snapshot\ndata: {{"now":{moment},{text[1:]}\n\n'.encode())
+                await _write(response, f'event: snapshot\ndata: {{"now":{self._moment()},{text[1:]}\n\n'.encode())
                 sent, wrote = text, now
             elif now - wrote >= _SPEAK_SECONDS:
-                await _write(response, _HERE)
+                # The page tells a silent site from a dead line by this, and until when it heard of the site.
+                await _write(response, f'event: here\ndata: {{"now":{self._moment()}}}\n\n'.encode())
                 wrote = now
             if now - checked >= _CHECK_SECONDS:
                 caller = await self._sessions.refreshed(caller)
@@ -99,6 +97,9 @@ class Live:
                     return
             await self._watch.beyond(look)
             look = await self._watch.look()
+
+    def _moment(self) -> str:
+        return json.dumps(iso_utc(self._clock.wall().micros))
 
 
 async def _write(response: web.StreamResponse, data: bytes) -> None:

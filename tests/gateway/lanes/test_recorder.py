@@ -98,3 +98,62 @@ async def test_what_does_not_fit_is_counted(house):
     assert recorder.waiting == 5000
     assert recorder.lost == 1000
     journal.broken = False
+
+
+async def test_only_what_is_on_disk_is_called_recorded(house):
+    recorder, journal, _ = house
+    lost = recorder.lost
+    recorder.put(entry("a"))
+    assert await recorder.recorded(lost=lost, within=5)
+    recorder.put(entry("poison"))
+    assert not await recorder.recorded(lost=lost, within=5), "it can never be written"
+    lost = recorder.lost
+    journal.broken = True
+    recorder.put(entry("b"))
+    assert not await recorder.recorded(lost=lost, within=0.05)
+    journal.broken = False
+    assert await recorder.recorded(lost=lost, within=5)
+
+
+async def test_what_did_not_fit_is_not_called_recorded(house):
+    recorder, journal, store = house
+    journal.broken = True
+    for number in range(5000):
+        recorder.put(entry(str(number)))
+    lost = recorder.lost
+    recorder.put(entry("the order"))
+    journal.broken = False
+    assert not await recorder.recorded(lost=lost, within=20)
+    page = await store.events.page(EventFilter(search="the order"), limit=1)
+    assert page.events == ()
+
+
+async def test_what_is_told_in_between_lets_nobody_seem_recorded_early(house):
+    recorder, journal, store = house
+    journal.broken = True
+    for text in ("a", "b", "c"):
+        recorder.put(entry(text))
+    async with asyncio.timeout(5):
+        while not recorder.failing:
+            await asyncio.sleep(0.01)
+    journal.broken = False
+    assert await recorder.recorded(lost=recorder.lost, within=5)
+    assert [text for text in await written(store) if len(text) == 1] == ["a", "b", "c"]
+
+
+async def test_a_queue_that_never_empties_fails_nobody(house):
+    recorder, _, _ = house
+    ended = asyncio.Event()
+
+    async def talk():
+        while not ended.is_set():
+            for _ in range(20):
+                recorder.put(entry("more"))
+            await asyncio.sleep(0.001)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(talk())
+        await asyncio.sleep(0.05)
+        recorder.put(entry("mine"))
+        assert await recorder.recorded(lost=recorder.lost, within=5)
+        ended.set()

@@ -48,13 +48,15 @@ def chromium() -> Path:
 
 
 class Line:
-    """A line to the house that can be cut and mended, on a port of its own."""
+    """A line to the house that can be cut and mended, or frozen: then it takes everything and carries nothing."""
 
     def __init__(self, *, house) -> None:
         self._host, self._port = house.url.removeprefix("http://").split(":")
         self._server: asyncio.Server | None = None
         self._ends: set[asyncio.StreamWriter] = set()
         self.port = 0
+        self.flowing = asyncio.Event()
+        self.flowing.set()
 
     @property
     def url(self) -> str:
@@ -66,6 +68,7 @@ class Line:
 
     async def cut(self) -> None:
         assert self._server
+        self.flowing.set()
         self._server.close()
         for end in tuple(self._ends):
             end.transport.abort()
@@ -79,6 +82,7 @@ class Line:
         async def one_way(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
             try:
                 while data := await source.read(65536):
+                    await self.flowing.wait()
                     sink.write(data)
                     await sink.drain()
             except ConnectionError:
@@ -250,6 +254,21 @@ async def test_a_lost_line_is_told_and_mends_itself(open_house, browser_page, li
         house.board.show(position=GatePosition.OPEN)
         await front.mend()
         await expect(page.get_by_text("Gate open", exact=True)).to_be_visible()
+        await expect(page.get_by_text("Connection lost")).to_be_hidden()
+
+
+async def test_a_gateway_that_says_nothing_more_is_noticed_soon(open_house, browser_page, line):
+    async with open_house() as house, line(house) as front, browser_page(tolerate=("ERR_",)) as page:
+        house.url = front.url
+        await sign_in(page, house)
+        await expect(page.get_by_text("Gate closed")).to_be_visible()
+        front.flowing.clear()
+        await expect(page.get_by_text("Connection lost")).to_be_visible(timeout=9000)
+        assert await page.evaluate("getComputedStyle(document.getElementById('pills')).opacity") == "0.35"
+        age = await page.locator("#lanes .phase").text_content()
+        await asyncio.sleep(1.5)  # what would have grown older meanwhile
+        assert await page.locator("#lanes .phase").text_content() == age
+        front.flowing.set()
         await expect(page.get_by_text("Connection lost")).to_be_hidden()
 
 

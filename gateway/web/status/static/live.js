@@ -18,7 +18,10 @@ export class Live {
       this.watch();
       this.heard.snapshot(JSON.parse(event.data));
     });
-    this.source.addEventListener("here", () => this.watch());
+    this.source.addEventListener("here", (event) => {
+      this.watch();
+      this.heard.here(JSON.parse(event.data).now);
+    });
     this.source.addEventListener("signed-out", () => this.ended());
     this.source.addEventListener("error", () => {
       this.heard.lost();

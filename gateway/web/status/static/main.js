@@ -23,6 +23,9 @@ const live = new Live({
     showRooms(snapshot);
     byId("board").hidden = false;
   },
+  here(now) {
+    heardAt = now;
+  },
   lost: () => inTouch(false),
   signedOut: () => showSignIn(),
 });
@@ -112,6 +115,7 @@ async function begin() {
 setUpPlayer();
 setUpEvents();
 setInterval(() => {
+  if (document.body.classList.contains("stale")) return; // what is not heard of any more does not grow older
   ageLanes();
   ageRooms();
 }, 1000);
