@@ -7,7 +7,7 @@ import json
 from pydantic import BaseModel, ConfigDict
 
 from gateway.clock import iso_utc
-from gateway.domain.events import RecordedEvent, Severity
+from gateway.domain.events import EventKind, RecordedEvent, Severity
 from gateway.domain.passages import CameraEvent
 from gateway.lanes.board import AreaSnapshot, DeviceSnapshot, LaneSnapshot
 from gateway.store import Books
@@ -88,7 +88,7 @@ class FootageShown(_Shown):
 
 
 class EventShown(_Shown):
-    """An event."""
+    """An event. `passed_back`: the card that anti-passback refused, which may be forgiven."""
 
     id: int
     type: int
@@ -100,6 +100,7 @@ class EventShown(_Shown):
     clock_trusted: bool
     lane_id: str
     trace: tuple[str, ...]
+    passed_back: int | None
     footage: tuple[FootageShown, ...]
 
 
@@ -273,6 +274,7 @@ def event_shown(event: RecordedEvent, footage: tuple[CameraEvent, ...]) -> Event
         clock_trusted=event.clock_trusted,
         lane_id=event.lane_id,
         trace=trace_of(event),
+        passed_back=_passed_back(event),
         footage=tuple(FootageShown(id=item.id, camera_id=item.camera_id, ready=item.ready) for item in footage),
     )
 
@@ -283,6 +285,14 @@ def trace_of(event: RecordedEvent) -> tuple[str, ...]:
         return ()
     told = json.loads(event.data).get("trace")
     return tuple(told.split("; ")) if isinstance(told, str) else ()
+
+
+def _passed_back(event: RecordedEvent) -> int | None:
+    if event.type != EventKind.ACCESS_DENIED or '"anti_passback"' not in event.data:
+        return None
+    told = json.loads(event.data)
+    card_id = told.get("card_id")
+    return card_id if told.get("reason") == "anti_passback" and isinstance(card_id, int) else None
 
 
 def central_shown(view: CentralView) -> CentralShown:

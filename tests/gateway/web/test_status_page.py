@@ -12,8 +12,10 @@ from playwright.async_api import async_playwright, expect
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
-from gateway.domain.events import EventKind
+from gateway.domain.credentials import Card
+from gateway.domain.events import Event, EventKind
 from gateway.lanes.board import Phase
+from gateway.store import CardRecord, Entry
 from gateway.web.admission import Route
 from gateway.web.bodies import Body, read_body
 from gateway.web.catalogue import DEMO_PRESENT
@@ -321,6 +323,28 @@ async def test_a_count_is_corrected_and_troubles_are_seen(house, browser_page):
         await page.get_by_label("Vehicles inside").fill("2")
         await page.get_by_role("button", name="Correct the count", exact=True).click()
         await expect(page.locator("#areas .area-count")).to_have_text("2 of 2")
+
+
+async def test_a_card_that_was_passed_back_is_forgiven_from_its_event(house, browser_page):
+    await house.store.cards.apply(put=[CardRecord(Card(7, "0007"), "{}")], now=1)
+    stamp = house.clock.wall()
+    denied = Event(
+        EventKind.ACCESS_DENIED,
+        stamp.micros,
+        clock_trusted=True,
+        description="card 0007: the card was used for this way already",
+        lane_id="entry",
+        data={"reason": "anti_passback", "card_id": 7, "trace": "anti-passback: FAILED (last seen entering garage)"},
+    )
+    await house.store.journal.record(Entry(events=(denied,)))
+    async with browser_page(size=PHONE) as page:
+        await sign_in(page, house)
+        await page.locator("#events .event").first.get_by_text("Why").click()
+        await expect(page.get_by_text("last seen entering garage")).to_be_visible()
+        await page.get_by_role("button", name="Let this card in again").click()
+        await page.get_by_role("button", name="Forgive").click()
+        await expect(page.get_by_text("Anti-passback forgiven")).to_be_visible()
+        await expect(page.get_by_text("the next passage of card 0007 counts as the first, says chief")).to_be_visible()
 
 
 async def test_who_only_looks_is_offered_neither(house, browser_page):

@@ -1,5 +1,6 @@
 // The last events, newest first, with the footage that proves them.
-import { play } from "./dialogs.js";
+import { Refused, post } from "./api.js";
+import { confirmed, play, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { clock } from "./time.js";
 
@@ -51,6 +52,7 @@ function create(event, arrived) {
   setText(node.querySelector(".description"), event.description);
   const time = node.querySelector("time");
   time.dateTime = event.date_at;
+  node.querySelector(".forgive").addEventListener("click", () => forgive(event));
   const why = node.querySelector(".why");
   why.hidden = event.trace.length === 0;
   why.querySelector("ol").append(...event.trace.map((rule) => make("li", rule.includes(": FAILED") ? "failed" : "", rule)));
@@ -61,6 +63,7 @@ function update(node, event, lanes, cameras) {
   const time = node.querySelector("time");
   setText(time, event.clock_trusted ? clock(event.date_at) : `${clock(event.date_at)} ?`);
   time.title = event.clock_trusted ? "" : "The gateway's clock was not synchronised when this was stamped";
+  node.querySelector(".forgive").hidden = event.passed_back === null || !last.user.correct_counts;
   setText(node.querySelector(".marks"), lanes.get(event.lane_id) || "");
   keyed(node.querySelector(".clips"), event.footage, {
     key: (footage) => footage.id,
@@ -80,6 +83,21 @@ function update(node, event, lanes, cameras) {
       }
     },
   });
+}
+
+async function forgive(event) {
+  const sure = await confirmed(
+    "Let this card in again?", "Its next passage counts as the first, whichever way it goes. That is recorded with your name.",
+    "Forgive",
+  );
+  if (!sure) return;
+  try {
+    await post("/status/passback/forgive", { card_id: event.passed_back });
+    toast("Forgiven: its next passage counts as the first.");
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    toast(error.message, true);
+  }
 }
 
 function clip(event, footage) {
