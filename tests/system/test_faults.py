@@ -80,7 +80,11 @@ def test_a_full_disk_stops_no_gate_and_loses_nothing_that_was_told(make_site, wa
             file.flush()
     site.present("entry", GOOD_CARDS[0].sent)
     opened = lambda: device(site, 101)["position"] in {"opening", "open"}  # noqa: E731
-    wait_until(opened, within=10, why="the gate opens though nothing can be recorded")
+    try:
+        wait_until(opened, within=10, why="the gate opens though nothing can be recorded")
+    except AssertionError as error:
+        error.add_note(f"{site.lane('entry')}\n{site.tail()}")
+        raise
     wait_until(lambda: device(site, 101)["position"] == "closed", within=20, why="and closes behind the vehicle")
     site.api.sign_in()
     assert device(site, 101)["position"], "a technician can sign in just now, to see why"
