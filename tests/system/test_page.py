@@ -38,6 +38,9 @@ def browser():
 def test_a_technician_sends_a_vehicle_and_watches_its_clip(browser, make_site, wait_until):
     site = make_site()
     wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=20, why="cards come from central")
+    for camera in (201, 202):  # before its first footage a camera has no picture to load
+        picture = f"/v1/camera/thumbnail/{camera}"
+        wait_until(lambda picture=picture: site.api.raw("GET", picture)[0] == 200, within=30, why="footage")
     context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True)
     page = context.new_page()
     complaints: list[str] = []
