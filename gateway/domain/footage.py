@@ -14,6 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gateway.domain.viewing import LiveViewing
+
 _SEGMENT_PATH = re.compile(r"^(\d+)/(\d{10})/(\d{1,17})_(\d{1,12})\.ts$")
 
 
@@ -60,6 +62,7 @@ class WorkerAssignment(_Wire):
 
     media: str
     cameras: tuple[WorkerCamera, ...]
+    live: LiveViewing = LiveViewing()
 
 
 class SegmentFinished(_Wire):
@@ -97,6 +100,7 @@ class WorkerBeat(_Wire):
 
     kind: Literal["beat"] = "beat"
     cameras: int
+    viewers: int = 0
     unreported_segments: int = Field(default=0, description="their reports were given up; adopt the files")
 
 
