@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_MEDIA = re.compile(r"^m=(\w+) ", re.MULTILINE)
+_SECTION = re.compile(r"^(?=m=)", re.MULTILINE)
 _H264 = re.compile(r"^a=rtpmap:\d+ H264/90000\s*$", re.MULTILINE | re.IGNORECASE)
 _CANDIDATE = re.compile(r"^a=candidate:(\S+ \d+ \S+ \d+ (\S+) \d+ typ .*?)\s*$")
 _UFRAG = re.compile(r"^a=ice-ufrag:(\S+)\s*$", re.MULTILINE)
+_FINGERPRINT = re.compile(r"^a=fingerprint:[\w-]+ [0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2})+\s*$", re.MULTILINE)
 _MID = re.compile(r"^a=mid:(\S+)\s*$")
 
 
@@ -46,14 +47,12 @@ def checked_offer(offer: str) -> str:
     """
     if not offer.startswith("v=0") or "\x00" in offer:
         raise SdpRefused("the body is no SDP: it must begin with v=0")
-    starts = [found.start() for found in _MEDIA.finditer(offer)]
-    sections = [offer[start:end] for start, end in zip(starts, [*starts[1:], len(offer)], strict=True)]
-    videos = [section for section in sections if section.startswith("m=video ")]
+    videos = [section for section in _SECTION.split(offer) if section.startswith("m=video ")]
     if not videos:
         raise SdpRefused("the offer has no video section")
     if not any("a=recvonly" in section or "a=sendrecv" in section for section in videos):
         raise SdpRefused("the offer does not ask to receive video (a=recvonly)")
-    if not _UFRAG.search(offer) or "a=fingerprint:" not in offer:
+    if not _UFRAG.search(offer) or not _FINGERPRINT.search(offer):
         raise SdpRefused("the offer has no ICE user fragment or no fingerprint: it is not of WebRTC")
     if not any(_H264.search(section) for section in videos):
         raise NothingInCommon("the viewer does not take H.264, and cameras' pictures are not transcoded")
