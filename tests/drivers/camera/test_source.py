@@ -243,7 +243,7 @@ async def test_reading_ends_at_once_from_another_thread():
         thread = threading.Thread(target=run)
         thread.start()
         async with asyncio.timeout(10):
-            while not source._told_any:
+            while source._track is None or not source._track.told_any:
                 await asyncio.sleep(0.01)
         begun = time.monotonic()
         source.interrupt()
