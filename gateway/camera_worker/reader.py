@@ -7,7 +7,9 @@ import threading
 
 import structlog
 
-from drivers.camera.source import CameraRefused, CameraStalled, CameraUnreachable, FootageLost, RtspSource
+from drivers.camera.errors import CameraRefused, CameraStalled, CameraUnreachable
+from drivers.camera.sources import Source, source_at
+from drivers.camera.video_track import FootageLost
 from drivers.contract import DriverError
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected, CameraLost, FrameQueue
@@ -32,7 +34,7 @@ class CameraReader:
     ) -> None:
         self._camera = camera
         self._budget = budget
-        self._source: RtspSource | None = None
+        self._source: Source | None = None
         self._queue = queue
         self._live = live
         self._clock = clock
@@ -72,8 +74,8 @@ class CameraReader:
             self._stopping.wait(reconnect_wait(failures))
 
     def _read(self) -> None:
-        with RtspSource(
-            url=self._camera.url,
+        with source_at(
+            self._camera.url,
             transport=self._camera.transport,
             stall_seconds=self._camera.stall_seconds,
             monotonic=self._clock.monotonic,

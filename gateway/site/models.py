@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from gateway.site.access_sections import AreaSection, BitsSection, HolidaySection, LadderSection, ScheduleSection
 from gateway.site.addresses import Endpoint, LineKind, endpoint_of, kind_of_line, line_of, listening_host
+from gateway.site.cameras import Camera
 from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
@@ -282,29 +283,6 @@ class LaneSection(_Section):
     pin_seconds: float = Field(default=10, ge=3, le=60, description="how long a card waits for its PIN")
     near_plates: bool = Field(default=False, description="a misread plate may stand for the one it must be")
     doubt: LadderSection = LadderSection()
-
-
-class Camera(_Section):
-    """`[[cameras]]`: a video source. Credentials are named, never written in the URL."""
-
-    id: RecordId
-    name: Name
-    url: str
-    username: str | None = None
-    password: SecretName | None = None
-    transport: Literal["tcp", "udp"] = "tcp"
-
-    @field_validator("url")
-    @classmethod
-    def _rtsp(cls, value: str) -> str:
-        endpoint_of(value, schemes=("rtsp", "rtsps"))
-        return value
-
-    @model_validator(mode="after")
-    def _both_or_neither(self) -> Self:
-        if (self.username is None) != (self.password is None):
-            raise ValueError("'username' and 'password' go together")
-        return self
 
 
 class DemoSection(_Section):
