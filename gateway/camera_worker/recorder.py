@@ -24,7 +24,7 @@ from gateway.camera_worker.reader import CameraReader
 from gateway.camera_worker.salvage import salvage
 from gateway.camera_worker.segment_file import DiskFailed
 from gateway.camera_worker.segmenter import Segmenter
-from gateway.clock import Clock, Stamp
+from gateway.clock import Clock, Stamp, boot_id
 from gateway.domain.footage import CameraCondition, CameraReported, GapReason, SegmentFinished, WorkerCamera
 
 log = structlog.get_logger(__name__)
@@ -109,6 +109,7 @@ class CameraRecorder:
             segment_seconds=self.camera.segment_seconds,
             finished=self._segment_finished,
             gap=gap,
+            boot_id=boot_id(),
         )
         self._set(CameraCondition.STARTING, "connecting")
         while True:

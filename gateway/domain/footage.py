@@ -79,7 +79,10 @@ class SegmentFinished(_Wire):
     codec: str = Field(default="", description="RFC 6381, e.g. avc1.64001f")
     width: int = 0
     height: int = 0
-    frames: int = 0
+    frames: int = Field(default=0, description="0: not known")
+    sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$", description="of the file; empty: not known yet")
+    boot_id: str = Field(default="", description="of the machine's run that `monotonic` counts in; empty: not known")
+    monotonic: int = Field(default=0, description="monotonic micros of the first frame")
 
 
 class CameraReported(_Wire):

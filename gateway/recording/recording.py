@@ -17,6 +17,7 @@ from gateway.domain.viewing import LiveViewing
 from gateway.recording import playlists
 from gateway.recording.assignment import groups, socket_folder, worker_camera
 from gateway.recording.cameras import CameraSnapshot
+from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
 from gateway.recording.index import FootageIndex
 from gateway.recording.readiness import Readiness, is_complete
@@ -83,7 +84,8 @@ class Recording:
         self._workers: tuple[CameraWorker, ...] = ()
         self._paused = False
         self._pause_changed = asyncio.Event()
-        self._index = FootageIndex(store=store, media=self._media, clock=clock)
+        self._chain = FootageChain(store=store, media=self._media)
+        self._index = FootageIndex(store=store, media=self._media, clock=clock, chain=self._chain)
         self._watch = CameraWatch(
             names={camera.id: camera.name for camera in site.cameras},
             index=self._index,
@@ -119,6 +121,7 @@ class Recording:
             lasting.keep("footage index", self._index.run)
             await self._prepare_media()
             lasting.keep("readiness", self._readiness.run)
+            lasting.keep("footage chain", self._chain.run)
             try:
                 with socket_folder(self._run_folder) as sockets:
                     await self._record(sockets)
@@ -143,6 +146,10 @@ class Recording:
     async def parts(self, camera_event: CameraEvent) -> tuple[tuple[Path, Segment], ...]:
         """The segments that the event's clip is made from, each with its file. Raises as `clip`."""
         return tuple((self._media / part.path, part) for part in await self._clips.footage(camera_event))
+
+    async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
+        """What links two segments of a camera's chain that do not follow one another; None when some are not known."""
+        return await self._chain.leaves(camera_id, after=after, before=before)
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         """A picture of the moment of the event, JPEG. Raises NotFoundError, or CameraUnavailable with one sentence."""

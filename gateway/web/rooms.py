@@ -103,6 +103,10 @@ class Recording(Protocol):
         """The segments that an event's clip is made from, each with its file."""
         ...
 
+    async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
+        """What links two segments of a camera's chain, by their numbers; None when that is not known any more."""
+        ...
+
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         """A JPEG of an event."""
         ...

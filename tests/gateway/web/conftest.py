@@ -205,7 +205,10 @@ class FootageOnDisk:
             duration=2_000_000,
             size=9,
         )
-        return ((self.files.segment, Segment(7, **finished.model_dump(exclude={"kind", "frames"}))),)
+        return ((self.files.segment, Segment(7, **finished.model_dump(exclude={"kind"}))),)
+
+    async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
+        return None
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         self._available()
