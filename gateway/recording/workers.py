@@ -51,6 +51,7 @@ class CameraWorker:
         name: str,
         cameras: frozenset[int],
         media: Path,
+        marker: str = "",
         socket: Path,
         clock: Clock,
         progress: Progress,
@@ -62,6 +63,7 @@ class CameraWorker:
         self.cameras = cameras
         self.pid = 0
         self._media = media
+        self._marker = marker
         self._socket = socket
         self._clock = clock
         self._progress = progress
@@ -168,4 +170,4 @@ class CameraWorker:
         return None
 
     def _assignment(self) -> WorkerAssignment:
-        return WorkerAssignment(media=str(self._media), cameras=self._assigned)
+        return WorkerAssignment(media=str(self._media), marker=self._marker, cameras=self._assigned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -80,6 +81,20 @@ class StorageSection(_Section):
 
     media_gigabytes: float = Field(default=20, gt=0)
     free_floor_gigabytes: float = Field(default=1, ge=0)
+    continuous_days: int = Field(default=30, ge=1, le=3650, description="footage of no event is deleted after so long")
+    transaction_days: int = Field(default=90, ge=1, le=3650, description="footage of events, and never before")
+    incident_days: int = Field(default=365, ge=1, le=3650, description="footage of events that warn or alarm")
+
+    @model_validator(mode="after")
+    def _events_for_longer(self) -> Self:
+        ladder = ("continuous_days", "transaction_days", "incident_days")
+        for shorter, longer in pairwise(ladder):
+            if getattr(self, longer) < getattr(self, shorter):
+                raise ValueError(
+                    f"'{longer}' is {getattr(self, longer)}, less than the {getattr(self, shorter)} of '{shorter}': "
+                    "footage of events is the last to go"
+                )
+        return self
 
 
 class PolicySection(_Section):
@@ -96,7 +111,6 @@ class EventsSection(_Section):
 
     clip_before_seconds: float = Field(default=5, ge=0, le=120)
     clip_after_seconds: float = Field(default=5, ge=0, le=300)
-    keep_days: int = Field(default=90, ge=1, le=3650)
 
 
 class Link(_Section):
