@@ -124,7 +124,7 @@ def parse_challenges(value: str) -> list[Challenge]:
     """All that `WWW-Authenticate` offers and we can do, the strongest first."""
     found = []
     matches = list(_CHALLENGE.finditer(value))
-    for match, following in zip(matches, [*matches[1:], None], strict=True):
+    for match, following in zip(matches, [*matches[1:], None], strict=False):
         text = value[match.end() : following.start() if following else None]
         given = {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(text)}
         algorithm = given.get("algorithm", "MD5").upper()

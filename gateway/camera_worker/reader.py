@@ -7,10 +7,13 @@ import threading
 
 import structlog
 
-from drivers.camera.source import CameraRefused, CameraStalled, CameraUnreachable, FootageLost, RtspSource
+from drivers.camera.errors import CameraRefused, CameraStalled, CameraUnreachable
+from drivers.camera.sources import Source, source_at
+from drivers.camera.video_track import FootageLost
 from drivers.contract import DriverError
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected, CameraLost, FrameQueue
+from gateway.camera_worker.live_feed import LiveFeed
 from gateway.clock import Clock
 from gateway.domain.footage import CameraCondition, GapReason, WorkerCamera
 
@@ -21,16 +24,19 @@ _LONGEST_WAIT = 10.0
 
 
 class CameraReader:
-    """Reads one camera into a queue.
+    """Reads one camera into a recorder's queue and to whoever watches it live.
 
     After `stop()` the thread ends at once, unless it is just connecting: then when that succeeds or fails.
     """
 
-    def __init__(self, *, camera: WorkerCamera, queue: FrameQueue, clock: Clock, budget: ConnectionBudget) -> None:
+    def __init__(
+        self, *, camera: WorkerCamera, queue: FrameQueue, live: LiveFeed, clock: Clock, budget: ConnectionBudget
+    ) -> None:
         self._camera = camera
         self._budget = budget
-        self._source: RtspSource | None = None
+        self._source: Source | None = None
         self._queue = queue
+        self._live = live
         self._clock = clock
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-read", daemon=True)
@@ -63,12 +69,13 @@ class CameraReader:
             failures = 1 if lasted else failures + 1
             if self._stopping.is_set():
                 return
+            self._live.lost()
             self._queue.put(lost)
             self._stopping.wait(reconnect_wait(failures))
 
     def _read(self) -> None:
-        with RtspSource(
-            url=self._camera.url,
+        with source_at(
+            self._camera.url,
             transport=self._camera.transport,
             stall_seconds=self._camera.stall_seconds,
             monotonic=self._clock.monotonic,
@@ -87,6 +94,7 @@ class CameraReader:
                     self._queue.put_loss(GapReason.NETWORK if frame.by_network else GapReason.CAMERA)
                 else:
                     self._queue.put_frame(frame)
+                    self._live.offer(frame)
 
 
 def reconnect_wait(failures: int) -> float:

@@ -19,6 +19,7 @@ from gateway.camera_worker.frame_queue import (
     QueueItem,
     RecordingStopped,
 )
+from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.reader import CameraReader
 from gateway.camera_worker.salvage import salvage
 from gateway.camera_worker.segment_file import DiskFailed
@@ -48,18 +49,20 @@ class CameraRecorder:
         media: Path,
         clock: Clock,
         budget: ConnectionBudget,
+        live: LiveFeed,
         report: Callable[[SegmentFinished | CameraReported], None],
         salvage_first: bool,
         marker: str = "",
     ) -> None:
         self.camera = camera
+        self.live = live
         self._media = media
         self._clock = clock
         self._report = report
         self._salvage_first = salvage_first
         self._marker = marker
         self._queue = FrameQueue()
-        self._reader = CameraReader(camera=camera, queue=self._queue, clock=clock, budget=budget)
+        self._reader = CameraReader(camera=camera, queue=self._queue, live=live, clock=clock, budget=budget)
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-write", daemon=True)
         self._condition = CameraCondition.STARTING
         self._detail = ""

@@ -8,6 +8,7 @@ from pathlib import Path
 import structlog
 
 from gateway.camera_worker.connection_budget import ConnectionBudget
+from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.recorder import CameraRecorder
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.clock import Clock
@@ -40,6 +41,11 @@ class CameraWorker:
         """Each camera's condition and figures now."""
         return [recorder.state() for recorder in self._recorders.values()]
 
+    def live(self, camera_id: int) -> LiveFeed | None:
+        """What a camera sends just now; None for one that is not assigned."""
+        recorder = self._recorders.get(camera_id)
+        return recorder.live if recorder else None
+
     async def assign(self, assignment: WorkerAssignment) -> None:
         """Record these cameras and no others; a camera whose entry is unchanged is not touched."""
         async with self._changing:
@@ -71,6 +77,7 @@ class CameraWorker:
             clock=self._clock,
             budget=self._budget,
             marker=self._marker,
+            live=LiveFeed(loop=loop),
             report=report,
             # once only: later a part may belong to a recording of ours that is just ending
             salvage_first=camera.camera_id not in self._known,
@@ -87,6 +94,7 @@ class CameraWorker:
     async def _end(self, leaving: list[CameraRecorder], seconds: float) -> None:
         for recorder in leaving:
             recorder.stop()
+            recorder.live.end()
         for recorder in leaving:
             self._recorders.pop(recorder.camera.camera_id, None)
             self._reports.forget(recorder.camera.camera_id)

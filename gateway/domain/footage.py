@@ -14,6 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gateway.domain.viewing import LiveViewing
+
 _SEGMENT_PATH = re.compile(r"^(\d+)/(\d{10})/(\d{1,17})_(\d{1,12})\.ts$")
 
 
@@ -61,6 +63,7 @@ class WorkerAssignment(_Wire):
     media: str
     marker: str = Field(default="", description="a file that is in the media folder while its disk is mounted")
     cameras: tuple[WorkerCamera, ...]
+    live: LiveViewing = LiveViewing()
 
 
 class SegmentFinished(_Wire):
@@ -101,6 +104,7 @@ class WorkerBeat(_Wire):
 
     kind: Literal["beat"] = "beat"
     cameras: int
+    viewers: int = 0
     unreported_segments: int = Field(default=0, description="their reports were given up; adopt the files")
 
 

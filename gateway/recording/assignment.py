@@ -28,13 +28,23 @@ def worker_camera(camera: Camera, secrets: Secrets, *, segment_seconds: float) -
 
     Raises ConfigError when the secret cannot be had.
     """
-    url = camera.url
-    if camera.username is not None:
-        password = secrets.get(camera.password) if camera.password is not None else ""
-        parts = urlsplit(url)
-        account = f"{quote(camera.username, safe='')}:{quote(password, safe='')}"
-        url = parts._replace(netloc=f"{account}@{parts.netloc}").geturl()
-    return WorkerCamera(camera_id=camera.id, url=url, transport=camera.transport, segment_seconds=segment_seconds)
+    return WorkerCamera(
+        camera_id=camera.id,
+        url=_with_account(camera.url, camera, secrets),
+        transport=camera.transport,
+        segment_seconds=segment_seconds,
+    )
+
+
+def _with_account(url: str, camera: Camera, secrets: Secrets) -> str:
+    if camera.username is not None and camera.password is not None:
+        account = f"{quote(camera.username, safe='')}:{quote(secrets.get(camera.password), safe='')}"
+    elif camera.token is not None:
+        account = f":{quote(secrets.get(camera.token), safe='')}"
+    else:
+        return url
+    parts = urlsplit(url)
+    return parts._replace(netloc=f"{account}@{parts.netloc}").geturl()
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from gateway.clock import Clock
 from gateway.domain.errors import CameraUnavailable, ConfigError, NotFoundError, StoreError
 from gateway.domain.footage import CameraCondition, WorkerCamera
 from gateway.domain.passages import CameraEvent
+from gateway.domain.viewing import LiveViewing
 from gateway.recording import playlists
 from gateway.recording.assignment import groups, socket_folder, worker_camera
 from gateway.recording.cameras import CameraSnapshot
@@ -22,6 +23,7 @@ from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.index import FootageIndex
 from gateway.recording.readiness import Readiness, is_complete
 from gateway.recording.retention import Retention
+from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
 from gateway.recording.worker_client import WorkerClient
 from gateway.recording.workers import CAMERAS_PER_WORKER, CameraWorker
@@ -103,6 +105,11 @@ class Recording:
         self._clips = Clips(
             store=store, media=self._media, clock=clock, worker=self._living_worker, is_complete=self._is_complete
         )
+        self._viewing = Viewing(
+            cameras=frozenset(camera.id for camera in site.cameras),
+            workers=lambda: self._workers,
+            most=site.live.viewers,
+        )
         self._retention = Retention(
             store=store,
             index=self._index,
@@ -134,6 +141,11 @@ class Recording:
                 with contextlib.suppress(TimeoutError):  # what has no row yet is adopted at the next start
                     async with asyncio.timeout(_FLUSH_SECONDS):
                         await self._index.flush()
+
+    @property
+    def viewing(self) -> Viewing:
+        """Live views of the cameras."""
+        return self._viewing
 
     def cameras(self) -> tuple[CameraSnapshot, ...]:
         """The site's cameras, in the order of the site file."""
@@ -239,6 +251,9 @@ class Recording:
                 clock=self._clock,
                 progress=self._progress,
                 listener=self._watch,
+                live=LiveViewing(
+                    addresses=self._site.live.addresses, viewers_per_camera=self._site.live.viewers_per_camera
+                ),
             )
             for number, cameras in enumerate(groups(self._site.cameras, most=CAMERAS_PER_WORKER), 1)
         )

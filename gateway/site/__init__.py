@@ -1,6 +1,7 @@
 """The site file: what is at this site. `load` reads and checks it; `check` judges one already read."""
 
 from gateway.site.access_sections import AreaSection
+from gateway.site.cameras import Camera
 from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults, check
 from gateway.site.http_devices import (
@@ -23,7 +24,6 @@ from gateway.site.load import (
 from gateway.site.models import (
     Account,
     ApiSection,
-    Camera,
     CentralSection,
     DemoSection,
     Device,

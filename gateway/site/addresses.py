@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
-_DEFAULT_PORTS = {"http": 80, "https": 443, "rtsp": 554, "rtsps": 322}
+_DEFAULT_PORTS = {"http": 80, "https": 443, "rtsp": 554, "rtsps": 322, "whep": 80, "wheps": 443}
 _SERIAL = "serial:"
 _LISTEN = "http-listen://"
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")

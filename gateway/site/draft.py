@@ -13,11 +13,11 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from gateway.site.access_sections import AreaSection, HolidaySection, ScheduleSection
+from gateway.site.cameras import Camera
 from gateway.site.models import (
     DRIVERS,
     Account,
     ApiSection,
-    Camera,
     CentralSection,
     Device,
     LaneSection,

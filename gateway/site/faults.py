@@ -126,6 +126,11 @@ def _address_faults(draft: Draft) -> Iterator[Fault]:
             yield Fault(f"links[{index}].url", f"{line} is already used by links[{first}]")
         if isinstance(line, Endpoint) and _is_own(line, draft):
             yield Fault(f"links[{index}].url", f"{line} is where this gateway itself listens ([api] port)")
+    for index, camera in draft.cameras.sound.items():
+        if _is_own(camera.endpoint(), draft):
+            yield Fault(
+                f"cameras[{index}].url", f"{camera.endpoint()} is where this gateway itself listens ([api] port)"
+            )
     if draft.central and _is_own(draft.central.endpoint(), draft):
         yield Fault("central.url", f"{draft.central.endpoint()} is where this gateway itself listens ([api] port)")
 

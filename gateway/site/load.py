@@ -107,11 +107,9 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
     ]
     if draft.central:
         named.append(("central.password", draft.central.password))
-    named += [
-        (f"cameras[{index}].password", camera.password)
-        for index, camera in draft.cameras.sound.items()
-        if camera.password is not None
-    ]
+    for index, camera in draft.cameras.sound.items():
+        keys = (("password", camera.password), ("token", camera.token))
+        named += [(f"cameras[{index}].{key}", name) for key, name in keys if name is not None]
     for index, device in draft.devices.sound.items():
         named += [(f"devices[{index}].{key}", name) for key, name in _device_secrets(device)]
     for place, name in named:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from ipaddress import ip_address
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -10,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from gateway.site.access_sections import AreaSection, BitsSection, HolidaySection, LadderSection, ScheduleSection
 from gateway.site.addresses import Endpoint, LineKind, endpoint_of, kind_of_line, line_of, listening_host
+from gateway.site.cameras import Camera
 from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
@@ -92,9 +95,38 @@ class StorageSection(_Section):
             if getattr(self, longer) < getattr(self, shorter):
                 raise ValueError(
                     f"'{longer}' is {getattr(self, longer)}, less than the {getattr(self, shorter)} of '{shorter}': "
-                    "footage of events is the last to go"
+                    "footage of events goes last"
                 )
         return self
+
+
+class LiveSection(_Section):
+    """`[live]`: cameras watched live. Addresses are the machine's own; none: all that it has are offered to viewers."""
+
+    addresses: tuple[str, ...] = ()
+    viewers_per_camera: int = Field(default=8, ge=0, le=100)
+    viewers: int = Field(default=24, ge=0, le=1000)
+    ice_servers: tuple[str, ...] = Field(
+        default=(), description="STUN servers that viewers are told of: stun:host:port"
+    )
+
+    @field_validator("addresses")
+    @classmethod
+    def _own(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for address in value:
+            try:
+                ip_address(address)
+            except ValueError as error:
+                raise ValueError(f"{address!r} is no IP address; write one like '192.168.1.10'") from error
+        return value
+
+    @field_validator("ice_servers")
+    @classmethod
+    def _stun(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for server in value:
+            if not re.fullmatch(r"stuns?:[A-Za-z0-9.\-\[\]:]+", server):
+                raise ValueError(f"{server!r} is no STUN server; write one like 'stun:192.168.1.10:3478'")
+        return value
 
 
 class PolicySection(_Section):
@@ -267,29 +299,6 @@ class LaneSection(_Section):
     doubt: LadderSection = LadderSection()
 
 
-class Camera(_Section):
-    """`[[cameras]]`: a video source. Credentials are named, never written in the URL."""
-
-    id: RecordId
-    name: Name
-    url: str
-    username: str | None = None
-    password: SecretName | None = None
-    transport: Literal["tcp", "udp"] = "tcp"
-
-    @field_validator("url")
-    @classmethod
-    def _rtsp(cls, value: str) -> str:
-        endpoint_of(value, schemes=("rtsp", "rtsps"))
-        return value
-
-    @model_validator(mode="after")
-    def _both_or_neither(self) -> Self:
-        if (self.username is None) != (self.password is None):
-            raise ValueError("'username' and 'password' go together")
-        return self
-
-
 class DemoSection(_Section):
     """`[demo]`: where the simulated field takes wishes. Only the demo writes this."""
 
@@ -303,6 +312,7 @@ class Site(_Section):
     api: ApiSection = ApiSection()
     central: CentralSection | None = None
     storage: StorageSection = StorageSection()
+    live: LiveSection = LiveSection()
     policy: PolicySection = PolicySection()
     events: EventsSection = EventsSection()
     links: tuple[Link, ...] = ()

@@ -12,6 +12,7 @@ import pytest
 from hostile_camera import TICKS, HostileCamera, Script, film, joined
 
 from drivers.camera.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
+from drivers.camera.rtsp_dialogue import parse_challenges
 from drivers.camera.source import FootageLost, RtspSource
 
 PACE = 8.0
@@ -77,6 +78,10 @@ async def test_each_way_to_prove_an_account(scheme):
         with pytest.raises(CameraRefused, match="account") as caught:
             await seen(told, 1, wrong)
         assert "n0t" not in str(caught.value)
+
+
+def test_a_challenge_that_nobody_can_meet_is_none():
+    assert parse_challenges("Bearer") == parse_challenges("") == []
 
 
 async def test_a_nonce_may_be_stale_at_every_request():
@@ -243,7 +248,7 @@ async def test_reading_ends_at_once_from_another_thread():
         thread = threading.Thread(target=run)
         thread.start()
         async with asyncio.timeout(10):
-            while not source._told_any:
+            while source._track is None or not source._track.told_any:
                 await asyncio.sleep(0.01)
         begun = time.monotonic()
         source.interrupt()

@@ -29,6 +29,12 @@ def test_credentials_are_put_into_the_url_whatever_they_hold(tmp_path, password)
     assert (unquote(parts.username), unquote(parts.password)) == ("us@er", password)
 
 
+def test_a_token_stands_where_a_password_does(tmp_path):
+    secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_GATE": "a/b c"})
+    camera = Camera(id=7, name="Gate", url="wheps://10.0.0.8/whep", token="gate")
+    assert worker_camera(camera, secrets, segment_seconds=2).url == "wheps://:a%2Fb%20c@10.0.0.8/whep"
+
+
 def test_a_missing_secret_is_said_so(tmp_path):
     camera = CAMERA.model_copy(update={"username": "user", "password": "gate"})
     with pytest.raises(ConfigError, match="gate"):

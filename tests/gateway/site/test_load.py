@@ -188,7 +188,17 @@ def test_a_good_site_has_no_fault(place):
             "central.url: must not hold credentials; name a secret in 'password'",
         ),
         ("tcp://127.0.0.1:5020", "tcp://127.0.0.1", "links[0].url: must be tcp://host:port"),
+        (
+            "rtsp://127.0.0.1/one",
+            "whep://localhost:8480/one",
+            "cameras[0].url: localhost:8480 is where this gateway itself listens ([api] port)",
+        ),
         ('username = "viewer"', "", "cameras[0]: 'username' and 'password' go together"),
+        (
+            'username = "viewer"',
+            'username = "viewer"\ntoken = "t"',
+            "cameras[0]: only a camera at whep:// or wheps:// takes a 'token'",
+        ),
         ('profile = "barrier"', 'profile = "barier"', "devices[0].profile: no profile 'barier'"),
         (
             'name = "North"',
@@ -203,8 +213,7 @@ def test_a_good_site_has_no_fault(place):
         (
             "[central]",
             "[storage]\ntransaction_days = 10\n[central]",
-            "storage: 'transaction_days' is 10, less than the 30 of 'continuous_days':"
-            " footage of events is the last to go",
+            "storage: 'transaction_days' is 10, less than the 30 of 'continuous_days': footage of events goes last",
         ),
         (
             "[central]",
@@ -267,7 +276,9 @@ def test_a_broken_record_is_not_called_missing_too(place):
     assert faults(place, changed(("tcp://127.0.0.1:5020", "tcp:"))) == [
         "links[0].url: must begin with tcp://, serial:/, http://, https:// or http-listen://"
     ]
-    assert faults(place, changed(("rtsp://127.0.0.1/one", "x"))) == ["cameras[0].url: must be rtsp://… or rtsps://…"]
+    assert faults(place, changed(("rtsp://127.0.0.1/one", "x"))) == [
+        "cameras[0].url: must be rtsp://… or rtsps://… or whep://… or wheps://…"
+    ]
 
 
 def test_no_value_of_a_bad_file_is_repeated_where_it_may_be_a_secret(place):

@@ -1,0 +1,49 @@
+"""What every video source promises, and which of them reads an address."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from drivers.camera.frames import EncodedFrame, VideoFormat
+from drivers.camera.rtsp_viewing import Transport
+from drivers.camera.source import RtspSource
+from drivers.camera.video_track import FootageLost
+
+
+class Source(AbstractContextManager["Source"], Protocol):
+    """One connection to one camera, opened once and read until it raises; leaving the block closes it.
+
+    Blocking; only `interrupt` may be called from another thread. Errors are those of `drivers.camera.errors`.
+    """
+
+    def open(self) -> VideoFormat | None:
+        """Connect and start the stream; the format as announced, or None when it comes in-band only."""
+        ...
+
+    def frames(self) -> Iterator[EncodedFrame | FootageLost]:
+        """Frames as they arrive, whole access units in decoding order, beginning at a keyframe."""
+        ...
+
+    def interrupt(self) -> None:
+        """End `open` or `frames` in the thread that waits in them."""
+        ...
+
+
+def source_at(
+    url: str,
+    *,
+    transport: Transport = "tcp",
+    stall_seconds: float = 5.0,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Source:
+    """The source that reads `url`: `rtsp://`, `rtsps://`, `whep://` (over HTTP) or `wheps://` (over HTTPS)."""
+    if urlsplit(url).scheme.lower() in ("whep", "wheps"):
+        # WebRTC's libraries take more memory than all else here: only where a camera needs them
+        from drivers.camera.whep_source import WhepSource  # noqa: PLC0415
+
+        return WhepSource(url=url, stall_seconds=stall_seconds, monotonic=monotonic)
+    return RtspSource(url=url, transport=transport, stall_seconds=stall_seconds, monotonic=monotonic)

@@ -1,0 +1,209 @@
+"""Our WHEP source against aiortc's own sender, which misbehaves by a script."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from itertools import pairwise
+
+import av
+import pytest
+from hostile_camera import TICKS, film, joined
+from whep_camera import WhepCamera, WhepScript
+
+from drivers.camera import h264
+from drivers.camera.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
+from drivers.camera.sources import source_at
+from drivers.camera.video_track import FootageLost
+from drivers.camera.whep_source import WhepSource
+
+PACE = 4.0
+
+
+def script(**more) -> WhepScript:
+    return WhepScript(**{"film": film(), "pace": PACE, **more})
+
+
+def read(url, count, **more):
+    with WhepSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 5.0, **more}) as source:
+        source.open()
+        found = []
+        for frame in source.frames():
+            found.append(frame)
+            if len(found) == count:
+                return found
+    return found
+
+
+async def seen(told: WhepScript, count=30, account="", **more):
+    async with WhepCamera(told) as camera:
+        return await asyncio.to_thread(read, camera.url(account), count, **more)
+
+
+def decoded(frames) -> int:
+    decoder = av.CodecContext.create("h264", "r")
+    decoder.options = {"err_detect": "explode"}
+    count = sum(len(decoder.decode(av.Packet(frame.data))) for frame in frames)
+    return count + len(decoder.decode(None))
+
+
+def units(frames) -> list[list[bytes]]:
+    """What was encoded, without what separates it."""
+    return [list(h264.nal_units(frame.data)) for frame in frames]
+
+
+async def test_each_picture_comes_through_as_it_was_encoded_and_the_session_is_ended():
+    async with WhepCamera(script()) as camera:
+        source = source_at(camera.url())
+        assert isinstance(source, WhepSource)
+        source.close()
+        frames = await asyncio.to_thread(read, camera.url(), 45)
+        assert camera.deleted == 1
+        assert camera.last.plis == camera.last.naks == 0
+    assert units(frames) == units(film()[:45])
+    assert {after.pts - before.pts for before, after in pairwise(frames)} == {TICKS}
+    assert decoded(frames) == 45
+
+
+@pytest.mark.parametrize(
+    ("known", "account", "wrong"),
+    [
+        ({"token": "s3cret"}, ":s3cret@", ":other@"),
+        ({"basic": ("cam", "p@ss")}, "cam:p%40ss@", "cam:n0t@"),
+        ({"digest": ("cam", "p@ss")}, "cam:p%40ss@", "cam:n0t@"),
+    ],
+)
+async def test_each_way_to_prove_an_account(known, account, wrong):
+    async with WhepCamera(script(**known)) as camera:
+        await asyncio.to_thread(read, camera.url(account), 2)
+        assert camera.deleted == 1
+        for bad in ("", wrong):
+            with pytest.raises(CameraRefused, match="account") as caught:
+                await asyncio.to_thread(read, camera.url(bad), 1)
+            assert "n0t" not in str(caught.value)
+
+
+async def test_an_account_stays_with_the_host_it_was_given_for():
+    async with WhepCamera(script(token="s3cret")) as camera, WhepCamera(script(token="s3cret")) as other:
+        camera.script.redirect = "/elsewhere"
+        await asyncio.to_thread(read, camera.url(":s3cret@"), 1)
+        assert ("POST", "/elsewhere") in camera.requests
+        camera.script.redirect = other.url().replace("whep", "http", 1)
+        with pytest.raises(CameraRefused, match="account"):
+            await asyncio.to_thread(read, camera.url(":s3cret@"), 1)
+        assert len(other.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [(409, "just now"), (503, "no more viewers"), (404, "no stream"), (403, "account"), (406, "H.265"), (500, "500")],
+)
+async def test_each_refusal_says_what_is_wrong(status, says):
+    async with WhepCamera(script(statuses=[status])) as camera:
+        with pytest.raises(CameraRefused, match=says):
+            await asyncio.to_thread(read, camera.url(), 1)
+        assert len(await asyncio.to_thread(read, camera.url(), 1)) == 1
+
+
+async def test_a_lost_packet_is_asked_for_again_and_costs_nothing():
+    async with WhepCamera(script(loses=lambda picture, times, _last: picture % 7 == 3 and times == 1)) as camera:
+        frames = await asyncio.to_thread(read, camera.url(), 45)
+        assert camera.last.lost > 5
+        assert camera.last.naks >= camera.last.lost - 1
+    assert units(frames) == units(film()[:45])
+
+
+async def test_a_loss_for_good_has_a_keyframe_asked_for():
+    told = script(film=film(frames=100, gop=100), loses=lambda picture, _times, _last: picture == 30)
+    async with WhepCamera(told) as camera:
+        frames = await asyncio.to_thread(read, camera.url(), 60)
+        assert camera.last.plis >= 1
+    assert not [frame for frame in frames if isinstance(frame, FootageLost)]
+    again = [at for at, frame in enumerate(frames) if frame.keyframe][1]
+    assert 28 < again < 50
+
+
+async def test_a_lost_keyframe_is_a_loss_and_another_is_asked_for():
+    told = script(loses=lambda picture, _times, last: picture == 21 and last, heeds_pli=False)
+    async with WhepCamera(told) as camera:
+        frames = await asyncio.to_thread(read, camera.url(), 40)
+        assert camera.last.plis >= 1
+    lost = [at for at, frame in enumerate(frames) if isinstance(frame, FootageLost)]
+    assert frames[lost[0]] == FootageLost(by_network=True)
+    assert frames[lost[0] + 1].keyframe
+    assert decoded(frames[: lost[0]]) == lost[0]
+
+
+async def test_the_picture_changes_its_size_in_the_middle():
+    frames = await seen(script(film=joined(film(frames=20), film(frames=20, width=320, height=192))), 35)
+    assert decoded(frames) == 35
+    assert sum(frame.keyframe for frame in frames) == 4
+
+
+@pytest.mark.parametrize(
+    ("ends_by", "error"), [("session", CameraEnded), ("network", CameraStalled), ("stall", CameraStalled)]
+)
+async def test_each_end_of_a_session_is_told_apart(ends_by, error):
+    with pytest.raises(error):
+        await seen(script(ends_after=12, ends_by=ends_by), 99)
+
+
+async def test_media_that_find_no_way_are_named():
+    begun = time.monotonic()
+    with pytest.raises(CameraUnreachable, match="UDP"):
+        await seen(script(deaf=True), 1, open_seconds=1.0)
+    with pytest.raises(CameraUnreachable, match="none of the 0 addresses"):
+        await seen(script(answer=lambda sdp: sdp.replace("a=candidate", "a=x")), 1)
+    with pytest.raises(CameraUnreachable, match="DTLS"):
+        await seen(
+            script(answer=lambda sdp: sdp.replace("a=fingerprint:sha-256 ", "a=fingerprint:sha-256 00:")),
+            1,
+            open_seconds=1.0,
+        )
+    assert time.monotonic() - begun < 8.0
+
+
+async def test_answers_that_are_none():
+    for rubbish in (lambda _sdp: "", lambda _sdp: "\x00v=0\r\nm=\r\na=", lambda sdp: sdp.replace("a=ice-pwd", "a=x")):
+        with pytest.raises(CameraUnreachable, match="none to a WebRTC offer"):
+            await seen(script(answer=rubbish), 1)
+    with pytest.raises(CameraRefused, match="VP8"):
+        await seen(script(answer=lambda sdp: sdp.replace("H264/", "VP8/")), 1)
+    with pytest.raises(CameraRefused, match="no video"):
+        await seen(script(answer=lambda sdp: sdp.replace("m=video", "m=audio")), 1)
+
+
+async def test_silence_and_nobody_there():
+    with pytest.raises(CameraUnreachable, match="in time"):
+        await seen(script(answer_seconds=2.0), 1, open_seconds=0.3)
+    with pytest.raises(CameraUnreachable, match="nothing listens"):
+        await asyncio.to_thread(read, "whep://127.0.0.1:9/cam", 1)
+
+
+@pytest.mark.parametrize("told", [{"ends_after": 5, "ends_by": "stall"}, {"answer_seconds": 30.0}])
+async def test_reading_ends_at_once_from_another_thread(told):
+    async with WhepCamera(script(**told)) as camera:
+        source = WhepSource(url=camera.url(), stall_seconds=30.0)
+        failed = []
+
+        def run():
+            with source:
+                try:
+                    source.open()
+                    list(source.frames())
+                except CameraUnreachable as error:
+                    failed.append(str(error))
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        async with asyncio.timeout(10):
+            while not camera.requests or (
+                "ends_after" in told and (source._track is None or not source._track.told_any)
+            ):
+                await asyncio.sleep(0.01)
+        begun = time.monotonic()
+        source.interrupt()
+        await asyncio.to_thread(thread.join, 5)
+        assert time.monotonic() - begun < 1.5
+        assert failed
