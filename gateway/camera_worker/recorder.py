@@ -52,6 +52,7 @@ class CameraRecorder:
         live: LiveFeed,
         report: Callable[[SegmentFinished | CameraReported], None],
         salvage_first: bool,
+        marker: str = "",
     ) -> None:
         self.camera = camera
         self.live = live
@@ -59,6 +60,7 @@ class CameraRecorder:
         self._clock = clock
         self._report = report
         self._salvage_first = salvage_first
+        self._marker = marker
         self._queue = FrameQueue()
         self._reader = CameraReader(camera=camera, queue=self._queue, live=live, clock=clock, budget=budget)
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-write", daemon=True)
@@ -109,6 +111,7 @@ class CameraRecorder:
             segment_seconds=self.camera.segment_seconds,
             finished=self._segment_finished,
             gap=gap,
+            marker=self._marker,
             boot_id=boot_id(),
         )
         self._set(CameraCondition.STARTING, "connecting")

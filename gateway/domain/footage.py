@@ -65,6 +65,7 @@ class WorkerAssignment(_Wire):
     """`PUT /cameras`: all the cameras of a worker. Only cameras whose entry changed are touched."""
 
     media: str
+    marker: str = Field(default="", description="a file that is in the media folder while its disk is mounted")
     cameras: tuple[WorkerCamera, ...]
     live: LiveViewing = LiveViewing()
 

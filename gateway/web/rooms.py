@@ -59,6 +59,45 @@ class CameraView(Protocol):
         ...
 
 
+class StorageView(Protocol):
+    """How much footage there is."""
+
+    @property
+    def footage_bytes(self) -> int:
+        """Of footage that is kept."""
+        ...
+
+    @property
+    def cap_bytes(self) -> int:
+        """Of footage that may be kept."""
+        ...
+
+    @property
+    def free_bytes(self) -> int:
+        """Free on its disk."""
+        ...
+
+    @property
+    def bytes_per_day(self) -> int:
+        """What came in lately."""
+        ...
+
+    @property
+    def full_in_days(self) -> float | None:
+        """When there will be no more room, None for never."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """All of that in a few words."""
+        ...
+
+    @property
+    def short(self) -> bool:
+        """Whether cameras pause for want of room."""
+        ...
+
+
 class Viewing(Protocol):
     """Cameras watched live by WebRTC.
 
@@ -114,6 +153,10 @@ class Recording(Protocol):
 
     def cameras(self) -> tuple[CameraView, ...]:
         """Every camera of the site file, in its order. Never waits."""
+        ...
+
+    def storage(self) -> StorageView | None:
+        """How much footage there is and how long the storage lasts; None until it was looked at. Never waits."""
         ...
 
     async def clip(self, camera_event: CameraEvent) -> Path:

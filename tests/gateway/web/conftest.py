@@ -26,6 +26,7 @@ from gateway.lanes.areas import Areas
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.recorder import Recorder
+from gateway.recording.forecast import StorageForecast
 from gateway.site.models import Site
 from gateway.store import Entry, KnownRecord, Segment, Store
 from gateway.web.accounts import Accounts, hash_accounts
@@ -191,6 +192,12 @@ class FootageOnDisk:
 
     def cameras(self) -> tuple[CameraInMemory, ...]:
         return (self.camera,)
+
+    def storage(self) -> StorageForecast:
+        return StorageForecast(
+            footage_bytes=5_100_000_000, cap_bytes=20_000_000_000, free_bytes=60_000_000_000,
+            bytes_per_day=1_650_000_000, full_in_days=9.0303, text="5.1 GB, full in 9 days at this rate", short=False,
+        )  # fmt: skip
 
     async def clip(self, camera_event: CameraEvent) -> Path:
         self._available()

@@ -30,6 +30,7 @@ export function ageRooms() {
     ["Running", lasting(seconds(gateway.started_at)), ""],
     ["Clock", gateway.clock_trusted ? "synchronised" : "not synchronised", gateway.clock_trusted ? "" : "warn"],
     ["Time zone", gateway.timezone, ""],
+    ...(last.storage ? [["Footage", last.storage.text, last.storage.short ? "bad" : ""]] : []),
     ["Store", gateway.store_failing || "in order", gateway.store_failing ? "bad" : ""],
   ];
   const list = byId("facts");
