@@ -38,7 +38,7 @@ _HUNG_SECONDS = 10.0
 class CameraRecorder:
     """Records one camera from `start` until `stop`; reports through `report`, which is called on its own thread.
 
-    A camera or disk that hangs holds up these threads and nothing else.
+    A camera or disk that hangs holds up these threads and nothing else. `tap` sees every frame on the reading thread.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class CameraRecorder:
         budget: ConnectionBudget,
         report: Callable[[SegmentFinished | CameraReported], None],
         salvage_first: bool,
+        tap: Callable[[EncodedFrame], None] | None = None,
     ) -> None:
         self.camera = camera
         self._media = media
@@ -57,7 +58,9 @@ class CameraRecorder:
         self._report = report
         self._salvage_first = salvage_first
         self._queue = FrameQueue()
-        self._reader = CameraReader(camera=camera, queue=self._queue, clock=clock, budget=budget)
+        self._reader = CameraReader(
+            camera=camera, url=camera.url, sink=self._queue, clock=clock, budget=budget, tap=tap
+        )
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-write", daemon=True)
         self._condition = CameraCondition.STARTING
         self._detail = ""

@@ -8,6 +8,7 @@ from pathlib import Path
 import structlog
 
 from gateway.camera_worker.connection_budget import ConnectionBudget
+from gateway.camera_worker.live_frames import LiveFrames
 from gateway.camera_worker.recorder import CameraRecorder
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.clock import Clock
@@ -26,6 +27,7 @@ class CameraWorker:
         self._budget = budget
         self._reports = reports
         self._recorders: dict[int, CameraRecorder] = {}
+        self._live: dict[int, LiveFrames] = {}
         self._known: set[int] = set()
         self._changing = asyncio.Lock()
         self.media: Path | None = None
@@ -38,6 +40,10 @@ class CameraWorker:
     def states(self) -> list[CameraReported]:
         """Each camera's condition and figures now."""
         return [recorder.state() for recorder in self._recorders.values()]
+
+    def live(self, camera_id: int) -> LiveFrames | None:
+        """A camera's frames for viewers; None when it is not this worker's. A changed camera has new ones."""
+        return self._live.get(camera_id)
 
     async def assign(self, assignment: WorkerAssignment) -> None:
         """Record these cameras and no others; a camera whose entry is unchanged is not touched."""
@@ -64,6 +70,8 @@ class CameraWorker:
         def report(item: SegmentFinished | CameraReported) -> None:
             loop.call_soon_threadsafe(self._hear, recorder, item)
 
+        live = LiveFrames(camera=camera, clock=self._clock, budget=self._budget, loop=loop)
+        self._live[camera.camera_id] = live
         recorder = CameraRecorder(
             camera=camera,
             media=media,
@@ -72,6 +80,7 @@ class CameraWorker:
             report=report,
             # once only: later a part may belong to a recording of ours that is just ending
             salvage_first=camera.camera_id not in self._known,
+            tap=live.offer if camera.live_url is None else None,
         )
         self._known.add(camera.camera_id)
         self._recorders[camera.camera_id] = recorder
@@ -85,6 +94,8 @@ class CameraWorker:
     async def _end(self, leaving: list[CameraRecorder], seconds: float) -> None:
         for recorder in leaving:
             recorder.stop()
+            if (live := self._live.pop(recorder.camera.camera_id, None)) is not None:
+                live.stop()
         for recorder in leaving:
             self._recorders.pop(recorder.camera.camera_id, None)
             self._reports.forget(recorder.camera.camera_id)
