@@ -15,6 +15,7 @@ from typing import Protocol
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_ERROR = 5
 _TIMEX_BYTES = 512
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _TIMESYNC_MARK = Path("/run/systemd/timesync/synchronized")
 _TRUST_CHECK_SECONDS = 10.0
 
@@ -76,6 +77,14 @@ def _is_synchronised() -> bool:
     except (OSError, AttributeError):
         state = _TIME_ERROR
     return state not in (-1, _TIME_ERROR) or _TIMESYNC_MARK.exists()
+
+
+def boot_id() -> str:
+    """Which run of the machine this is, in which monotonic times can be compared; "" where the kernel does not say."""
+    try:
+        return _BOOT_ID.read_text("ascii").strip()
+    except OSError:
+        return ""
 
 
 def iso_utc(micros: int) -> str:

@@ -16,6 +16,7 @@ from aiohttp import web
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.camera_worker.server import WorkerServer
+from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
 from gateway.clock import SystemClock
 
@@ -35,25 +36,28 @@ async def serve(socket: Path, *, parent: int) -> None:
     # workers' sockets lie side by side: so all workers of a gateway find the same file
     budget = ConnectionBudget(path=socket.with_name("connections.turn"), monotonic=clock.monotonic)
     worker = CameraWorker(clock=clock, reports=reports, budget=budget)
-    server = WorkerServer(worker=worker, reports=reports)
-    runner = web.AppRunner(server.application(), handle_signals=False, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    # under its own name only once it listens: whoever waits for the name may connect at once
-    early = socket.with_name(f"{socket.name}.new")
-    mask = os.umask(0o177)
-    try:
-        await web.UnixSite(runner, early).start()
-    finally:
-        os.umask(mask)
-    os.replace(early, socket)  # noqa: PTH105  # pathlib's would be refused here as blocking, though both are one call
-    while not ending.is_set() and os.getppid() == parent:
+    async with asyncio.TaskGroup() as viewers:
+        views = Views(feed_of=worker.live, tasks=viewers)
+        server = WorkerServer(worker=worker, views=views, reports=reports)
+        runner = web.AppRunner(server.application(), handle_signals=False, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        # under its own name only once it listens: whoever waits for the name may connect at once
+        early = socket.with_name(f"{socket.name}.new")
+        mask = os.umask(0o177)
         try:
-            async with asyncio.timeout(_PARENT_CHECK_SECONDS):
-                await ending.wait()
-        except TimeoutError:
-            continue
-    await worker.stop(_END_SECONDS)
-    await server.end(_LAST_REPORTS_SECONDS)
+            await web.UnixSite(runner, early).start()
+        finally:
+            os.umask(mask)
+        os.replace(early, socket)  # noqa: PTH105  # pathlib's would be refused here as blocking, though both are one call
+        while not ending.is_set() and os.getppid() == parent:
+            try:
+                async with asyncio.timeout(_PARENT_CHECK_SECONDS):
+                    await ending.wait()
+            except TimeoutError:
+                continue
+        await worker.stop(_END_SECONDS)
+        await server.end(_LAST_REPORTS_SECONDS)
+        views.end_all()
 
 
 def run(socket: Path, *, parent: int) -> NoReturn:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
 from typing import Protocol
 
 import structlog
@@ -16,6 +15,7 @@ from drivers.camera.video_track import FootageLost
 from drivers.contract import DriverError
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected, CameraLost
+from gateway.camera_worker.live_feed import LiveFeed
 from gateway.clock import Clock
 from gateway.domain.footage import CameraCondition, GapReason, WorkerCamera
 
@@ -42,7 +42,7 @@ class Sink(Protocol):
 
 
 class CameraReader:
-    """Reads one stream of a camera into a sink.
+    """Reads one stream of a camera into a sink, mostly a recorder's queue, and to whoever watches it live.
 
     After `stop()` the thread ends at once, unless it is just connecting: then when that succeeds or fails.
 
@@ -50,9 +50,9 @@ class CameraReader:
         camera: whose stream it is.
         url: the stream's address, with its credentials.
         sink: where everything goes.
+        live: where frames go too; None: nowhere.
         clock: paces and stamps.
         budget: turns to connect.
-        tap: called with each frame too, on the reading thread; it must not block.
     """
 
     def __init__(
@@ -61,16 +61,16 @@ class CameraReader:
         camera: WorkerCamera,
         url: str,
         sink: Sink,
+        live: LiveFeed | None,
         clock: Clock,
         budget: ConnectionBudget,
-        tap: Callable[[EncodedFrame], None] | None = None,
     ) -> None:
         self._camera = camera
         self._url = url
-        self._tap = tap
         self._budget = budget
         self._source: Source | None = None
         self._sink = sink
+        self._live = live
         self._clock = clock
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-read", daemon=True)
@@ -107,6 +107,8 @@ class CameraReader:
             failures = 1 if lasted else failures + 1
             if self._stopping.is_set():
                 return
+            if self._live is not None:
+                self._live.lost()
             self._sink.put(lost)
             self._stopping.wait(reconnect_wait(failures))
 
@@ -131,8 +133,8 @@ class CameraReader:
                     self._sink.put_loss(GapReason.NETWORK if frame.by_network else GapReason.CAMERA)
                 else:
                     self._sink.put_frame(frame)
-                    if self._tap is not None:
-                        self._tap(frame)
+                    if self._live is not None:
+                        self._live.offer(frame)
 
 
 def reconnect_wait(failures: int) -> float:

@@ -19,11 +19,12 @@ from gateway.camera_worker.frame_queue import (
     QueueItem,
     RecordingStopped,
 )
+from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.reader import CameraReader
 from gateway.camera_worker.salvage import salvage
 from gateway.camera_worker.segment_file import DiskFailed
 from gateway.camera_worker.segmenter import Segmenter
-from gateway.clock import Clock, Stamp
+from gateway.clock import Clock, Stamp, boot_id
 from gateway.domain.footage import CameraCondition, CameraReported, GapReason, SegmentFinished, WorkerCamera
 
 log = structlog.get_logger(__name__)
@@ -38,7 +39,7 @@ _HUNG_SECONDS = 10.0
 class CameraRecorder:
     """Records one camera from `start` until `stop`; reports through `report`, which is called on its own thread.
 
-    A camera or disk that hangs holds up these threads and nothing else. `tap` sees every frame on the reading thread.
+    A camera or disk that hangs holds up these threads and nothing else.
     """
 
     def __init__(
@@ -48,9 +49,9 @@ class CameraRecorder:
         media: Path,
         clock: Clock,
         budget: ConnectionBudget,
+        live: LiveFeed | None,
         report: Callable[[SegmentFinished | CameraReported], None],
         salvage_first: bool,
-        tap: Callable[[EncodedFrame], None] | None = None,
     ) -> None:
         self.camera = camera
         self._media = media
@@ -59,7 +60,7 @@ class CameraRecorder:
         self._salvage_first = salvage_first
         self._queue = FrameQueue()
         self._reader = CameraReader(
-            camera=camera, url=camera.url, sink=self._queue, clock=clock, budget=budget, tap=tap
+            camera=camera, url=camera.url, sink=self._queue, live=live, clock=clock, budget=budget
         )
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-write", daemon=True)
         self._condition = CameraCondition.STARTING
@@ -109,6 +110,7 @@ class CameraRecorder:
             segment_seconds=self.camera.segment_seconds,
             finished=self._segment_finished,
             gap=gap,
+            boot_id=boot_id(),
         )
         self._set(CameraCondition.STARTING, "connecting")
         while True:
@@ -146,8 +148,10 @@ class CameraRecorder:
                 self._connections += 1
                 segmenter.connect(announced)
             case CameraLost(condition=condition, detail=detail, gap=gap):
-                self._set(condition, detail)
-                segmenter.disconnect(gap)
+                try:
+                    segmenter.disconnect(gap)
+                finally:
+                    self._set(condition, detail)  # after the last segment: whoever hears of it has all that came before
             case FramesDropped(gap=gap):
                 segmenter.lose(gap)
             case RecordingStopped():

@@ -5,6 +5,7 @@ The last frame in the file may be cut short and is given up; everything before i
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,7 +82,8 @@ def salvage(media: Path, camera_id: int, *, clock_trusted: bool) -> list[Segment
 
 
 def _salvage_one(media: Path, camera_id: int, part: Path, *, clock_trusted: bool) -> SegmentFinished | None:
-    whole = whole_frames(part.read_bytes()) if part.stem.isdigit() else None
+    data = part.read_bytes()
+    whole = whole_frames(data) if part.stem.isdigit() else None
     if whole is None:
         part.unlink()
         return None
@@ -107,6 +109,7 @@ def _salvage_one(media: Path, camera_id: int, part: Path, *, clock_trusted: bool
         width=width,
         height=height,
         frames=whole.frames,
+        sha256=hashlib.sha256(memoryview(data)[: whole.size]).hexdigest(),
     )
 
 

@@ -7,6 +7,7 @@ up; a failed fsync is never tried again, because the kernel may have dropped the
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from pathlib import Path
 
@@ -23,7 +24,13 @@ class SegmentFile:
     def __init__(self, *, part: Path) -> None:
         self._part = part
         self._descriptor = -1
+        self._digest = hashlib.sha256()
         self.size = 0
+
+    @property
+    def sha256(self) -> str:
+        """Of all that was written, in hexadecimal digits."""
+        return self._digest.hexdigest()
 
     def create(self) -> None:
         """Make the file and its folder.
@@ -50,6 +57,7 @@ class SegmentFile:
         except OSError as error:
             self.abandon()
             raise DiskFailed(error.errno, error.strerror) from error
+        self._digest.update(data)
         self.size += len(data)
 
     def finish(self, final: Path) -> None:

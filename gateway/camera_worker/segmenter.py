@@ -109,6 +109,7 @@ class Segmenter:
         segment_seconds: a segment of at least this length ends at the next keyframe.
         finished: called with each durable segment.
         gap: why footage is missing before the first segment.
+        boot_id: of the machine's run that frames' monotonic times count in.
     """
 
     def __init__(
@@ -119,7 +120,9 @@ class Segmenter:
         segment_seconds: float,
         finished: Callable[[SegmentFinished], None],
         gap: GapReason = GapReason.STARTED,
+        boot_id: str = "",
     ) -> None:
+        self._boot_id = boot_id
         self._camera_id = camera_id
         self._media = media
         self._segment_ticks = int(segment_seconds * TICKS_PER_SECOND)
@@ -128,6 +131,7 @@ class Segmenter:
         self._format: VideoFormat | None = None
         self._muxer: TransportMuxer | None = None
         self._timeline: Timeline | None = None
+        self._uptime: Timeline | None = None
         self._open: _Open | None = None
         self._first_of_run = True
         self._last_dts = 0
@@ -155,7 +159,7 @@ class Segmenter:
             if self._muxer is not None:
                 self._muxer.close()
             self._muxer = None
-            self._timeline = None
+            self._timeline = self._uptime = None
             self.missing(gap)
 
     def missing(self, gap: GapReason) -> None:
@@ -192,13 +196,14 @@ class Segmenter:
         elif self._open is not None and self._is_overlong(frame):
             self._finish(end=frame.pts)
             self.missing(GapReason.CAMERA)
-        if self._muxer is None or self._timeline is None:
+        if self._muxer is None or self._timeline is None or self._uptime is None:
             return False
         self._step = frame.dts - self._last_dts
         self._last_dts = frame.dts
         if self._open is None:
             return False
         self._timeline.observe(pts=frame.pts, arrived=arrived.micros)
+        self._uptime.observe(pts=frame.pts, arrived=int(frame.arrived * 1_000_000))
         self._open.last_pts = max(self._open.last_pts, frame.pts)
         self._open.frames += 1
         data = self._with_parameter_sets(frame) if frame.keyframe else frame.data
@@ -237,10 +242,11 @@ class Segmenter:
             return False
         if self._muxer is None or self._timeline is None:
             self._muxer = TransportMuxer(codec=frame.codec)
-            self._timeline = Timeline(pts=frame.pts, wall=arrived.micros)
+            self._timeline = Timeline(pts=frame.pts, at=arrived.micros)
+            self._uptime = Timeline(pts=frame.pts, at=int(frame.arrived * 1_000_000))
             self._first_of_run = True
             self._last_dts = frame.dts - self._step
-        start = self._timeline.wall_of(frame.pts)
+        start = self._timeline.moment_of(frame.pts)
         part = self._media / str(self._camera_id) / utc_hour(start) / f"{start}{PART_SUFFIX}"
         file = SegmentFile(part=part)
         try:
@@ -257,15 +263,16 @@ class Segmenter:
         return self._format.head + frame.data
 
     def _finish(self, *, end: int | None) -> None:
-        current, timeline = self._open, self._timeline
+        current, timeline, uptime = self._open, self._timeline, self._uptime
         self._open = None
-        if current is None or timeline is None:
+        if current is None or timeline is None or uptime is None:
             return
         moved = timeline.settle(first=self._first_of_run)
-        start = timeline.wall_of(current.first_pts)
+        uptime.settle(first=self._first_of_run)
+        start = timeline.moment_of(current.first_pts)
         gap = GapReason.CLOCK if moved and self._gap is GapReason.NONE else self._gap
         end_pts = current.last_pts + self._step if end is None else end
-        duration = timeline.wall_of(end_pts) - timeline.wall_of(current.first_pts)
+        duration = timeline.moment_of(end_pts) - timeline.moment_of(current.first_pts)
         path = segment_path(self._camera_id, start, duration, utc_hour(start))
         try:
             current.file.finish(self._media / path)
@@ -287,6 +294,9 @@ class Segmenter:
                 width=current.format.width,
                 height=current.format.height,
                 frames=current.frames,
+                sha256=current.file.sha256,
+                boot_id=self._boot_id,
+                monotonic=uptime.moment_of(current.first_pts),
             )
         )
 

@@ -16,6 +16,7 @@ from gateway.camera_worker.clip import cut_clip
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.camera_worker.thumbnail import take_thumbnail
+from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
 from gateway.domain.footage import (
     CutClip,
@@ -25,6 +26,7 @@ from gateway.domain.footage import (
     WorkerFailed,
     WorkerHealth,
 )
+from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewRefused
 
 log = structlog.get_logger(__name__)
 
@@ -40,8 +42,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class WorkerServer:
     """The worker's requests and its one stream of reports."""
 
-    def __init__(self, *, worker: CameraWorker, reports: ReportBuffer) -> None:
+    def __init__(self, *, worker: CameraWorker, views: Views, reports: ReportBuffer) -> None:
         self._worker = worker
+        self._views = views
         self._reports = reports
         self._reader: asyncio.Task[object] | None = None
         self._jobs = 0
@@ -56,6 +59,9 @@ class WorkerServer:
         app.router.add_post("/clips", self._post_clip)
         app.router.add_post("/thumbnails", self._post_thumbnail)
         app.router.add_get("/health", self._get_health)
+        app.router.add_post("/views", self._post_view)
+        app.router.add_patch("/views/{view}", self._patch_view)
+        app.router.add_delete("/views/{view}", self._delete_view)
         return app
 
     async def end(self, seconds: float) -> None:
@@ -66,7 +72,9 @@ class WorkerServer:
             await asyncio.wait([self._reader], timeout=seconds)
 
     async def _put_cameras(self, request: web.Request) -> web.StreamResponse:
-        await self._worker.assign(await _asked(request, WorkerAssignment))
+        assignment = await _asked(request, WorkerAssignment)
+        self._views.allow(assignment.live)
+        await self._worker.assign(assignment)
         return web.Response(status=204)
 
     async def _post_clip(self, request: web.Request) -> web.StreamResponse:
@@ -76,6 +84,17 @@ class WorkerServer:
     async def _post_thumbnail(self, request: web.Request) -> web.StreamResponse:
         asked = await _asked(request, TakeThumbnail)
         return await self._job(functools.partial(take_thumbnail, self._media(), asked))
+
+    async def _post_view(self, request: web.Request) -> web.StreamResponse:
+        return _json(await self._views.open(await _asked(request, OpenView)), status=201)
+
+    async def _patch_view(self, request: web.Request) -> web.StreamResponse:
+        await self._views.trickle(request.match_info["view"], await _asked(request, TrickleView))
+        return web.Response(status=204)
+
+    async def _delete_view(self, request: web.Request) -> web.StreamResponse:
+        self._views.end(request.match_info["view"])
+        return web.Response(status=204)
 
     async def _get_health(self, _request: web.Request) -> web.StreamResponse:
         health = WorkerHealth(
@@ -96,7 +115,11 @@ class WorkerServer:
             while True:
                 for report in self._reports.take():
                     await _send(response, report)
-                beat = WorkerBeat(cameras=self._worker.cameras, unreported_segments=self._reports.unreported_segments)
+                beat = WorkerBeat(
+                    cameras=self._worker.cameras,
+                    viewers=self._views.count,
+                    unreported_segments=self._reports.unreported_segments,
+                )
                 await _send(response, beat)
                 if self._ending:
                     break
@@ -139,6 +162,8 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         # a validation error's own text may quote a camera's URL
         text = str(error) if isinstance(error, BadRequest) else _places(error)
         return _json(WorkerFailed(error=text), status=400)
+    except NotShown as error:
+        return _json(ViewRefused(refusal=error.refusal, error=str(error)), status=409)
     except MediaMissing as error:
         return _json(WorkerFailed(error=str(error)), status=404)
     except web.HTTPException as error:

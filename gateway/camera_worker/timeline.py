@@ -1,4 +1,4 @@
-"""From a camera's ticks to wall time, so that consecutive segments touch exactly. Pure.
+"""From a camera's ticks to a clock of the machine, wall or monotonic, so that consecutive segments touch exactly. Pure.
 
 A frame arrives late or in time, never early: the earliest arrival seen, compared with the time the ticks give, is the
 best estimate of the true offset. It is judged once per segment, so one late burst moves nothing.
@@ -13,18 +13,18 @@ LONGEST_DRIFT_MICROS = 500_000
 class Timeline:
     """The mapping for one connection, or for one run of continuous timestamps in it."""
 
-    def __init__(self, *, pts: int, wall: int) -> None:
+    def __init__(self, *, pts: int, at: int) -> None:
         self._pts = pts
-        self._wall = wall
+        self._at = at
         self._earliest: int | None = None
 
-    def wall_of(self, pts: int) -> int:
-        """Wall micros of a presentation time."""
-        return self._wall + (pts - self._pts) * 100 // 9
+    def moment_of(self, pts: int) -> int:
+        """Micros of a presentation time."""
+        return self._at + (pts - self._pts) * 100 // 9
 
     def observe(self, *, pts: int, arrived: int) -> None:
-        """A frame came at wall micros `arrived`."""
-        offset = arrived - self.wall_of(pts)
+        """A frame came at the micros `arrived`."""
+        offset = arrived - self.moment_of(pts)
         self._earliest = offset if self._earliest is None else min(self._earliest, offset)
 
     def settle(self, *, first: bool) -> bool:
@@ -36,9 +36,9 @@ class Timeline:
         offset = self._earliest or 0
         self._earliest = None
         if first:
-            self._wall += min(offset, 0)
+            self._at += min(offset, 0)
             return False
         if abs(offset) <= LONGEST_DRIFT_MICROS:
             return False
-        self._wall += offset
+        self._at += offset
         return True

@@ -8,7 +8,8 @@ from pathlib import Path
 import structlog
 
 from gateway.camera_worker.connection_budget import ConnectionBudget
-from gateway.camera_worker.live_frames import LiveFrames
+from gateway.camera_worker.live_feed import LiveFeed
+from gateway.camera_worker.live_stream import LiveStream
 from gateway.camera_worker.recorder import CameraRecorder
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.clock import Clock
@@ -27,7 +28,8 @@ class CameraWorker:
         self._budget = budget
         self._reports = reports
         self._recorders: dict[int, CameraRecorder] = {}
-        self._live: dict[int, LiveFrames] = {}
+        self._feeds: dict[int, LiveFeed] = {}
+        self._live: dict[int, LiveStream] = {}
         self._known: set[int] = set()
         self._changing = asyncio.Lock()
         self.media: Path | None = None
@@ -41,9 +43,9 @@ class CameraWorker:
         """Each camera's condition and figures now."""
         return [recorder.state() for recorder in self._recorders.values()]
 
-    def live(self, camera_id: int) -> LiveFrames | None:
-        """A camera's frames for viewers; None when it is not this worker's. A changed camera has new ones."""
-        return self._live.get(camera_id)
+    def live(self, camera_id: int) -> LiveFeed | None:
+        """What a camera sends just now; None for one that is not assigned."""
+        return self._feeds.get(camera_id)
 
     async def assign(self, assignment: WorkerAssignment) -> None:
         """Record these cameras and no others; a camera whose entry is unchanged is not touched."""
@@ -70,17 +72,21 @@ class CameraWorker:
         def report(item: SegmentFinished | CameraReported) -> None:
             loop.call_soon_threadsafe(self._hear, recorder, item)
 
-        live = LiveFrames(camera=camera, clock=self._clock, budget=self._budget, loop=loop)
-        self._live[camera.camera_id] = live
+        stream: LiveStream | None = None
+        if camera.live_url is not None:
+            stream = LiveStream(camera=camera, url=camera.live_url, clock=self._clock, budget=self._budget, loop=loop)
+            self._live[camera.camera_id] = stream
+        feed = LiveFeed(loop=loop) if stream is None else stream.feed
+        self._feeds[camera.camera_id] = feed
         recorder = CameraRecorder(
             camera=camera,
             media=media,
             clock=self._clock,
             budget=self._budget,
+            live=feed if stream is None else None,
             report=report,
             # once only: later a part may belong to a recording of ours that is just ending
             salvage_first=camera.camera_id not in self._known,
-            tap=live.offer if camera.live_url is None else None,
         )
         self._known.add(camera.camera_id)
         self._recorders[camera.camera_id] = recorder
@@ -94,8 +100,9 @@ class CameraWorker:
     async def _end(self, leaving: list[CameraRecorder], seconds: float) -> None:
         for recorder in leaving:
             recorder.stop()
-            if (live := self._live.pop(recorder.camera.camera_id, None)) is not None:
-                live.stop()
+            if (stream := self._live.pop(recorder.camera.camera_id, None)) is not None:
+                stream.stop()
+            self._feeds.pop(recorder.camera.camera_id).end()
         for recorder in leaving:
             self._recorders.pop(recorder.camera.camera_id, None)
             self._reports.forget(recorder.camera.camera_id)

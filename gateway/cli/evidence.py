@@ -96,6 +96,7 @@ def _summary(found: Verified) -> str:
         f"  at {event.date_at}{doubt}, lane {event.lane_id or '-'}",
         *(f"  decision: {rule}" for rule in event.trace),
         *(f"  {clip.file}: {clip.camera}, made from {len(clip.segments)} segments" for clip in clips),
+        *(f"  note: {note}" for note in found.notes),
         f"  made {found.manifest.made_at} by {found.manifest.made_by}",
         f"  key {found.fingerprint}",
     ]

@@ -14,6 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gateway.domain.viewing import LiveViewing
+
 _SEGMENT_PATH = re.compile(r"^(\d+)/(\d{10})/(\d{1,17})_(\d{1,12})\.ts$")
 
 
@@ -61,6 +63,7 @@ class WorkerAssignment(_Wire):
 
     media: str
     cameras: tuple[WorkerCamera, ...]
+    live: LiveViewing = LiveViewing()
 
 
 class SegmentFinished(_Wire):
@@ -77,7 +80,10 @@ class SegmentFinished(_Wire):
     codec: str = Field(default="", description="RFC 6381, e.g. avc1.64001f")
     width: int = 0
     height: int = 0
-    frames: int = 0
+    frames: int = Field(default=0, description="0: not known")
+    sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$", description="of the file; empty: not known yet")
+    boot_id: str = Field(default="", description="of the machine's run that `monotonic` counts in; empty: not known")
+    monotonic: int = Field(default=0, description="monotonic micros of the first frame")
 
 
 class CameraReported(_Wire):
@@ -98,6 +104,7 @@ class WorkerBeat(_Wire):
 
     kind: Literal["beat"] = "beat"
     cameras: int
+    viewers: int = 0
     unreported_segments: int = Field(default=0, description="their reports were given up; adopt the files")
 
 

@@ -1,11 +1,12 @@
 """Evidence packages: an event with its decision and its footage in one signed file that can be judged anywhere."""
 
-from gateway.evidence.manifest import ClipEntry, EventEntry, Manifest, SegmentEntry
+from gateway.evidence.manifest import MOST_BETWEEN, ClipEntry, EventEntry, Manifest, SegmentEntry
 from gateway.evidence.package import Clip, write_package
 from gateway.evidence.seal import SiteKey, fingerprint_of
 from gateway.evidence.verify import EvidenceBroken, Verified, verify
 
 __all__ = [
+    "MOST_BETWEEN",
     "Clip",
     "ClipEntry",
     "EventEntry",

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 MANIFEST = "manifest.json"
 SIGNATURE = "manifest.sig"
 PUBLIC_KEY = "site-key.pem"
+MOST_BETWEEN = 5000
 FILE_NAME = r"^clip-[0-9]{1,19}\.mp4$"
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -34,7 +35,12 @@ class EventEntry(_Part):
 
 
 class SegmentEntry(_Part):
-    """A piece of recorded footage that the clip was made from, as it was on the site's disk."""
+    """A piece of recorded footage that the clip was made from, as it was on the site's disk.
+
+    `number`, `previous` and `link` are its place in its camera's chain (see gateway.domain.footage_chain), null for a
+    segment that has none yet. `between` are the leaves of what stands in the chain between the segment listed with the
+    next lower number and this one: null when they are not known any more.
+    """
 
     path: str
     started_at: str
@@ -42,6 +48,10 @@ class SegmentEntry(_Part):
     clock_trusted: bool
     gap_before: str = Field(description="why footage before it is missing; none: continuous")
     sha256: Sha256
+    number: int | None = Field(default=None, ge=1)
+    previous: Sha256 | None = None
+    link: Sha256 | None = None
+    between: tuple[Sha256, ...] | None = Field(default=(), max_length=MOST_BETWEEN)
 
 
 class ClipEntry(_Part):

@@ -32,7 +32,8 @@ def write_package(
 ) -> Manifest:  # fmt: skip
     """Write the package at `output`, whole or not at all. `made`: when, by whom, whether the clock is trusted.
 
-    Every file is hashed as it is written, and every segment as it is on the disk now. Raises StoreError.
+    Every file is hashed as it is written, and every segment as it is on the disk now: one that is not what was recorded
+    does not fit its link, which whoever judges the package is told. Raises StoreError.
     """
     early = output.with_suffix(".new")
     try:

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from pydantic import ValidationError
 
 from gateway.domain.errors import GatewayError
+from gateway.evidence.links import link_faults, link_notes
 from gateway.evidence.manifest import MANIFEST, PUBLIC_KEY, SIGNATURE, ClipEntry, Manifest
 from gateway.evidence.seal import fingerprint_of
 
@@ -33,10 +34,14 @@ class EvidenceBroken(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A package that is as it was signed, and the fingerprint of the key that signed it."""
+    """A package that is as it was signed, and the fingerprint of the key that signed it.
+
+    `notes` are sentences of what it could not prove, though nothing is wrong.
+    """
 
     manifest: Manifest
     fingerprint: str
+    notes: tuple[str, ...] = ()
 
 
 def verify(path: Path, *, fingerprint: str = "") -> Verified:
@@ -59,7 +64,7 @@ def verify(path: Path, *, fingerprint: str = "") -> Verified:
         raise EvidenceBroken((f"the file cannot be read: {error.strerror or 'damaged'}",)) from error
     if faults:
         raise EvidenceBroken(faults)
-    return Verified(manifest, public)
+    return Verified(manifest, public, notes=tuple(note for clip in manifest.clips for note in link_notes(clip)))
 
 
 def _names(package: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
@@ -119,6 +124,7 @@ def _file_faults(package: zipfile.ZipFile, names: dict[str, zipfile.ZipInfo], ma
             yield f"{clip.file} is missing"
         elif not _is_whole(package, names[clip.file], clip):
             yield f"{clip.file} was changed"
+        yield from link_faults(clip)
 
 
 def _is_whole(package: zipfile.ZipFile, item: zipfile.ZipInfo, clip: ClipEntry) -> bool:

@@ -20,7 +20,8 @@ from gateway.clock import Clock, Stamp
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event
 from gateway.domain.footage import SegmentFinished
-from gateway.recording import media_files
+from gateway.recording import leaf_log, media_files
+from gateway.recording.chain import FootageChain
 from gateway.recording.media_files import HourFolder, SegmentFile
 from gateway.store import Entry, Segment, Store
 
@@ -51,7 +52,9 @@ class FootageIndex:
     `recover` once before workers start; keep `run` alive as a task.
     """
 
-    def __init__(self, *, store: Store, media: Path, clock: Clock) -> None:
+    def __init__(self, *, store: Store, media: Path, clock: Clock, chain: FootageChain | None = None) -> None:
+        """`chain` is woken when files were adopted, whose hashes are not known."""
+        self._chain = chain
         self._store = store
         self._media = media
         self._clock = clock
@@ -152,6 +155,7 @@ class FootageIndex:
         before = utc_hour(self._clock.wall().micros - 2 * _HOUR_MICROS)
         paths = [segment.path for segment in segments]
         try:
+            await asyncio.to_thread(leaf_log.keep, self._media, segments)
             await asyncio.to_thread(media_files.remove, self._media, paths, empty_before=before)
         except OSError as error:
             raise StoreError(f"footage cannot be deleted: {error.strerror}") from error
@@ -184,9 +188,16 @@ class FootageIndex:
             at = page[-1].id
             missing = await asyncio.to_thread(is_there.missing, page)
             if missing:
+                await self._keep_leaves(missing)
                 await self._store.segments.forget(missing)
                 lost += len(missing)
         return lost
+
+    async def _keep_leaves(self, segments: Sequence[Segment]) -> None:
+        try:
+            await asyncio.to_thread(leaf_log.keep, self._media, segments)
+        except OSError as error:
+            raise StoreError(f"the media folder cannot be written: {error.strerror}") from error
 
     async def _adopt_newest(self, cameras: frozenset[int], *, ended_before: int) -> tuple[SegmentFinished, ...]:
         now = self._clock.wall().micros
@@ -214,16 +225,17 @@ class FootageIndex:
     async def _adopt_hour(
         self, folder: HourFolder, files: tuple[SegmentFile, ...], *, ended_before: int
     ) -> tuple[SegmentFinished, ...]:
-        rows = await self._store.segments.between(folder.camera_id, files[0].started_at, files[-1].ended_at)
         found = media_files.adopted(
             files,
-            known=frozenset(row.path for row in rows),
+            known=await self._store.segments.known(f"{folder.camera_id}/{folder.hour}"),
             ended_before=ended_before,
             clock_trusted=self._clock.wall().trusted,
         )
         if found:
             await self._store.segments.add(found)
             self._cover(found)
+            if self._chain is not None:
+                self._chain.wake()
         return found
 
 

@@ -13,13 +13,16 @@ from gateway.clock import Clock
 from gateway.domain.errors import CameraUnavailable, ConfigError, NotFoundError, StoreError
 from gateway.domain.footage import CameraCondition, WorkerCamera
 from gateway.domain.passages import CameraEvent
+from gateway.domain.viewing import LiveViewing
 from gateway.recording import playlists
 from gateway.recording.assignment import groups, socket_folder, worker_camera
 from gateway.recording.cameras import CameraSnapshot
+from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
 from gateway.recording.index import FootageIndex
 from gateway.recording.readiness import Readiness, is_complete
 from gateway.recording.retention import Retention, StorageLimits
+from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
 from gateway.recording.worker_client import WorkerClient
 from gateway.recording.workers import CAMERAS_PER_WORKER, CameraWorker
@@ -81,7 +84,8 @@ class Recording:
         self._workers: tuple[CameraWorker, ...] = ()
         self._paused = False
         self._pause_changed = asyncio.Event()
-        self._index = FootageIndex(store=store, media=self._media, clock=clock)
+        self._chain = FootageChain(store=store, media=self._media)
+        self._index = FootageIndex(store=store, media=self._media, clock=clock, chain=self._chain)
         self._watch = CameraWatch(
             names={camera.id: camera.name for camera in site.cameras},
             index=self._index,
@@ -91,6 +95,11 @@ class Recording:
         self._readiness = Readiness(store=store, clock=clock, coverage=self._watch.coverage)
         self._clips = Clips(
             store=store, media=self._media, clock=clock, worker=self._living_worker, is_complete=self._is_complete
+        )
+        self._viewing = Viewing(
+            cameras=frozenset(camera.id for camera in site.cameras),
+            workers=lambda: self._workers,
+            most=site.live.viewers,
         )
         self._retention = Retention(
             store=store,
@@ -112,6 +121,7 @@ class Recording:
             lasting.keep("footage index", self._index.run)
             await self._prepare_media()
             lasting.keep("readiness", self._readiness.run)
+            lasting.keep("footage chain", self._chain.run)
             try:
                 with socket_folder(self._run_folder) as sockets:
                     await self._record(sockets)
@@ -119,6 +129,11 @@ class Recording:
                 with contextlib.suppress(TimeoutError):  # what has no row yet is adopted at the next start
                     async with asyncio.timeout(_FLUSH_SECONDS):
                         await self._index.flush()
+
+    @property
+    def viewing(self) -> Viewing:
+        """Live views of the cameras."""
+        return self._viewing
 
     def cameras(self) -> tuple[CameraSnapshot, ...]:
         """The site's cameras, in the order of the site file."""
@@ -131,6 +146,10 @@ class Recording:
     async def parts(self, camera_event: CameraEvent) -> tuple[tuple[Path, Segment], ...]:
         """The segments that the event's clip is made from, each with its file. Raises as `clip`."""
         return tuple((self._media / part.path, part) for part in await self._clips.footage(camera_event))
+
+    async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
+        """What links two segments of a camera's chain that do not follow one another; None when some are not known."""
+        return await self._chain.leaves(camera_id, after=after, before=before)
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         """A picture of the moment of the event, JPEG. Raises NotFoundError, or CameraUnavailable with one sentence."""
@@ -195,6 +214,9 @@ class Recording:
                 clock=self._clock,
                 progress=self._progress,
                 listener=self._watch,
+                live=LiveViewing(
+                    addresses=self._site.live.addresses, viewers_per_camera=self._site.live.viewers_per_camera
+                ),
             )
             for number, cameras in enumerate(groups(self._site.cameras, most=CAMERAS_PER_WORKER), 1)
         )

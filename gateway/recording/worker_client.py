@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import quote
 
 import aiohttp
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from gateway.domain.errors import CameraUnavailable
+from gateway.domain.errors import CameraUnavailable, GatewayError
 from gateway.domain.footage import CutClip, TakeThumbnail, WorkerAssignment, WorkerFailed, WorkerReport
+from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewOpened, ViewRefused
 
 HUNG_SECONDS = 3.0
 """A worker beats every second; one that is silent for this long hangs."""
@@ -21,6 +23,7 @@ _REPORT: TypeAdapter[WorkerReport] = TypeAdapter(WorkerReport)
 _ASSIGN_SECONDS = 5.0
 _CLIP_SECONDS = 60.0
 _THUMBNAIL_SECONDS = 15.0
+_VIEW_SECONDS = 10.0
 _LAST_LOOK_SECONDS = 0.5
 
 
@@ -63,6 +66,22 @@ class WorkerClient:
         """Have a thumbnail made; it is durable on return. Raises CameraUnavailable."""
         await self._ask("POST", "/thumbnails", thumbnail, within=_THUMBNAIL_SECONDS)
 
+    async def open_view(self, view: OpenView) -> ViewOpened:
+        """Begin a live view. Raises NotShown, CameraUnavailable."""
+        answer = await self._ask("POST", "/views", view, within=_VIEW_SECONDS)
+        try:
+            return ViewOpened.model_validate_json(answer)
+        except ValidationError as error:
+            raise CameraUnavailable("the camera worker answers what this gateway does not understand") from error
+
+    async def trickle_view(self, view: str, more: TrickleView) -> None:
+        """Hand on a viewer's candidates. Raises NotShown, CameraUnavailable."""
+        await self._ask("PATCH", f"/views/{quote(view, safe='')}", more, within=_VIEW_SECONDS)
+
+    async def end_view(self, view: str) -> None:
+        """End a live view. Raises NotShown, CameraUnavailable."""
+        await self._ask("DELETE", f"/views/{quote(view, safe='')}", None, within=_VIEW_SECONDS)
+
     async def reports(self) -> AsyncIterator[WorkerReport]:
         """What the worker tells, until it ends.
 
@@ -87,16 +106,16 @@ class WorkerClient:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise CameraUnavailable("the camera worker went away") from error
 
-    async def _ask(self, method: str, path: str, body: BaseModel, *, within: float) -> None:
+    async def _ask(self, method: str, path: str, body: BaseModel | None, *, within: float) -> bytes:
+        data = None if body is None else body.model_dump_json().encode()
         try:
             async with (
                 asyncio.timeout(within),
-                self._open.request(
-                    method, path, data=body.model_dump_json().encode(), headers={"Content-Type": "application/json"}
-                ) as response,
+                self._open.request(method, path, data=data, headers={"Content-Type": "application/json"}) as response,
             ):
                 if response.status >= 400:
-                    raise CameraUnavailable(await _failure(response))
+                    raise await _refusal(response)
+                return await response.read()
         except TimeoutError as error:
             raise CameraUnavailable(f"the camera worker gave no answer within {within:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -107,6 +126,16 @@ class WorkerClient:
         if self._session is None:
             raise CameraUnavailable("the camera worker is being restarted; try again in a few seconds")
         return self._session
+
+
+async def _refusal(response: aiohttp.ClientResponse) -> GatewayError:
+    if response.status == 409:
+        try:
+            told = ViewRefused.model_validate_json(await response.read())
+            return NotShown(told.refusal, told.error)
+        except ValidationError:
+            pass  # not of a view
+    return CameraUnavailable(await _failure(response))
 
 
 async def _failure(response: aiohttp.ClientResponse) -> str:

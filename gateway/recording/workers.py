@@ -12,7 +12,8 @@ import structlog
 
 from gateway.clock import Clock
 from gateway.domain.errors import CameraUnavailable
-from gateway.domain.footage import WorkerAssignment, WorkerCamera, WorkerReport
+from gateway.domain.footage import WorkerAssignment, WorkerBeat, WorkerCamera, WorkerReport
+from gateway.domain.viewing import LiveViewing
 from gateway.recording.worker_client import WorkerClient, WorkerSilent
 from gateway.recording.worker_process import WorkerProcess
 from gateway.supervision import Backoff, Progress
@@ -55,17 +56,20 @@ class CameraWorker:
         clock: Clock,
         progress: Progress,
         listener: WorkerListener,
+        live: LiveViewing | None = None,
         backoff: Backoff | None = None,
     ) -> None:
         """`cameras`: the ids of the cameras that are its own, whether assigned just now or not."""
         self.name = name
         self.cameras = cameras
         self.pid = 0
+        self.viewers = 0
         self._media = media
         self._socket = socket
         self._clock = clock
         self._progress = progress
         self._listener = listener
+        self._live_viewing = live or LiveViewing()
         self._backoff = backoff or Backoff()
         self._assigned: tuple[WorkerCamera, ...] = ()
         self._client: WorkerClient | None = None
@@ -126,6 +130,7 @@ class CameraWorker:
             finally:
                 self._client = None
                 self.pid = 0
+                self.viewers = 0
             return await process.ending() or "it closed its reports"
 
     async def _begin(self, process: WorkerProcess, client: WorkerClient) -> None:
@@ -162,10 +167,12 @@ class CameraWorker:
         try:
             async for report in client.reports():
                 self._progress.beat(self.name)
+                if isinstance(report, WorkerBeat):
+                    self.viewers = report.viewers
                 self._listener.worker_reported(self, report)
         except (WorkerSilent, CameraUnavailable) as error:
             return error
         return None
 
     def _assignment(self) -> WorkerAssignment:
-        return WorkerAssignment(media=str(self._media), cameras=self._assigned)
+        return WorkerAssignment(media=str(self._media), cameras=self._assigned, live=self._live_viewing)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from ipaddress import ip_address
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -81,6 +83,35 @@ class StorageSection(_Section):
 
     media_gigabytes: float = Field(default=20, gt=0)
     free_floor_gigabytes: float = Field(default=1, ge=0)
+
+
+class LiveSection(_Section):
+    """`[live]`: cameras watched live. Addresses are the machine's own; none: all that it has are offered to viewers."""
+
+    addresses: tuple[str, ...] = ()
+    viewers_per_camera: int = Field(default=8, ge=0, le=100)
+    viewers: int = Field(default=24, ge=0, le=1000)
+    ice_servers: tuple[str, ...] = Field(
+        default=(), description="STUN servers that viewers are told of: stun:host:port"
+    )
+
+    @field_validator("addresses")
+    @classmethod
+    def _own(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for address in value:
+            try:
+                ip_address(address)
+            except ValueError as error:
+                raise ValueError(f"{address!r} is no IP address; write one like '192.168.1.10'") from error
+        return value
+
+    @field_validator("ice_servers")
+    @classmethod
+    def _stun(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for server in value:
+            if not re.fullmatch(r"stuns?:[A-Za-z0-9.\-\[\]:]+", server):
+                raise ValueError(f"{server!r} is no STUN server; write one like 'stun:192.168.1.10:3478'")
+        return value
 
 
 class PolicySection(_Section):
@@ -267,6 +298,7 @@ class Site(_Section):
     api: ApiSection = ApiSection()
     central: CentralSection | None = None
     storage: StorageSection = StorageSection()
+    live: LiveSection = LiveSection()
     policy: PolicySection = PolicySection()
     events: EventsSection = EventsSection()
     links: tuple[Link, ...] = ()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gateway.domain.footage import GapReason, SegmentFinished
+from gateway.domain.footage_chain import Place
 from gateway.store.database import Database
+from gateway.store.footage_links import link_segment
 
 LONGEST_SEGMENT = 120_000_000
 """Micros; longer ones are not written, so that a look-up by time is bounded."""
@@ -21,12 +24,26 @@ _FREE = (
     " AND pin.pinned_until > segment.started_at AND (pin.date_at >= ? OR EXISTS (SELECT 1 FROM outbox"
     " WHERE outbox.kind = 'camera_event' AND outbox.record_id = pin.id)))"
 )
-_COLUMNS = "id, camera_id, path, started_at, duration, size, clock_trusted, gap, codec, width, height"
+_COLUMNS = (
+    "id, camera_id, path, started_at, duration, size, clock_trusted, gap, codec, width, height, frames, sha256, number,"
+    " previous, boot_id, monotonic"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment on disk. `started_at` is wall micros, `duration` media micros, `size` bytes."""
+    """A segment on disk.
+
+    Attributes:
+        started_at: wall micros, as far as is known now; as recorded it is in the path.
+        duration: media micros.
+        size: bytes.
+        frames: how many pictures, 0 when not known.
+        sha256: of the file as it was written, "" when not known yet.
+        place: where it stands in its camera's chain, None before it is linked.
+        boot_id: of the machine's run that `monotonic` counts in, "" when not known.
+        monotonic: micros of the first frame.
+    """
 
     id: int
     camera_id: int
@@ -39,6 +56,11 @@ class Segment:
     codec: str
     width: int
     height: int
+    frames: int = 0
+    sha256: str = ""
+    place: Place | None = None
+    boot_id: str = ""
+    monotonic: int = 0
 
     @property
     def ended_at(self) -> int:
@@ -56,27 +78,7 @@ class Segments:
         """Add rows for durable files; those already known are passed over. Returns how many were new."""
 
         def job(connection: sqlite3.Connection) -> int:
-            before = connection.total_changes
-            connection.executemany(
-                "INSERT OR IGNORE INTO segment (camera_id, path, started_at, duration, size, clock_trusted, gap, codec,"
-                " width, height) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        item.camera_id,
-                        item.path,
-                        item.started_at,
-                        item.duration,
-                        item.size,
-                        item.clock_trusted,
-                        item.gap.value,
-                        item.codec,
-                        item.width,
-                        item.height,
-                    )
-                    for item in finished
-                ],
-            )
-            return connection.total_changes - before
+            return sum(_add(connection, item) for item in finished)
 
         return await self._database.write(job)
 
@@ -104,6 +106,17 @@ class Segments:
             return _segment(row) if row else None
 
         return await self._database.read(query)
+
+    async def known(self, folder: str) -> frozenset[str]:
+        """The paths in a folder (`7/2026112107`) that have a row, garbage included."""
+        return await self._database.read(
+            lambda connection: frozenset(
+                path
+                for (path,) in connection.execute(
+                    "SELECT path FROM segment WHERE path > ? AND path < ?", (f"{folder}/", f"{folder}0")
+                )
+            )
+        )
 
     async def paths(self) -> frozenset[str]:
         """Every path that has a row, garbage included: what start-up compares with the disk."""
@@ -154,14 +167,15 @@ class Segments:
             return chosen
 
         def mark(connection: sqlite3.Connection) -> tuple[Segment, ...]:
-            """Those chosen that were not pinned meanwhile."""
-            return tuple(
-                item
+            """Those chosen that were not pinned meanwhile, as they are now."""
+            marked = (
+                connection.execute(
+                    f"UPDATE segment SET garbage = 1 WHERE id = ? AND {_FREE} RETURNING {_COLUMNS}",
+                    (item.id, LONGEST_PIN, pinned_after),
+                ).fetchone()
                 for item in chosen
-                if connection.execute(
-                    f"UPDATE segment SET garbage = 1 WHERE id = ? AND {_FREE}", (item.id, LONGEST_PIN, pinned_after)
-                ).rowcount
             )
+            return tuple(_segment(row) for row in marked if row)
 
         # The long look is a reader's, so that it holds up no commit.
         chosen = await self._database.read(choose)
@@ -184,7 +198,36 @@ class Segments:
         )
 
 
-def _segment(row: tuple[int, int, str, int, int, int, int, str, str, int, int]) -> Segment:
+def _add(connection: sqlite3.Connection, item: SegmentFinished) -> bool:
+    """Whether it was new."""
+    cursor = connection.execute(
+        "INSERT OR IGNORE INTO segment (camera_id, path, started_at, duration, size, clock_trusted, gap, codec,"
+        " width, height, frames, boot_id, monotonic) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            item.camera_id,
+            item.path,
+            item.started_at,
+            item.duration,
+            item.size,
+            item.clock_trusted,
+            item.gap.value,
+            item.codec,
+            item.width,
+            item.height,
+            item.frames,
+            item.boot_id,
+            item.monotonic,
+        ),
+    )
+    if cursor.rowcount <= 0:
+        return False
+    if item.sha256:
+        link_segment(connection, segment_id=int(cursor.lastrowid or 0), path=item.path, sha256=item.sha256)
+    return True
+
+
+def _segment(row: tuple[Any, ...]) -> Segment:
+    sha256, number, previous = row[12:15]
     return Segment(
         id=row[0],
         camera_id=row[1],
@@ -197,4 +240,9 @@ def _segment(row: tuple[int, int, str, int, int, int, int, str, str, int, int]) 
         codec=row[8],
         width=row[9],
         height=row[10],
+        frames=row[11],
+        sha256=sha256.hex() if sha256 else "",
+        place=None if number is None else Place(number=number, previous=previous.hex()),
+        boot_id=row[15],
+        monotonic=row[16],
     )

@@ -12,6 +12,7 @@ from gateway.store.changes import Changes
 from gateway.store.commands import Commands
 from gateway.store.database import Database
 from gateway.store.events import Events
+from gateway.store.footage_links import FootageLinks
 from gateway.store.journal import Journal
 from gateway.store.lock import FolderLock
 from gateway.store.migrations import FAMILIES, after_salvage, migrations
@@ -44,6 +45,7 @@ class Store:
         self.devices = Records(database=self._site, table="device")
         self.cameras = Records(database=self._site, table="camera")
         self.segments = Segments(database=self._site)
+        self.footage_links = FootageLinks(database=self._site)
         self.camera_events = CameraEvents(database=self._site, changes=self.changes)
         self.passages = Passages(database=self._site)
         self.presence = PresenceRows(database=self._site)

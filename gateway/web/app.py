@@ -36,6 +36,8 @@ from gateway.web.v1.camera_events import CameraEventsFamily
 from gateway.web.v1.cameras import Cameras
 from gateway.web.v1.devices import Devices
 from gateway.web.v1.events import EventsFamily
+from gateway.web.v1.whep import CORS, PREFIX, Whep
+from gateway.web.view_tokens import ViewTokens
 
 _SHUTDOWN_SECONDS = 5.0
 USHER = web.AppKey("usher", Usher)
@@ -97,13 +99,15 @@ def build_app(
         version=release,
         demo_cards=demo_cards,
     )
+    tokens = ViewTokens(monotonic=clock.monotonic)
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
         *Health(readiness=readiness, version=release).routes(),
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
-        *Cameras(store=store, recording=recording).routes(),
+        *Cameras(store=store, recording=recording, tokens=tokens).routes(),
+        *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
         *CameraEventsFamily(store=store, recording=recording).routes(),
         *StatusPage().routes(),
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
@@ -187,5 +191,7 @@ async def _to_page(_: web.Request) -> web.StreamResponse:
 
 async def _secure(request: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(_SECURITY)
+    if request.path.startswith(PREFIX):
+        response.headers.update(CORS)
     if request.path.startswith("/status/static/"):
         response.headers["Cache-Control"] = "no-cache"

@@ -73,13 +73,7 @@ class Cursored(Paged):
 
 async def read_body(request: web.Request, model: type[M]) -> M:
     """The request's body. An empty one counts as `{}`. Raises RequestRefused with the first fault."""
-    try:
-        async with asyncio.timeout(_READ_SECONDS):
-            raw = await request.read()
-    except TimeoutError as error:
-        raise RequestRefused(408, "the body did not come in time") from error
-    except (web.RequestPayloadError, ConnectionError) as error:
-        raise RequestRefused(400, "the body broke off") from error
+    raw = await _read(request)
     try:
         data = from_json(raw) if raw.strip() else {}
     except ValueError as error:
@@ -92,12 +86,30 @@ async def read_body(request: web.Request, model: type[M]) -> M:
         raise RequestRefused(400, _sentence(error)) from error
 
 
+async def read_text(request: web.Request) -> str:
+    """The request's body as text. Raises RequestRefused."""
+    try:
+        return (await _read(request)).decode()
+    except UnicodeDecodeError as error:
+        raise RequestRefused(400, "the body is not UTF-8 text") from error
+
+
 def path_id(request: web.Request) -> int:
     """The `{id}` of the path. Raises NotFoundError for what can be no id."""
     text = request.match_info["id"]
     if not _PATH_ID.fullmatch(text) or int(text) > LARGEST_ID:
         raise NotFoundError("there is no record with this id")
     return int(text)
+
+
+async def _read(request: web.Request) -> bytes:
+    try:
+        async with asyncio.timeout(_READ_SECONDS):
+            return await request.read()
+    except TimeoutError as error:
+        raise RequestRefused(408, "the body did not come in time") from error
+    except (web.RequestPayloadError, ConnectionError) as error:
+        raise RequestRefused(400, "the body broke off") from error
 
 
 def _sentence(error: ValidationError) -> str:

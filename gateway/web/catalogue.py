@@ -51,7 +51,7 @@ class Operation:
         resource: the field that is null in the error envelope; "" for none.
     """
 
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     path: str
     rule: Rule
     resource: str = ""
@@ -60,7 +60,7 @@ class Operation:
     @property
     def writes(self) -> bool:
         """Whether a foreign page could do harm with it. Reads are POST too, so the method decides."""
-        return self.method != "GET"
+        return self.method not in ("GET", "OPTIONS")
 
 
 ROOT = Operation("GET", "/", OPEN, head=True)
@@ -85,6 +85,14 @@ CAMERA = Operation("POST", "/v1/camera", needs("can_view_cameras"), "camera")
 # The document leaves this permission unconfirmed; a camera's state is a camera detail, so it is held the same way.
 CAMERA_STATUS = Operation("GET", "/v1/camera/status/{id}", needs("can_view_cameras"), "status")
 CAMERA_THUMBNAIL = Operation("GET", "/v1/camera/thumbnail/{id}", needs("can_view_cameras"), "thumbnail", head=True)
+
+CAMERA_VIEW_RULE = needs("can_view_cameras")
+# Entered by a session of that rule or by a camera's token; a view that there is, by whoever knows its address.
+CAMERA_WHEP = Operation("POST", "/v1/camera/whep/{id}", OPEN)
+CAMERA_WHEP_OPTIONS = Operation("OPTIONS", "/v1/camera/whep/{id}", OPEN)
+CAMERA_WHEP_MORE = Operation("PATCH", "/v1/camera/whep/{id}/{view}", OPEN)
+CAMERA_WHEP_END = Operation("DELETE", "/v1/camera/whep/{id}/{view}", OPEN)
+CAMERA_WHEP_SESSION_OPTIONS = Operation("OPTIONS", "/v1/camera/whep/{id}/{view}", OPEN)
 
 CAMERA_EVENT_LIST = Operation("POST", "/v1/camera/event/list", needs("can_view_camera_events"), "events")
 CAMERA_EVENT = Operation("POST", "/v1/camera/event", needs("can_view_camera_events"), "event")
@@ -127,6 +135,11 @@ OPERATIONS: tuple[Operation, ...] = (
     CAMERA,
     CAMERA_STATUS,
     CAMERA_THUMBNAIL,
+    CAMERA_WHEP,
+    CAMERA_WHEP_OPTIONS,
+    CAMERA_WHEP_MORE,
+    CAMERA_WHEP_END,
+    CAMERA_WHEP_SESSION_OPTIONS,
     CAMERA_EVENT_LIST,
     CAMERA_EVENT,
     CAMERA_EVENT_THUMBNAIL,

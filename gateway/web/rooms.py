@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gateway.domain.passages import CameraEvent
+from gateway.domain.viewing import ViewOpened
 from gateway.store import Segment
 
 Readiness = Callable[[], tuple[str, ...]]
@@ -58,12 +59,37 @@ class CameraView(Protocol):
         ...
 
 
+class Viewing(Protocol):
+    """Cameras watched live by WebRTC.
+
+    Each method raises NotShown when a request cannot be met, NotFoundError for a camera that is not of the site, and
+    CameraUnavailable when it cannot be had now.
+    """
+
+    async def open(self, camera_id: int, offer: str) -> ViewOpened:
+        """Begin a view by a viewer's SDP offer."""
+        ...
+
+    async def trickle(self, camera_id: int, view: str, *, tags: tuple[str, ...], fragment: str) -> None:
+        """Further candidates of a viewer; `tags` name the ICE session they are for."""
+        ...
+
+    async def end(self, camera_id: int, view: str) -> None:
+        """End a view."""
+        ...
+
+
 class Recording(Protocol):
     """The footage, and what can be made of it.
 
     Each method raises NotFoundError when there is no such camera or no footage, CameraUnavailable when it cannot be
     had now. Paths are of durable files.
     """
+
+    @property
+    def viewing(self) -> Viewing:
+        """Live views of the cameras."""
+        ...
 
     def cameras(self) -> tuple[CameraView, ...]:
         """Every camera of the site file, in its order. Never waits."""
@@ -75,6 +101,10 @@ class Recording(Protocol):
 
     async def parts(self, camera_event: CameraEvent) -> tuple[tuple[Path, Segment], ...]:
         """The segments that an event's clip is made from, each with its file."""
+        ...
+
+    async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
+        """What links two segments of a camera's chain, by their numbers; None when that is not known any more."""
         ...
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:

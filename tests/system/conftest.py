@@ -19,10 +19,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from gateway.demo.scene import FieldReady, write_site
 
 T = TypeVar("T")
+
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 
 def free_port() -> int:
@@ -245,3 +257,16 @@ def ffprobe() -> Callable[[Path], dict[str, Any]]:
         return json.loads(answer.stdout)
 
     return probe
+
+
+@pytest.fixture
+def browser():
+    program = Path("/usr/bin/chromium")
+    if not program.is_file():
+        if os.environ.get("CI") == "true":
+            pytest.fail("Chromium is missing: install Debian's chromium")
+        pytest.skip("needs Debian's chromium")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=str(program), args=list(FLAGS))
+        yield chromium
+        chromium.close()

@@ -2,37 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from gateway.domain.events import EventKind
 
 pytestmark = pytest.mark.timeout(120)
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-@pytest.fixture
-def browser():
-    program = Path("/usr/bin/chromium")
-    if not program.is_file():
-        if os.environ.get("CI") == "true":
-            pytest.fail("Chromium is missing: install Debian's chromium")
-        pytest.skip("needs Debian's chromium")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=str(program), args=list(FLAGS))
-        yield chromium
-        chromium.close()
 
 
 def test_a_technician_sends_a_vehicle_and_watches_its_clip(browser, make_site, wait_until):

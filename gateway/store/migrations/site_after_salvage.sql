@@ -6,3 +6,6 @@ UPDATE book SET count = (SELECT count FROM book WHERE name = 'accepted')
 UPDATE tally SET count = (SELECT count(*) FROM event) WHERE name = 'event';
 -- A session that was ended must not come back with older rows.
 DELETE FROM session;
+-- Links may have been lost: the jump says that what follows cannot be proven from what was before.
+UPDATE footage_chain SET number = 1000000 + max(number,
+    coalesce((SELECT max(number) FROM segment WHERE segment.camera_id = footage_chain.camera_id), 0));

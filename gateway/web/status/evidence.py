@@ -11,8 +11,9 @@ from aiohttp import web
 from gateway.clock import Clock, iso_utc
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import RecordedEvent
+from gateway.domain.footage_chain import leaf_of, link_of
 from gateway.domain.passages import CameraEvent
-from gateway.evidence import Clip, EventEntry, SegmentEntry, SiteKey, write_package
+from gateway.evidence import MOST_BETWEEN, Clip, EventEntry, SegmentEntry, SiteKey, write_package
 from gateway.store import Segment, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import path_id
@@ -68,7 +69,23 @@ class Evidence:
     async def _clip(self, item: CameraEvent) -> Clip:
         clip, parts = await self._recording.clip(item), await self._recording.parts(item)
         name = next((camera.name for camera in self._recording.cameras() if camera.camera_id == item.camera_id), "")
-        return Clip(item.camera_id, name, clip, tuple((path, _segment(part)) for path, part in parts))
+        entries = await self._linked(item.camera_id, [part for _, part in parts])
+        return Clip(item.camera_id, name, clip, tuple((path, entries[part.id]) for path, part in parts))
+
+    async def _linked(self, camera_id: int, segments: list[Segment]) -> dict[int, SegmentEntry]:
+        """The segments' entries by id, each with what stands in the chain between the one before and it."""
+        entries: dict[int, SegmentEntry] = {}
+        before: int | None = None
+        for segment in sorted(segments, key=lambda one: one.place.number if one.place else 0):
+            between: tuple[str, ...] | None = ()
+            if segment.place is not None:
+                number = segment.place.number
+                if before is not None:
+                    near = number - before <= MOST_BETWEEN
+                    between = await self._recording.leaves(camera_id, after=before, before=number) if near else None
+                before = number
+            entries[segment.id] = _segment(segment, between)
+        return entries
 
 
 def _entry(event: RecordedEvent) -> EventEntry:
@@ -86,12 +103,18 @@ def _entry(event: RecordedEvent) -> EventEntry:
     )
 
 
-def _segment(segment: Segment) -> SegmentEntry:
-    return SegmentEntry(
+def _segment(segment: Segment, between: tuple[str, ...] | None) -> SegmentEntry:
+    entry = SegmentEntry(
         path=segment.path,
         started_at=iso_utc(segment.started_at),
         duration_micros=segment.duration,
         clock_trusted=segment.clock_trusted,
         gap_before=segment.gap.value,
         sha256=_UNHASHED,
+        between=between,
     )
+    if segment.place is None:
+        return entry
+    link = link_of(segment.place.previous, leaf_of(path=segment.path, sha256=segment.sha256))
+    place = {"number": segment.place.number, "previous": segment.place.previous, "link": link}
+    return entry.model_copy(update=place)

@@ -14,13 +14,16 @@ from gateway.web.media import JPEG, as_file, in_time
 from gateway.web.rooms import CameraView, Recording
 from gateway.web.sessions import Caller
 from gateway.web.v1.records import Record, camera_record, camera_status
+from gateway.web.v1.whep import PREFIX
+from gateway.web.view_tokens import ViewTokens
 
 
 class Cameras:
     """`/v1/camera`."""
 
-    def __init__(self, *, store: Store, recording: Recording) -> None:
+    def __init__(self, *, store: Store, recording: Recording, tokens: ViewTokens) -> None:
         self._store = store
+        self._tokens = tokens
         self._recording = recording
 
     def routes(self) -> tuple[Route, ...]:
@@ -35,14 +38,14 @@ class Cameras:
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         await read_body(request, Body)
         known = await self._store.cameras.all()
-        return success(cameras=[self._record(item) for item in known], count=len(known))
+        return success(cameras=[self._record(item, request) for item in known], count=len(known))
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
         known = await self._store.cameras.get(wanted.id)
         if known is None:
             raise NotFoundError(f"there is no camera {wanted.id}")
-        return success(camera=self._record(known))
+        return success(camera=self._record(known, request))
 
     async def _status(self, request: web.Request, _: Caller) -> web.StreamResponse:
         camera_id = path_id(request)
@@ -55,8 +58,10 @@ class Cameras:
         async with in_time():
             return as_file(await self._recording.camera_thumbnail(path_id(request)), JPEG)
 
-    def _record(self, known: KnownRecord) -> Record:
-        return camera_record(known, self._seen(known.id))
+    def _record(self, known: KnownRecord, request: web.Request) -> Record:
+        seen = self._seen(known.id)
+        stream = f"{request.url.origin()}{PREFIX}{known.id}?token={self._tokens.issue(known.id)}" if seen else ""
+        return camera_record(known, seen, stream=stream)
 
     def _seen(self, camera_id: int) -> CameraView | None:
         return next((item for item in self._recording.cameras() if item.camera_id == camera_id), None)

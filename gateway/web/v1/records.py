@@ -135,10 +135,10 @@ def device_record(known: KnownRecord, seen: DeviceSnapshot | None, *, location: 
     return record
 
 
-def camera_record(known: KnownRecord, seen: CameraView | None) -> Record:
-    """A camera as the interface shows it. `stream` is empty: no monitor is configured at the site."""
+def camera_record(known: KnownRecord, seen: CameraView | None, *, stream: str) -> Record:
+    """A camera as the interface shows it. `stream` is its WHEP address, "" for one that is not recorded here."""
     central = _central(known)
-    record: Record = {**central, "id": known.id, "name": known.name, "stream": "", "at_site": known.at_site}
+    record: Record = {**central, "id": known.id, "name": known.name, "stream": stream, "at_site": known.at_site}
     record["status"] = camera_status_word(seen.condition) if seen else _text(central, "status") or "unknown"
     return record
 

@@ -1,3 +1,4 @@
+import hashlib
 from itertools import accumulate
 
 import pytest
@@ -38,6 +39,7 @@ def test_keeps_every_frame_but_the_last(tmp_path, stream, judge, cut):
     assert (saved[0].frames, saved[0].width, saved[0].height) == (kept, 320, 180)
     file = tmp_path / saved[0].path
     assert file.stat().st_size == saved[0].size == begun[-1]
+    assert saved[0].sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
     assert judge.decode(file) == ""
     assert len(judge.probe(file)["packets"]) == kept
     assert not list(tmp_path.rglob("*.part"))

@@ -1,3 +1,4 @@
+import hashlib
 from dataclasses import replace
 from itertools import pairwise
 
@@ -41,6 +42,20 @@ def test_begins_at_a_keyframe_and_names_its_files_by_what_they_hold(recording, e
     for segment in recording.segments:
         assert parse_segment_path(segment.path) == (3, segment.started_at, segment.duration)
         assert segment.clock_trusted
+        assert segment.sha256 == hashlib.sha256((recording.media / segment.path).read_bytes()).hexdigest()
+    assert [s.frames for s in recording.segments] == [10, 10, 10, 5]
+
+
+def test_both_clocks_go_with_each_segment_and_a_set_one_moves_one_alone(tmp_path, encoded):
+    recording = Recording(tmp_path, boot_id="run")
+    frames = [replace(frame, arrived=50 + frame.pts / 90_000) for frame in encoded(4)]
+    begun = int(frames[0].arrived * 1_000_000)
+    recording.push(frames[:20])
+    recording.push(frames[20:], wall=START + 100_000_000)
+    recording.segmenter.disconnect(GapReason.NONE)
+    assert [s.monotonic - begun for s in recording.segments] == [0, 1_000_000, 2_000_000, 3_000_000]
+    assert [s.started_at - START for s in recording.segments] == [0, 1_000_000, 100_000_000, 101_000_000]
+    assert {s.boot_id for s in recording.segments} == {"run"}
 
 
 def test_parameter_sets_are_put_before_a_keyframe_that_lacks_them(recording, encoded, judge):

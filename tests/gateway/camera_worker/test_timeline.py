@@ -7,37 +7,37 @@ START = 1_800_000_000_000_000
 
 
 def test_ticks_become_micros_without_adding_up_errors():
-    timeline = Timeline(pts=12_345, wall=START)
-    ends = [timeline.wall_of(12_345 + 3_003 * n) for n in range(100_000)]
+    timeline = Timeline(pts=12_345, at=START)
+    ends = [timeline.moment_of(12_345 + 3_003 * n) for n in range(100_000)]
     assert ends[-1] - START == 3_003 * 99_999 * 100 // 9
 
 
 @given(st.lists(st.integers(0, 3_000_000), min_size=1, max_size=50))
 def test_late_frames_move_nothing(lateness):
-    timeline = Timeline(pts=0, wall=START)
+    timeline = Timeline(pts=0, at=START)
     for n, late in enumerate([0, *lateness]):
-        timeline.observe(pts=n * 3600, arrived=timeline.wall_of(n * 3600) + late)
+        timeline.observe(pts=n * 3600, arrived=timeline.moment_of(n * 3600) + late)
     assert timeline.settle(first=False) is False
-    assert timeline.wall_of(0) == START
+    assert timeline.moment_of(0) == START
 
 
 def test_a_burst_at_the_beginning_sets_the_first_segment_back():
-    timeline = Timeline(pts=0, wall=START)
+    timeline = Timeline(pts=0, at=START)
     for n in range(25):
         timeline.observe(pts=n * 3600, arrived=START)
     assert timeline.settle(first=True) is False
-    assert timeline.wall_of(24 * 3600) == START
+    assert timeline.moment_of(24 * 3600) == START
 
 
 def test_a_clock_step_sets_the_anchor_anew_at_the_boundary():
-    timeline = Timeline(pts=0, wall=START)
+    timeline = Timeline(pts=0, at=START)
     step = -3_600_000_000
-    timeline.observe(pts=3600, arrived=timeline.wall_of(3600) + step)
+    timeline.observe(pts=3600, arrived=timeline.moment_of(3600) + step)
     assert timeline.settle(first=False) is True
-    assert timeline.wall_of(0) == START + step
+    assert timeline.moment_of(0) == START + step
 
 
 def test_small_drift_is_left_alone():
-    timeline = Timeline(pts=0, wall=START)
+    timeline = Timeline(pts=0, at=START)
     timeline.observe(pts=0, arrived=START + LONGEST_DRIFT_MICROS)
     assert timeline.settle(first=False) is False

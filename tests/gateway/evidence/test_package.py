@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.errors import StoreError
+from gateway.domain.footage_chain import leaf_of, link_of
 from gateway.evidence import Clip, EventEntry, EvidenceBroken, SegmentEntry, SiteKey, verify, write_package
 
 EVENT = EventEntry(
@@ -96,6 +97,66 @@ def test_what_was_written_is_proven(package, key):
 )
 def test_every_change_is_found_out(package, change, fault):
     assert fault in faults(rewritten(package, change))
+
+
+@pytest.fixture
+def chained(tmp_path, key):
+    """`chained(**changes of segment i)`: a package whose clip has three segments: 4 and 5, then one late, 8."""
+
+    def make(changes=None, on_disk=None):
+        (tmp_path / "a.mp4").write_bytes(b"clip")
+        link, segments, between = "1" * 64, [], ()
+        for number in range(4, 9):
+            path, data = f"201/2026112104/{number}_2.ts", f"segment {number}".encode()
+            leaf = leaf_of(path=path, sha256=hashlib.sha256(data).hexdigest())
+            previous, link = link, link_of(link, leaf)
+            if number in (6, 7):
+                between += (leaf,)
+                continue
+            (tmp_path / f"{number}.ts").write_bytes((on_disk or {}).get(number, data))
+            fields = {"path": path, "number": number, "previous": previous, "link": link, "between": between}
+            entry = SegmentEntry(
+                started_at="2026-11-21T03:59:58.000Z", duration_micros=2, clock_trusted=True, gap_before="none",
+                sha256="0" * 64, **fields | (changes or {}).get(number, {}),
+            )  # fmt: skip
+            segments.append((tmp_path / f"{number}.ts", entry))
+        clip = Clip(201, "North", tmp_path / "a.mp4", tuple(segments))
+        path = tmp_path / "chained.zip"
+        write_package(path, event=EVENT, clips=[clip], site="North Yard", made=MADE, gateway="1", key=key)
+        return path
+
+    return make
+
+
+def test_the_links_of_the_chain_are_proven(chained):
+    assert verify(chained()).notes == ()
+    unlinked = {"number": None, "previous": None, "link": None, "between": ()}
+    assert verify(chained({8: unlinked})).notes == (
+        "clip-201.mp4: 1 of 3 segments were not linked to the camera's chain yet",
+    )
+    (note,) = verify(chained({8: {"between": None}})).notes
+    assert "1 stretches" in note
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({5: {"link": "2" * 64}}, "5_2.ts is not what was recorded"),
+        ({4: {"previous": "2" * 64}}, "4_2.ts is not what was recorded"),
+        ({5: {"path": "201/2026112104/6_2.ts"}}, "6_2.ts is not what was recorded"),
+        ({8: {"between": ()}}, "the chain does not lead from 201/2026112104/5_2.ts to 201/2026112104/8_2.ts"),
+        ({8: {"between": ("2" * 64, "2" * 64)}}, "the chain does not lead"),
+        ({5: {"between": None}}, "the chain does not lead"),
+        ({5: {"number": 4}}, "the chain does not lead"),
+        ({5: {"number": None}}, "the place of 201/2026112104/5_2.ts in the chain is not whole"),
+    ],
+)
+def test_a_link_that_does_not_fit_is_told(chained, changes, fault):
+    assert fault in faults(chained(changes))
+
+
+def test_footage_that_was_changed_on_the_sites_disk_is_told(chained):
+    assert "201/2026112104/5_2.ts is not what was recorded" in faults(chained(on_disk={5: b"other"}))
 
 
 def test_a_file_twice_is_refused(package):

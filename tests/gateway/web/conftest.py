@@ -21,6 +21,7 @@ from gateway.domain.errors import CameraUnavailable, CommandRefused, NotFoundErr
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import SegmentFinished
 from gateway.domain.passages import CameraEvent, Moment
+from gateway.domain.viewing import NotShown, ViewOpened, ViewRefusal
 from gateway.lanes.areas import Areas
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
 from gateway.lanes.orders import Order, OrderKind
@@ -30,7 +31,7 @@ from gateway.store import Entry, KnownRecord, Segment, Store
 from gateway.web.accounts import Accounts, hash_accounts
 from gateway.web.admission import Route
 from gateway.web.app import build_app, serve
-from gateway.web.rooms import DemoCard
+from gateway.web.rooms import DemoCard, Viewing
 
 START = 1_760_000_000_000_000
 SITE = Site.model_validate(
@@ -167,12 +168,26 @@ class CameraInMemory:
     reconnects: int = 1
 
 
+class NobodyWatches:
+    """Live views of a site whose cameras send nothing."""
+
+    async def open(self, camera_id: int, offer: str) -> ViewOpened:
+        raise NotShown(ViewRefusal.NO_SOURCE, "the camera sends no pictures now")
+
+    async def trickle(self, camera_id: int, view: str, *, tags: tuple[str, ...], fragment: str) -> None:
+        raise NotShown(ViewRefusal.UNKNOWN, "there is no such session, or it has ended")
+
+    async def end(self, camera_id: int, view: str) -> None:
+        raise NotShown(ViewRefusal.UNKNOWN, "there is no such session, or it has ended")
+
+
 @dataclass
 class FootageOnDisk:
     """Recording's face over three real files."""
 
     files: Footage
     camera: CameraInMemory = field(default_factory=CameraInMemory)
+    viewing: Viewing = field(default_factory=NobodyWatches)
 
     def cameras(self) -> tuple[CameraInMemory, ...]:
         return (self.camera,)
@@ -190,7 +205,10 @@ class FootageOnDisk:
             duration=2_000_000,
             size=9,
         )
-        return ((self.files.segment, Segment(7, **finished.model_dump(exclude={"kind", "frames"}))),)
+        return ((self.files.segment, Segment(7, **finished.model_dump(exclude={"kind"}))),)
+
+    async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
+        return None
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         self._available()
@@ -348,7 +366,9 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
     """Opens the house, with more routes and demo cards where wanted."""
 
     @asynccontextmanager
-    async def opened(routes: tuple[Route, ...] = (), cards: tuple[DemoCard, ...] = ()) -> AsyncIterator[House]:
+    async def opened(
+        routes: tuple[Route, ...] = (), cards: tuple[DemoCard, ...] = (), viewing: Viewing | None = None
+    ) -> AsyncIterator[House]:
         loop = asyncio.get_running_loop()
         clock = SetClock()
         store = Store(folder=tmp_path, site_name=SITE.site.name, sends=True)
@@ -361,6 +381,8 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             [KnownRecord(camera.id, camera.name, "", at_site=True) for camera in SITE.cameras], now=START
         )
         board, recording, central = FieldInMemory(store=store, clock=clock), FootageOnDisk(footage), CentralInMemory()
+        if viewing is not None:
+            recording.viewing = viewing
         recorder = Recorder(journal=store.journal, clock=clock)
         areas = Areas(site=SITE, store=store, recorder=recorder, clock=clock)
         recording_lanes = loop.create_task(recorder.run())

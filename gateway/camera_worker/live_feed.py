@@ -1,0 +1,189 @@
+"""What a camera sends just now, for whoever watches: the group of pictures so far, and each frame that follows.
+
+The reading thread offers every frame; while nobody watches that costs a lock and an append.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from drivers.camera.frames import EncodedFrame, VideoCodec
+
+MOST_GROUP_BYTES = 16_000_000
+MOST_GROUP_FRAMES = 1_500
+MOST_QUEUED = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A frame on its way to one viewer.
+
+    Attributes:
+        frame: the frame.
+        number: counts the camera's frames.
+        behind: whether newer frames wait already, so that it need not be shown for its whole time.
+    """
+
+    frame: EncodedFrame
+    number: int
+    behind: bool
+
+
+class LiveView:
+    """One viewer's frames: from the keyframe of the group that runs when it comes; after a loss from a keyframe on.
+
+    Belongs to the loop.
+    """
+
+    def __init__(self, feed: LiveFeed) -> None:
+        self._feed = feed
+        self._waiting: deque[tuple[int, EncodedFrame]] = deque()
+        self._arrived = asyncio.Event()
+        self._last = -1
+        self._needs_keyframe = True
+        self._ended = False
+        self.dropped = 0
+        """Frames that this viewer was too slow for."""
+
+    def restart(self) -> None:
+        """Begin again at the newest keyframe: the viewer has lost a part of what was sent to it."""
+        self._waiting.clear()
+        self._needs_keyframe = True
+        self._last = -1
+        for number, frame in self._feed.group():
+            self.take(number, frame)
+
+    def take(self, number: int, frame: EncodedFrame) -> None:
+        """Queue a frame that has not come yet; one too many drops what waits, up to the next keyframe."""
+        if number <= self._last or (self._needs_keyframe and not frame.keyframe):
+            return
+        if len(self._waiting) >= MOST_QUEUED and not frame.keyframe:
+            self.dropped += len(self._waiting) + 1
+            self._waiting.clear()
+            self._needs_keyframe = True
+            return
+        if frame.keyframe and len(self._waiting) >= MOST_QUEUED:
+            self.dropped += len(self._waiting)
+            self._waiting.clear()
+        self._needs_keyframe = False
+        self._last = number
+        self._waiting.append((number, frame))
+        self._arrived.set()
+
+    def end(self) -> None:
+        """Nothing follows."""
+        self._ended = True
+        self._arrived.set()
+
+    async def next(self) -> Picture | None:
+        """The next picture, None when the feed has ended."""
+        while not self._waiting:
+            if self._ended:
+                return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        number, frame = self._waiting.popleft()
+        return Picture(frame, number, behind=bool(self._waiting))
+
+
+class LiveFeed:
+    """The newest group of pictures of one camera, and its viewers.
+
+    `offer` and `lost` are the reading thread's; all else belongs to the loop. Memory: one group of pictures, at most
+    MOST_GROUP_BYTES; a longer one is not kept, and a viewer then waits for the next keyframe.
+    """
+
+    def __init__(self, *, loop: asyncio.AbstractEventLoop, wake: Callable[[], Awaitable[str]] | None = None) -> None:
+        """`wake`: asks for frames where none come before somebody watches; it tells why none do, "" when they do."""
+        self._loop = loop
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._group: list[tuple[int, EncodedFrame]] = []
+        self._bytes = 0
+        self._number = 0
+        self._watched = False
+        self._views: set[LiveView] = set()
+        self._ended = False
+
+    def offer(self, frame: EncodedFrame) -> None:
+        """A frame came from the camera. Never blocks for long."""
+        with self._lock:
+            self._number += 1
+            item = (self._number, frame)
+            if frame.keyframe:
+                self._group = []
+                self._bytes = 0
+            if frame.keyframe or self._group:
+                self._keep(item)
+            if self._watched:
+                self._loop.call_soon_threadsafe(self._publish, item)
+
+    def lost(self) -> None:
+        """The camera's stream broke; what was kept of it is not live any more."""
+        with self._lock:
+            self._group = []
+            self._bytes = 0
+
+    def group(self) -> tuple[tuple[int, EncodedFrame], ...]:
+        """The frames since the newest keyframe, each with its number; none while nothing is live."""
+        with self._lock:
+            return tuple(self._group)
+
+    async def awake(self) -> str:
+        """Have frames come, for a viewer who is about to watch; why there are none, where that is known."""
+        return "" if self._wake is None else await self._wake()
+
+    @property
+    def viewers(self) -> int:
+        """How many watch."""
+        return len(self._views)
+
+    @contextmanager
+    def watch(self) -> Iterator[LiveView]:
+        """One viewer, for the length of the block."""
+        view = LiveView(self)
+        self._views.add(view)
+        with self._lock:
+            self._watched = True
+        view.restart()
+        if self._ended:
+            view.end()
+        try:
+            yield view
+        finally:
+            self._views.discard(view)
+            with self._lock:
+                self._watched = bool(self._views)
+
+    def end(self) -> None:
+        """The camera is no longer read; every viewer's stream ends."""
+        self._ended = True
+        for view in self._views:
+            view.end()
+
+    def _keep(self, item: tuple[int, EncodedFrame]) -> None:
+        self._bytes += len(item[1].data)
+        if self._bytes > MOST_GROUP_BYTES or len(self._group) >= MOST_GROUP_FRAMES:
+            self._group = []
+            self._bytes = 0
+            return
+        self._group.append(item)
+
+    def _publish(self, item: tuple[int, EncodedFrame]) -> None:
+        for view in self._views:
+            view.take(*item)
+
+
+def why_not_live(group: tuple[tuple[int, EncodedFrame], ...]) -> str:
+    """Why browsers cannot be shown this group of pictures by WebRTC, in one sentence; "" when they can. Pure."""
+    if any(frame.codec is VideoCodec.H265 for _, frame in group):
+        return "the camera sends H.265, which browsers do not take by WebRTC: set a live_url that gives H.264"
+    shown = [frame.pts for _, frame in group]
+    if shown != sorted(shown):
+        return "the camera sends B-frames, which WebRTC cannot carry: turn them off in the camera, or set a live_url"
+    return ""

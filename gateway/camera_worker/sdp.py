@@ -1,0 +1,95 @@
+"""What viewers send of SDP, looked at before WebRTC's library sees it. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_SECTION = re.compile(r"^(?=m=)", re.MULTILINE)
+_H264 = re.compile(r"^a=rtpmap:\d+ H264/90000\s*$", re.MULTILINE | re.IGNORECASE)
+_CANDIDATE = re.compile(r"^a=candidate:(\S+ \d+ \S+ \d+ (\S+) \d+ typ .*?)\s*$")
+_UFRAG = re.compile(r"^a=ice-ufrag:(\S+)\s*$", re.MULTILINE)
+_FINGERPRINT = re.compile(r"^a=fingerprint:[\w-]+ [0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2})+\s*$", re.MULTILINE)
+_MID = re.compile(r"^a=mid:(\S+)\s*$")
+
+
+class SdpRefused(ValueError):
+    """SDP that makes no sense, or does not ask for what can be given."""
+
+
+class NothingInCommon(SdpRefused):
+    """SDP that is sound, and does not take what a camera sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trickle:
+    """A fragment of SDP (RFC 8840).
+
+    Attributes:
+        candidates: each with the identification tag of its media section.
+        ufrag: the viewer's ICE user fragment, "" when it is not told.
+        complete: whether these are the last.
+    """
+
+    candidates: tuple[tuple[str, str], ...]
+    ufrag: str
+    complete: bool
+
+
+def checked_offer(offer: str) -> str:
+    """The offer, without those candidates whose names only the viewer's own machine knows (mDNS).
+
+    A viewer that hides its addresses so is found by its own checks of ours.
+
+    Raises:
+        SdpRefused: it is no offer to receive video.
+        NothingInCommon: it does not take H.264.
+    """
+    if not offer.startswith("v=0") or "\x00" in offer:
+        raise SdpRefused("the body is no SDP: it must begin with v=0")
+    videos = [section for section in _SECTION.split(offer) if section.startswith("m=video ")]
+    if not videos:
+        raise SdpRefused("the offer has no video section")
+    if not any("a=recvonly" in section or "a=sendrecv" in section for section in videos):
+        raise SdpRefused("the offer does not ask to receive video (a=recvonly)")
+    if not _UFRAG.search(offer) or not _FINGERPRINT.search(offer):
+        raise SdpRefused("the offer has no ICE user fragment or no fingerprint: it is not of WebRTC")
+    if not any(_H264.search(section) for section in videos):
+        raise NothingInCommon("the viewer does not take H.264, and cameras' pictures are not transcoded")
+    kept = [line for line in offer.splitlines() if not _hidden(line)]
+    return "\r\n".join(kept) + "\r\n"
+
+
+def user_fragment(offer: str) -> str:
+    """The offer's first ICE user fragment, "" when it has none."""
+    found = _UFRAG.search(offer)
+    return found[1] if found else ""
+
+
+def trickle(fragment: str) -> Trickle:
+    """What a fragment tells.
+
+    Raises SdpRefused when it has neither a candidate nor an end of them nor a user fragment.
+    """
+    mid = ""
+    candidates: list[tuple[str, str]] = []
+    complete = False
+    for line in fragment.splitlines():
+        if found := _MID.match(line):
+            mid = found[1]
+        elif found := _CANDIDATE.match(line):
+            if not _hidden(line):
+                candidates.append((mid, found[1]))
+        elif line.startswith("a=candidate:"):
+            raise SdpRefused("a candidate of the fragment makes no sense")
+        elif line.strip() == "a=end-of-candidates":
+            complete = True
+    ufrag = user_fragment(fragment)
+    if not (candidates or complete or ufrag or "a=candidate:" in fragment):
+        raise SdpRefused("the body is no fragment of SDP with ICE candidates")
+    return Trickle(tuple(candidates), ufrag, complete)
+
+
+def _hidden(line: str) -> bool:
+    found = _CANDIDATE.match(line)
+    return found is not None and found[2].lower().endswith(".local")

@@ -1,0 +1,168 @@
+"""One viewer over WebRTC: the camera's pictures as the camera encoded them, packed into RTP by aiortc.
+
+Importing this module takes about 20 MB of memory; whoever serves no viewers does without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from fractions import Fraction
+from typing import Self
+
+import aioice.ice
+import av
+import structlog
+from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpSender, RTCSessionDescription
+from aiortc.exceptions import InvalidStateError, OperationError
+from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
+from aiortc.sdp import candidate_from_sdp
+from av.stream import Stream
+
+from drivers.camera.frames import TICKS_PER_SECOND, VideoCodec
+from gateway.camera_worker.live_feed import LiveView
+from gateway.camera_worker.sdp import SdpRefused, Trickle
+from gateway.camera_worker.view_times import ViewTimes
+
+log = structlog.get_logger(__name__)
+
+CONNECT_SECONDS = 15.0
+_CATCH_UP_BYTES_PER_SECOND = 5_000_000
+_RESTART_SECONDS = 0.5
+_CLOSE_SECONDS = 1.0
+
+
+def offer_addresses(addresses: tuple[str, ...]) -> None:
+    """From now on offer viewers of this process these addresses of the machine, instead of all that it has.
+
+    The library has no other place for it.
+    """
+    aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: list(addresses)  # noqa: ARG005
+
+
+class LiveTrack(MediaStreamTrack):
+    """The pictures of one view, as aiortc asks for them."""
+
+    kind = "video"
+
+    def __init__(self, view: LiveView) -> None:
+        super().__init__()
+        self._view = view
+        self._times = ViewTimes()
+        self._restarted_at = 0.0
+        self.sent = 0
+        """Pictures that were handed on."""
+
+    async def recv(self) -> av.Packet[Stream]:
+        """The next picture; MediaStreamError when there are no more, or none that a browser takes."""
+        picture = await self._view.next()
+        if picture is None or picture.frame.codec is not VideoCodec.H264:
+            self.stop()
+            raise MediaStreamError
+        if picture.behind:
+            # What is sent to catch up must not overrun the viewer's socket.
+            await asyncio.sleep(len(picture.frame.data) / _CATCH_UP_BYTES_PER_SECOND)
+        packet = av.Packet(picture.frame.data)
+        packet.pts = self._times.time(picture.frame, behind=picture.behind and self.sent > 0)
+        packet.time_base = Fraction(1, TICKS_PER_SECOND)
+        self.sent += 1
+        return packet
+
+    def begin_again(self) -> None:
+        """The viewer lost pictures and asks for a keyframe: it gets the newest one there is, and what follows it."""
+        now = asyncio.get_running_loop().time()
+        if now - self._restarted_at >= _RESTART_SECONDS:
+            self._restarted_at = now
+            self._view.restart()
+
+
+class Viewer:
+    """A WebRTC connection to one viewer, closed at the end of its context: call `answer` once, then wait in `run`."""
+
+    def __init__(self, *, camera_id: int, view: LiveView) -> None:
+        self._camera_id = camera_id
+        # without servers named, the library would ask one on the Internet
+        self._connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+        self._track = LiveTrack(view)
+        self._changed = asyncio.Event()
+        self._connection.on("connectionstatechange", self._changed.set)
+        self._track.on("ended", self._changed.set)
+        self._left = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await self._connection.close()
+
+    async def answer(self, offer: str) -> str:
+        """The answer, with all of the gateway's candidates. Raises SdpRefused."""
+        transceiver = self._connection.addTransceiver(self._track, "sendonly")
+        h264 = [codec for codec in RTCRtpSender.getCapabilities("video").codecs if codec.mimeType != "video/VP8"]
+        transceiver.setCodecPreferences(h264)
+        _heed_keyframe_requests(transceiver.sender, self._track)
+        try:
+            await self._connection.setRemoteDescription(RTCSessionDescription(offer, "offer"))
+            await self._connection.setLocalDescription(await self._connection.createAnswer())
+        except (OperationError, InvalidStateError) as error:
+            raise SdpRefused(f"the offer cannot be answered: {error}") from error
+        except (ValueError, KeyError, IndexError, AssertionError, AttributeError, TypeError) as error:
+            # the library takes SDP apart without checking it: any of these is the offer's fault
+            raise SdpRefused("the offer makes no sense") from error
+        return self._connection.localDescription.sdp
+
+    async def add(self, trickle: Trickle) -> None:
+        """More of the viewer's candidates. Raises SdpRefused."""
+        for mid, text in trickle.candidates:
+            try:
+                candidate = candidate_from_sdp(text)
+                if mid:
+                    candidate.sdpMid = mid
+                else:
+                    candidate.sdpMLineIndex = 0
+                await self._connection.addIceCandidate(candidate)
+            except (ValueError, AssertionError) as error:
+                raise SdpRefused("a candidate of the fragment makes no sense") from error
+
+    async def run(self) -> str:
+        """Serve the viewer until it leaves, cannot be reached, or there is nothing to see any more; returns why."""
+        connected = False
+        deadline = asyncio.get_running_loop().time() + CONNECT_SECONDS
+        while True:
+            state = self._connection.connectionState
+            connected = connected or state == "connected"
+            if self._left.is_set():
+                return "it left"
+            if self._track.readyState == "ended":
+                return "the camera's pictures ended, or cannot be shown live any more"
+            if state in ("failed", "closed"):
+                return "it went away" if connected else self._unreached()
+            self._changed.clear()
+            try:
+                async with asyncio.timeout_at(None if connected else deadline):
+                    await self._changed.wait()
+            except TimeoutError:
+                return self._unreached()
+
+    def leave(self) -> None:
+        """The viewer ended its session."""
+        self._left.set()
+        self._changed.set()
+
+    def _unreached(self) -> str:
+        """Why there is no connection, and what to do."""
+        offered = [
+            line.split()[4] + ":" + line.split()[5]
+            for line in self._connection.localDescription.sdp.splitlines()
+            if line.startswith("a=candidate:")
+        ]
+        where = ", ".join(sorted(set(offered))) or "any address"
+        return (
+            f"no UDP came through to {where} in {CONNECT_SECONDS:g} s: let UDP of viewers through to the gateway, "
+            "or name an address that they reach in [live] addresses"
+        )
+
+
+def _heed_keyframe_requests(sender: RTCRtpSender, track: LiveTrack) -> None:
+    """Have the viewer's requests for a keyframe (PLI, FIR) reach the track: the library tells its encoders alone."""
+    sender._send_keyframe = track.begin_again  # type: ignore[method-assign]  # noqa: SLF001

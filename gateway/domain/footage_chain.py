@@ -1,0 +1,46 @@
+"""The chain of a camera's segments: each link proves the segment it stands for and all that were linked before it.
+
+A leaf is the SHA-256 of what a segment is: its path (camera, start and duration as they were recorded) and the SHA-256
+of its bytes. A link is the SHA-256 of the link before and the leaf. Links go by number, from 1, in the order in which
+segments became known, which is nearly that of time. Whoever holds one link of a camera can prove any later one by the
+leaves between them, whether the footage of those is still there or not. All values are 64 hexadecimal digits. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+GENESIS = "0" * 64
+"""The link before a camera's first segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a segment stands in its camera's chain.
+
+    Attributes:
+        number: counted from 1 per camera.
+        previous: the link before it.
+    """
+
+    number: int
+    previous: str
+
+
+def leaf_of(*, path: str, sha256: str) -> str:
+    """What a link takes in of a segment: its path in the media folder, and the SHA-256 of its bytes."""
+    return hashlib.sha256(f"edge-gateway segment\n{path}\n{sha256}\n".encode("ascii")).hexdigest()
+
+
+def link_of(previous: str, leaf: str) -> str:
+    """The link after `previous`."""
+    return hashlib.sha256(bytes.fromhex(previous) + bytes.fromhex(leaf)).hexdigest()
+
+
+def walked(link: str, leaves: Iterable[str]) -> str:
+    """The link that follows when `leaves` are linked to `link` one after another."""
+    for leaf in leaves:
+        link = link_of(link, leaf)
+    return link

@@ -1,0 +1,45 @@
+"""Whether the segments of a clip stand in their camera's chain as the package says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from gateway.domain.footage_chain import leaf_of, link_of, walked
+from gateway.evidence.manifest import ClipEntry, SegmentEntry
+
+
+def link_faults(clip: ClipEntry) -> Iterator[str]:
+    """A sentence for every link that is not what it must be."""
+    for segment in clip.segments:
+        parts = (segment.number, segment.previous, segment.link)
+        if all(part is None for part in parts):
+            continue
+        if segment.previous is None or segment.link is None or segment.number is None:
+            yield f"{clip.file}: the place of {segment.path} in the chain is not whole"
+        elif link_of(segment.previous, leaf_of(path=segment.path, sha256=segment.sha256)) != segment.link:
+            yield f"{clip.file}: {segment.path} is not what was recorded, or its link was changed"
+    for before, after in pairwise(_linked(clip.segments)):
+        if not _follows(before, after):
+            yield f"{clip.file}: the chain does not lead from {before.path} to {after.path}"
+
+
+def link_notes(clip: ClipEntry) -> Iterator[str]:
+    """What cannot be proven of a clip's chain, though nothing is wrong."""
+    unlinked = sum(segment.link is None for segment in clip.segments)
+    if unlinked:
+        yield f"{clip.file}: {unlinked} of {len(clip.segments)} segments were not linked to the camera's chain yet"
+    unknown = sum(segment.between is None for segment in clip.segments)
+    if unknown:
+        yield f"{clip.file}: {unknown} stretches of the camera's chain between its segments are not in the package"
+
+
+def _linked(segments: Sequence[SegmentEntry]) -> list[SegmentEntry]:
+    return sorted((one for one in segments if one.link is not None), key=lambda one: one.number or 0)
+
+
+def _follows(before: SegmentEntry, after: SegmentEntry) -> bool:
+    if after.between is None:
+        return (after.number or 0) > (before.number or 0) + 1
+    steps = (after.number or 0) - (before.number or 0) - 1
+    return len(after.between) == steps and walked(before.link or "", after.between) == after.previous

@@ -1,0 +1,89 @@
+"""Each camera's chain of segments, kept whole: what was adopted is hashed and linked, what is gone stays provable."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+import structlog
+
+from gateway.domain.errors import StoreError
+from gateway.recording import leaf_log
+from gateway.store import Store
+
+log = structlog.get_logger(__name__)
+
+_AT_A_TIME = 20
+_LOOK_SECONDS = 60.0
+
+
+class FootageChain:
+    """Links what came without a hash: adopted files. Keep `run` alive as a task.
+
+    Files are hashed one after another in a thread, beside the recording: a start must not wait for a disk to be read.
+    """
+
+    def __init__(self, *, store: Store, media: Path) -> None:
+        self._store = store
+        self._media = media
+        self._adopted = asyncio.Event()
+
+    def wake(self) -> None:
+        """Files were adopted."""
+        self._adopted.set()
+
+    async def run(self) -> None:
+        """Link what is not linked yet, now and whenever there is more, until cancelled."""
+        while True:
+            self._adopted.clear()
+            try:
+                await self.link_all()
+            except StoreError as error:
+                log.warning("segments_not_linked", error=str(error))
+            try:
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._adopted.wait()
+            except TimeoutError:
+                continue
+
+    async def link_all(self) -> int:
+        """Hash and link all segments that have no place yet; returns how many got one. Raises StoreError."""
+        linked = at = 0
+        while page := await self._store.footage_links.unlinked(after=at, limit=_AT_A_TIME):
+            at = page[-1][0]
+            hashes = [
+                (segment_id, path, sha256)
+                for segment_id, path in page
+                if (sha256 := await asyncio.to_thread(_hash, self._media / path))
+            ]
+            if hashes:
+                await self._store.footage_links.link(hashes)
+                linked += len(hashes)
+        return linked
+
+    async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
+        """The leaves of all segments whose numbers are between the two, in order; None when some are not known.
+
+        Raises StoreError.
+        """
+        first, last = after + 1, before - 1
+        if last < first:
+            return ()
+        found = await self._store.footage_links.leaves(camera_id, first, last)
+        if len(found) <= last - first:
+            try:
+                found |= await asyncio.to_thread(leaf_log.leaves, self._media, camera_id, first, last)
+            except OSError as error:
+                raise StoreError(f"the media folder cannot be read: {error.strerror}") from error
+        return tuple(found[number] for number in range(first, last + 1)) if len(found) > last - first else None
+
+
+def _hash(path: Path) -> str:
+    """Of the file; "" when it cannot be read, and then the next start will see to it."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        log.warning("segment_not_hashed", path=path.name, error=error.strerror)
+        return ""

@@ -1,0 +1,53 @@
+"""Live views of the site's cameras: each is a session of the worker that has the camera."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gateway.domain.errors import CameraUnavailable, NotFoundError
+from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewOpened, ViewRefusal
+from gateway.recording.worker_client import WorkerClient
+from gateway.recording.workers import CameraWorker
+
+
+class Viewing:
+    """Opens, trickles and ends views, at most so many at once in all the site.
+
+    Everything raises NotFoundError for a camera that is not of this site, NotShown for a request that cannot be met,
+    and CameraUnavailable while the camera's worker is not there.
+    """
+
+    def __init__(self, *, cameras: frozenset[int], workers: Callable[[], Sequence[CameraWorker]], most: int) -> None:
+        self._cameras = cameras
+        self._workers = workers
+        self._most = most
+
+    async def open(self, camera_id: int, offer: str) -> ViewOpened:
+        """Begin a view."""
+        worker = self._worker(camera_id)
+        client = self._client(worker)
+        if sum(each.viewers for each in self._workers()) >= self._most:
+            raise NotShown(ViewRefusal.FULL, f"{self._most} viewers watch this site's cameras already")
+        worker.viewers += 1  # until the worker tells of it: many may come within a second
+        return await client.open_view(OpenView(camera_id=camera_id, offer=offer))
+
+    async def trickle(self, camera_id: int, view: str, *, tags: tuple[str, ...], fragment: str) -> None:
+        """Hand on a viewer's further candidates."""
+        await self._client(self._worker(camera_id)).trickle_view(view, TrickleView(tags=tags, fragment=fragment))
+
+    async def end(self, camera_id: int, view: str) -> None:
+        """End a view."""
+        await self._client(self._worker(camera_id)).end_view(view)
+
+    def _worker(self, camera_id: int) -> CameraWorker:
+        if camera_id not in self._cameras:
+            raise NotFoundError(f"this site has no camera {camera_id}")
+        for worker in self._workers():
+            if camera_id in worker.cameras:
+                return worker
+        raise NotShown(ViewRefusal.NO_SOURCE, "recording is not ready yet")
+
+    def _client(self, worker: CameraWorker) -> WorkerClient:
+        if worker.client is None:
+            raise CameraUnavailable("the camera worker is being restarted; try again in a few seconds")
+        return worker.client

@@ -1,0 +1,160 @@
+"""Cameras live over WebRTC: WHEP (draft-ietf-wish-whep). The camera's worker speaks WebRTC, this speaks HTTP.
+
+| Request | Answer |
+|---|---|
+| POST of an offer, `application/sdp` | 201 with the answer, Location, ETag and a Link for each ICE server |
+| POST of another type / of what is no offer / that takes no H.264 | 415 / 400 / 406 |
+| POST for a camera that sends nothing now | 409 with Retry-After |
+| POST for a camera whose pictures WebRTC cannot carry | 406 |
+| POST when enough watch | 503 with Retry-After |
+| PATCH of candidates, `application/trickle-ice-sdpfrag` | 204 |
+| PATCH without If-Match / with another session's / of an ICE restart | 428 / 412 / 422 |
+| DELETE | 200 |
+| anything without a session, its permission or a token | 401, 403 |
+
+Whoever has a session's URL may end it and add to it: it cannot be guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from aiohttp import web
+
+from gateway.domain.errors import NotFoundError
+from gateway.domain.viewing import NotShown, ViewRefusal
+from gateway.web.admission import Route
+from gateway.web.bodies import path_id, read_text
+from gateway.web.catalogue import (
+    CAMERA_VIEW_RULE,
+    CAMERA_WHEP,
+    CAMERA_WHEP_END,
+    CAMERA_WHEP_MORE,
+    CAMERA_WHEP_OPTIONS,
+    CAMERA_WHEP_SESSION_OPTIONS,
+)
+from gateway.web.errors import RequestRefused
+from gateway.web.rooms import Viewing
+from gateway.web.sessions import Caller
+from gateway.web.view_tokens import ViewTokens
+
+SDP = "application/sdp"
+FRAGMENT = "application/trickle-ice-sdpfrag"
+PREFIX = "/v1/camera/whep/"
+CORS = MappingProxyType(
+    {
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Expose-Headers": "ETag, Link, Location, Retry-After",
+    }
+)
+"""On every answer here: a page of another origin may watch with a token, never with the browser's own session."""
+_PREFLIGHT = MappingProxyType(
+    {
+        "Access-Control-Allow-Methods": "OPTIONS, POST, PATCH, DELETE",
+        "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, SessionID",
+        "Access-Control-Max-Age": "600",
+    }
+)
+_STATUS = MappingProxyType(
+    {
+        ViewRefusal.BAD_OFFER: 400,
+        ViewRefusal.UNKNOWN: 404,
+        ViewRefusal.NOT_ACCEPTABLE: 406,
+        ViewRefusal.NO_SOURCE: 409,
+        ViewRefusal.STALE_TAG: 412,
+        ViewRefusal.RESTART: 422,
+        ViewRefusal.NO_TAG: 428,
+        ViewRefusal.FULL: 503,
+    }
+)
+_RETRY_AFTER = MappingProxyType({ViewRefusal.NO_SOURCE: "5", ViewRefusal.FULL: "10"})
+
+
+class Whep:
+    """`/v1/camera/whep`."""
+
+    def __init__(self, *, viewing: Viewing, tokens: ViewTokens, ice_servers: Sequence[str]) -> None:
+        self._viewing = viewing
+        self._tokens = tokens
+        self._links = [f'<{server}>; rel="ice-server"' for server in ice_servers]
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(CAMERA_WHEP, self._open),
+            Route(CAMERA_WHEP_MORE, self._trickle),
+            Route(CAMERA_WHEP_END, self._end),
+            Route(CAMERA_WHEP_OPTIONS, self._options),
+            Route(CAMERA_WHEP_SESSION_OPTIONS, self._options),
+        )
+
+    async def _open(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        camera_id = path_id(request)
+        self._admit(request, caller, camera_id)
+        offer = await _text(request, SDP)
+        try:
+            opened = await self._viewing.open(camera_id, offer)
+        except NotShown as error:
+            raise _refused(error) from error
+        response = web.Response(status=201, body=opened.answer.encode(), headers={"Content-Type": SDP})
+        response.headers["Location"] = f"{PREFIX}{camera_id}/{opened.view}"
+        response.headers["ETag"] = f'"{opened.tag}"'
+        response.headers["Cache-Control"] = "no-store"
+        for link in self._links:
+            response.headers.add("Link", link)
+        return response
+
+    async def _trickle(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        fragment = await _text(request, FRAGMENT)
+        named = [tag.strip().removeprefix("W/").strip('"') for tag in request.headers.get("If-Match", "").split(",")]
+        tags = tuple(tag for tag in named if tag)
+        try:
+            await self._viewing.trickle(path_id(request), request.match_info["view"], tags=tags, fragment=fragment)
+        except NotShown as error:
+            raise _refused(error) from error
+        return web.Response(status=204)
+
+    async def _end(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        try:
+            await self._viewing.end(path_id(request), request.match_info["view"])
+        except NotShown as error:
+            raise _refused(error) from error
+        return web.Response(status=200)
+
+    async def _options(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        accepts = {} if "view" in request.match_info else {"Accept-Post": SDP}
+        return web.Response(status=204, headers={**_PREFLIGHT, **accepts})
+
+    def _admit(self, request: web.Request, caller: Caller, camera_id: int) -> None:
+        """Let whoever has a session with the permission in, or a token of this camera."""
+        scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
+        tokens = [request.query.get("token", ""), bearer.strip() if scheme.lower() == "bearer" else ""]
+        if any(token and self._tokens.admits(token, camera_id) for token in tokens):
+            return
+        if caller.may(CAMERA_VIEW_RULE):
+            return
+        if caller.signed_in:
+            raise RequestRefused(403, "permission denied: this needs can_view_cameras")
+        raise RequestRefused(
+            401,
+            "sign in, or ask for the camera's record: its stream address is good for some minutes",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+
+
+async def _text(request: web.Request, media_type: str) -> str:
+    if request.content_type != media_type:
+        raise RequestRefused(415, f"the body must be of type {media_type}", headers={"Accept-Post": SDP})
+    text = await read_text(request)
+    if not text.strip():
+        raise RequestRefused(400, f"the body must be {media_type}, and is empty")
+    return text
+
+
+def _refused(error: NotShown) -> RequestRefused:
+    status = _STATUS[error.refusal]
+    if status == 404:
+        raise NotFoundError(str(error)) from error
+    retry = _RETRY_AFTER.get(error.refusal)
+    return RequestRefused(status, str(error), headers={"Retry-After": retry} if retry else None)

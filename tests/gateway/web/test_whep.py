@@ -1,0 +1,301 @@
+"""WHEP as players meet it: every status, with a real WebRTC peer at the other end and nothing between but loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from aiortc.mediastreams import MediaStreamError
+
+from drivers.camera import testcard
+from drivers.camera.frames import VideoCodec
+from gateway.camera_worker.live_feed import LiveFeed
+from gateway.camera_worker.views import Views
+from gateway.domain.errors import NotFoundError
+from gateway.domain.viewing import LiveViewing, OpenView, TrickleView
+
+FRAGMENT = "application/trickle-ice-sdpfrag"
+
+
+class LiveHere:
+    """The views of camera 201, in this process."""
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+
+    async def open(self, camera_id, offer):
+        if camera_id != 201:
+            raise NotFoundError(f"this site has no camera {camera_id}")
+        return await self._views.open(OpenView(camera_id=camera_id, offer=offer))
+
+    async def trickle(self, camera_id, view, *, tags, fragment):
+        await self._views.trickle(view, TrickleView(tags=tags, fragment=fragment))
+
+    async def end(self, camera_id, view):
+        self._views.end(view)
+
+
+class Live:
+    """A house whose camera 201 sends a test picture, ten a second."""
+
+    def __init__(self, house, feed: LiveFeed, views: Views) -> None:
+        self.house = house
+        self.feed = feed
+        self.views = views
+        self.url = f"{house.url}/v1/camera/whep/201"
+
+    async def ask(self, method, url, body="", *, user="chief", media_type="application/sdp", **headers):
+        carried = await self.house.sign_in(user) if user else {}
+        async with self.house.client.request(
+            method, url, data=body.encode(), headers={**carried, "Content-Type": media_type, **headers}
+        ) as answer:
+            return answer.status, await answer.text(), answer.headers
+
+    async def stream(self) -> str:
+        _, answer = await self.house.call("/v1/camera", {"id": 201})
+        return answer["camera"]["stream"]
+
+
+@pytest.fixture
+def live(open_house):
+    """Opens the house with a living camera. `frames` gives the camera's frames, group by group."""
+
+    @asynccontextmanager
+    async def opened(frames=None, *, most=2):
+        card = testcard.TestCard(
+            name="T", time_code=lambda: "0", width=320, height=180, rate=Fraction(10), monotonic=lambda: 0.0
+        )
+        feed = LiveFeed(loop=asyncio.get_running_loop())
+
+        async def sends():
+            while True:
+                for frame in frames() if frames else card.encode():
+                    feed.offer(frame)
+                await asyncio.sleep(0.1)
+
+        async with asyncio.TaskGroup() as tasks:
+            views = Views(feed_of=lambda camera_id: feed if camera_id == 201 else None, tasks=tasks)
+            views.allow(LiveViewing(addresses=("127.0.0.1",), viewers_per_camera=most))
+            sending = tasks.create_task(sends())
+            async with open_house(viewing=LiveHere(views)) as house:
+                while not feed.group():
+                    await asyncio.sleep(0.02)
+                yield Live(house, feed, views)
+            sending.cancel()
+            views.end_all()
+
+    return opened
+
+
+class Player:
+    """A WebRTC peer that receives video."""
+
+    def __init__(self) -> None:
+        self.connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+        self._receiver = self.connection.addTransceiver("video", "recvonly").receiver
+
+    async def __aenter__(self):
+        await self.connection.setLocalDescription(await self.connection.createOffer())
+        return self
+
+    async def __aexit__(self, *exc_info):
+        await self.connection.close()
+
+    @property
+    def offer(self) -> str:
+        return self.connection.localDescription.sdp
+
+    async def take(self, answer: str) -> None:
+        await self.connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
+
+    async def pictures(self, number: int) -> list:
+        async with asyncio.timeout(10):
+            return [await self._receiver.track.recv() for _ in range(number)]
+
+    async def ended(self) -> None:
+        async with asyncio.timeout(10):
+            while True:
+                try:
+                    await self._receiver.track.recv()
+                except MediaStreamError:
+                    return
+
+
+async def test_a_session_is_created_watched_and_ended(live):
+    async with live() as site, Player() as player:
+        status, answer, headers = await site.ask("POST", site.url, player.offer)
+        assert status == 201, answer
+        assert headers["Content-Type"] == "application/sdp"
+        assert headers["Location"].startswith("/v1/camera/whep/201/")
+        assert len(headers["Location"].rsplit("/", 1)[1]) >= 40
+        assert headers["ETag"].startswith('"')
+        assert headers["Access-Control-Allow-Origin"] == "*"
+        for name in ("ETag", "Link", "Location"):
+            assert name in headers["Access-Control-Expose-Headers"]
+        assert "a=sendonly" in answer
+        assert "a=rtcp-mux" in answer
+        assert "a=group:BUNDLE" in answer
+        assert "a=candidate:" in answer
+        assert "VP8" not in answer
+        await player.take(answer)
+        pictures = await player.pictures(12)
+        assert {(picture.width, picture.height) for picture in pictures} == {(320, 180)}
+        times = [picture.pts for picture in pictures]
+        assert times == sorted(set(times))
+        location = site.house.url + headers["Location"]
+        assert (await site.ask("DELETE", location, user=""))[0] == 200
+        await player.ended()
+        assert (await site.ask("DELETE", location, user=""))[0] == 404
+        async with asyncio.timeout(5):
+            while site.feed.viewers:
+                await asyncio.sleep(0.02)
+        assert site.views.count == 0
+
+
+async def test_a_token_lets_a_player_without_a_session_in(live):
+    async with live() as site:
+        stream = await site.stream()
+        bearer = stream.rsplit("=", 1)[1]
+        for url, headers in ((stream, {}), (site.url, {"Authorization": f"Bearer {bearer}"})):
+            async with Player() as player:
+                status, answer, _ = await site.ask("POST", url, player.offer, user="", **headers)
+                assert status == 201, answer
+        async with Player() as player:
+            elsewhere = stream.replace("/201?", "/202?")
+            assert (await site.ask("POST", elsewhere, player.offer, user=""))[0] == 401
+            site.house.clock.pushed += 301
+            assert (await site.ask("POST", stream, player.offer, user=""))[0] == 401
+
+
+async def test_who_may_not_watch_is_told(live):
+    async with live() as site, Player() as player:
+        status, _, headers = await site.ask("POST", site.url, player.offer, user="")
+        assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert headers["Access-Control-Allow-Origin"] == "*"
+        status, text, _ = await site.ask("POST", site.url, player.offer, user="", Authorization="Bearer zzz")
+        assert status == 401
+        status, text, _ = await site.ask("POST", site.url, player.offer, user="guard")
+        assert status == 403
+        assert "can_view_cameras" in text
+        assert (await site.ask("POST", f"{site.house.url}/v1/camera/whep/999", player.offer))[0] == 404
+
+
+async def test_another_type_or_what_is_no_offer_is_refused(live):
+    async with live() as site, Player() as player:
+        status, _, headers = await site.ask("POST", site.url, player.offer, media_type="application/json")
+        assert (status, headers["Accept-Post"]) == (415, "application/sdp")
+        spoilt = (
+            "",
+            "hello",
+            "v=0\r\n",
+            "v=0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=recvonly\r\n",
+            player.offer.replace("a=recvonly", "a=sendonly"),
+            re.sub(r"m=video \d+", "m=video x", player.offer),
+            player.offer.replace("a=fingerprint:", "a=x:"),
+            "v=0\r\n" + "a=" * 5000,
+        )
+        for offer in spoilt:
+            status, text, _ = await site.ask("POST", site.url, offer)
+            assert status == 400, (status, text, offer[:200])
+        assert site.feed.viewers == 0
+
+
+async def test_a_viewer_without_h264_is_told(live):
+    async with live() as site, Player() as player:
+        status, text, _ = await site.ask("POST", site.url, player.offer.replace("H264/90000", "H261/90000"))
+        assert status == 406
+        assert "H.264" in text
+
+
+async def test_a_camera_that_sends_nothing_is_a_conflict_for_now(live):
+    async with live() as site, Player() as player:
+        site.feed.lost()
+        status, text, headers = await site.ask("POST", site.url, player.offer)
+        if status == 201:  # the next keyframe came in between
+            pytest.skip("the camera sent a keyframe just then")
+        assert (status, headers["Retry-After"]) == (409, "5")
+        assert "sends no pictures" in text
+
+
+async def test_pictures_that_webrtc_cannot_carry_are_named(live):
+    card = testcard.TestCard(name="T", time_code=lambda: "0", width=320, height=180, rate=Fraction(10))
+    frames = [frame for _ in range(4) for frame in card.encode()]
+    reordered = [replace(frame, pts=pts) for frame, pts in zip(frames[:3], (0, 9, 6), strict=True)]
+    h265 = [replace(frames[0], codec=VideoCodec.H265)]
+    for sent, named in ((reordered, "B-frames"), (h265, "H.265")):
+        async with live(lambda sent=sent: sent) as site, Player() as player:
+            status, text, _ = await site.ask("POST", site.url, player.offer)
+            assert status == 406
+            assert named in text
+            assert "live_url" in text
+
+
+async def test_viewers_are_bounded(live):
+    async with live(most=1) as site, Player() as player, Player() as other:
+        assert (await site.ask("POST", site.url, player.offer))[0] == 201
+        status, _, headers = await site.ask("POST", site.url, other.offer)
+        assert (status, headers["Retry-After"]) == (503, "10")
+
+
+async def test_candidates_come_later(live):
+    async with live() as site, Player() as player:
+        candidates = [line for line in player.offer.splitlines() if line.startswith("a=candidate:")]
+        bare = "\r\n".join(line for line in player.offer.splitlines() if "candidate" not in line) + "\r\n"
+        ufrag = next(line for line in player.offer.splitlines() if line.startswith("a=ice-ufrag:"))
+        status, answer, headers = await site.ask("POST", site.url, bare)
+        assert status == 201
+        location, tag = site.house.url + headers["Location"], headers["ETag"]
+        fragment = "\r\n".join(
+            [ufrag, "a=ice-pwd:x", "m=video 9 RTP/AVP 0", "a=mid:0", *candidates, "a=end-of-candidates", ""]
+        )
+
+        async def patch(text=fragment, media_type=FRAGMENT, **more):
+            return (await site.ask("PATCH", location, text, user="", media_type=media_type, **more))[0]
+
+        assert await patch() == 428
+        assert await patch(**{"If-Match": '"other"'}) == 412
+        assert await patch(media_type="application/sdp", **{"If-Match": tag}) == 415
+        assert await patch("nothing", **{"If-Match": tag}) == 400
+        assert await patch(fragment.replace(ufrag, "a=ice-ufrag:new1"), **{"If-Match": "*"}) == 422
+        await player.take(answer)
+        assert await patch(**{"If-Match": tag}) == 204
+        assert len(await player.pictures(3)) == 3
+        assert (await site.ask("PATCH", location + "x", fragment, media_type=FRAGMENT, **{"If-Match": tag}))[0] == 404
+
+
+async def test_pages_of_other_origins_may_ask_first(live):
+    async with live() as site:
+        status, _, headers = await site.ask("OPTIONS", site.url, user="")
+        assert (status, headers["Accept-Post"]) == (204, "application/sdp")
+        assert headers["Access-Control-Allow-Origin"] == "*"
+        assert "Access-Control-Allow-Credentials" not in headers
+        for word in ("PATCH", "DELETE", "POST"):
+            assert word in headers["Access-Control-Allow-Methods"]
+        for word in ("Authorization", "Content-Type", "If-Match"):
+            assert word in headers["Access-Control-Allow-Headers"]
+        assert (await site.ask("OPTIONS", site.url + "/abc", user=""))[0] == 204
+        assert (await site.ask("PUT", site.url, "x"))[0] == 405
+        assert (await site.ask("GET", site.url))[0] == 405
+
+
+async def test_a_viewer_that_lost_pictures_gets_a_keyframe_at_once(live):
+    """The library's own encoders heed such a request; pictures of a camera are begun again from the newest group."""
+    async with live() as site, Player() as player:
+        _, answer, _ = await site.ask("POST", site.url, player.offer)
+        await player.take(answer)
+        await player.pictures(3)
+        (view,) = site.feed._views
+        restarted = asyncio.Event()
+        begin = view.restart
+        view.restart = lambda: (restarted.set(), begin())
+        receiver = player.connection.getReceivers()[0]
+        (ssrc,) = receiver._RTCRtpReceiver__remote_streams
+        await receiver._send_rtcp_pli(ssrc)
+        async with asyncio.timeout(5):
+            await restarted.wait()
+        assert len(await player.pictures(12)) == 12
