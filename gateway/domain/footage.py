@@ -52,10 +52,11 @@ class CameraCondition(StrEnum):
 
 
 class WorkerCamera(_Wire):
-    """One camera as its worker must record it. `url` may hold credentials: never logged, never shown."""
+    """One camera as its worker must record it. The URLs may hold credentials: never logged, never shown."""
 
     camera_id: int
     url: str = Field(repr=False)
+    live_url: str | None = Field(default=None, repr=False, description="a second stream, for viewers alone")
     transport: Literal["tcp", "udp"] = "tcp"
     segment_seconds: float = Field(default=2.0, ge=0.5, le=30)
     stall_seconds: float = Field(default=5.0, ge=1, le=120)
