@@ -15,7 +15,9 @@ from gateway.domain.errors import ConfigError, StoreError
 
 _MODE = 0o750
 _PROBE_BYTES = 64 * 1024
-_MARKER = ".edge-gateway-media"
+MEDIA_MARKER = ".edge-gateway-media"
+"""In the media folder while its disk is mounted."""
+
 _RECORD = "media.uuid"
 
 
@@ -27,6 +29,7 @@ class MediaCondition(StrEnum):
     """No marker, though there was one: the media disk is not mounted, or was emptied or replaced."""
     OTHER_DISK = "other_disk"
     """Another gateway's marker, or an older one of this gateway."""
+    READ_ONLY = "read_only"
     NOT_WRITABLE = "not_writable"
 
 
@@ -58,7 +61,7 @@ class DataFolder:
             _take(lock, path)
             (path / "run").mkdir(mode=_MODE, exist_ok=True)
             _try_writing(path)
-            return cls(path=path, lock=lock, media_condition=_media_condition(path))
+            return cls(path=path, lock=lock, media_condition=media_condition(path))
         except OSError as error:
             os.close(lock)
             raise _refusal(path, error) from error
@@ -104,7 +107,7 @@ class DataFolder:
         For a technician who has put in another disk. Raises StoreError when the marker cannot be written.
         """
         try:
-            _mark(self.path, _read_id(self.media / _MARKER) or str(uuid.uuid4()))
+            _mark(self.path, _read_id(self.media / MEDIA_MARKER) or str(uuid.uuid4()))
         except OSError as error:
             raise _refusal(self.media, error) from error
         self.media_condition = MediaCondition.READY
@@ -147,11 +150,15 @@ def _refusal(path: Path, error: OSError) -> ConfigError | StoreError:
             return StoreError(f"data folder {path} cannot be used: {error.strerror or error}")
 
 
-def _media_condition(path: Path) -> MediaCondition:
-    """Compare the media folder's marker with the one this data folder knows, making both the first time."""
+def media_condition(path: Path) -> MediaCondition:
+    """Whether footage may be written in the media folder of data folder `path` now. Blocks on the disk.
+
+    Its marker is compared with the one this data folder knows; the first time both are made. A full disk is ready:
+    whoever deletes footage makes room on it.
+    """
     try:
         (path / "media").mkdir(mode=_MODE, exist_ok=True)
-        marker = _read_id(path / "media" / _MARKER)
+        marker = _read_id(path / "media" / MEDIA_MARKER)
         known = _read_id(path / _RECORD)
         if known is None:  # the first start, or a lost data folder whose footage is still there
             _mark(path, marker or str(uuid.uuid4()))
@@ -159,15 +166,30 @@ def _media_condition(path: Path) -> MediaCondition:
             return MediaCondition.MARKER_MISSING
         elif marker != known:
             return MediaCondition.OTHER_DISK
-        _try_writing(path / "media")
-    except OSError:  # recording stays off and says why; a gate must not wait for a disk of pictures
-        return MediaCondition.NOT_WRITABLE
+        _try_making(path / "media")
+    except OSError as error:  # recording stays off and says why; a gate must not wait for a disk of pictures
+        match error.errno:
+            case errno.ENOSPC | errno.EDQUOT:
+                return MediaCondition.READY
+            case errno.EROFS:
+                return MediaCondition.READ_ONLY
+            case _:
+                return MediaCondition.NOT_WRITABLE
     return MediaCondition.READY
+
+
+def _try_making(folder: Path) -> None:
+    """Make a file and remove it again, without waiting for the disk. Raises OSError."""
+    probe = folder / ".probe"
+    try:
+        probe.touch()
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 def _mark(path: Path, media_id: str) -> None:
     """Write the marker, then the record of it: cut short in between, the next start takes the marker over."""
-    _write_durably(path / "media" / _MARKER, media_id)
+    _write_durably(path / "media" / MEDIA_MARKER, media_id)
     _write_durably(path / _RECORD, media_id)
 
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from gateway.clock import Clock, SystemClock
-from gateway.data_folder import DataFolder, MediaCondition
+from gateway.data_folder import MEDIA_MARKER, DataFolder, MediaCondition, media_condition
 from gateway.demo.present import demo_cards, present_route
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
@@ -88,6 +88,7 @@ class House:
             progress=self._progress,
             secrets=secrets,
             media_fault=self._media_fault,
+            marker=MEDIA_MARKER,
         )
         client = _build_client(site, secrets=secrets, clock=self._clock)
         self._sync = _build_sync(site, client=client, store=self._store, clock=self._clock)
@@ -205,13 +206,15 @@ class House:
         return f"{text}; {self._interface_fault}" if self._interface_fault else text
 
     def _media_fault(self) -> str:
+        """Why footage must not be written now. Blocks on the disk."""
         sentences = {
             MediaCondition.READY: "",
             MediaCondition.MARKER_MISSING: "the media folder has lost its marker: is its disk mounted?",
             MediaCondition.OTHER_DISK: "the media folder is on another disk than before",
+            MediaCondition.READ_ONLY: "the media folder's disk is read-only",
             MediaCondition.NOT_WRITABLE: "the media folder cannot be written",
         }
-        return sentences[self._folder.media_condition]
+        return sentences[media_condition(self._folder.path)]
 
     async def _remember_start(self) -> None:
         """Note the start, and what the last end left behind. A disk that refuses does not keep lanes from starting."""

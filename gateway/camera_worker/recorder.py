@@ -52,12 +52,14 @@ class CameraRecorder:
         live: LiveFeed | None,
         report: Callable[[SegmentFinished | CameraReported], None],
         salvage_first: bool,
+        marker: str = "",
     ) -> None:
         self.camera = camera
         self._media = media
         self._clock = clock
         self._report = report
         self._salvage_first = salvage_first
+        self._marker = marker
         self._queue = FrameQueue()
         self._reader = CameraReader(
             camera=camera, url=camera.url, sink=self._queue, live=live, audio=camera.audio, clock=clock, budget=budget
@@ -110,6 +112,7 @@ class CameraRecorder:
             segment_seconds=self.camera.segment_seconds,
             finished=self._segment_finished,
             gap=gap,
+            marker=self._marker,
             boot_id=boot_id(),
         )
         self._set(CameraCondition.STARTING, "connecting")

@@ -7,6 +7,7 @@ up; a failed fsync is never tried again, because the kernel may have dropped the
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -21,8 +22,10 @@ class DiskFailed(OSError):
 class SegmentFile:
     """A segment on its way to the disk. Belongs to one thread."""
 
-    def __init__(self, *, part: Path) -> None:
+    def __init__(self, *, part: Path, marker: Path | None = None) -> None:
+        """`marker` is a file that must be there before anything is written: without it another disk is."""
         self._part = part
+        self._marker = marker
         self._descriptor = -1
         self._digest = hashlib.sha256()
         self.size = 0
@@ -39,6 +42,7 @@ class SegmentFile:
             DiskFailed: it cannot be made, or exists already.
         """
         try:
+            self._look_for_marker()
             _make_folder(self._part.parent)
             self._descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         except OSError as error:
@@ -68,16 +72,22 @@ class SegmentFile:
         """
         try:
             os.fsync(self._descriptor)
+            self._look_for_marker()
             _make_folder(final.parent)
             self._part.rename(final)
             for folder in {final.parent, self._part.parent}:
                 sync_folder(folder)
         except OSError as error:
-            final.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # read-only, gone: then there is nothing of that name either
+                final.unlink(missing_ok=True)
             self.abandon()
             raise DiskFailed(error.errno, error.strerror) from error
         os.close(self._descriptor)
         self._descriptor = -1
+
+    def _look_for_marker(self) -> None:
+        if self._marker is not None and not self._marker.exists():
+            raise OSError(errno.ENODEV, "its marker is missing; is its disk mounted?")
 
     def abandon(self) -> None:
         """Close and remove what there is."""

@@ -45,6 +45,7 @@ class Segmenter:
         segment_seconds: a segment of at least this length ends at the next keyframe.
         finished: called with each durable segment.
         gap: why footage is missing before the first segment.
+        marker: a file in the media folder without which nothing may be written there; "": none.
         boot_id: of the machine's run that frames' monotonic times count in.
     """
 
@@ -56,8 +57,10 @@ class Segmenter:
         segment_seconds: float,
         finished: Callable[[SegmentFinished], None],
         gap: GapReason = GapReason.STARTED,
+        marker: str = "",
         boot_id: str = "",
     ) -> None:
+        self._marker = media / marker if marker else None
         self._boot_id = boot_id
         self._camera_id = camera_id
         self._media = media
@@ -203,7 +206,7 @@ class Segmenter:
             self._last_dts = frame.dts - self._step
         start = self._timeline.moment_of(frame.pts)
         part = self._media / str(self._camera_id) / utc_hour(start) / f"{start}{PART_SUFFIX}"
-        file = SegmentFile(part=part)
+        file = SegmentFile(part=part, marker=self._marker)
         try:
             file.create()
         except OSError:

@@ -33,6 +33,7 @@ class CameraWorker:
         self._known: set[int] = set()
         self._changing = asyncio.Lock()
         self.media: Path | None = None
+        self._marker = ""
 
     @property
     def cameras(self) -> int:
@@ -55,10 +56,10 @@ class CameraWorker:
             leaving = [
                 recorder
                 for camera_id, recorder in self._recorders.items()
-                if wanted.get(camera_id) != recorder.camera or media != self.media
+                if wanted.get(camera_id) != recorder.camera or (media, assignment.marker) != (self.media, self._marker)
             ]
             await self._end(leaving, _CHANGE_SECONDS)
-            self.media = media
+            self.media, self._marker = media, assignment.marker
             loop = asyncio.get_running_loop()
             for camera_id, camera in wanted.items():
                 if camera_id not in self._recorders:
@@ -83,6 +84,7 @@ class CameraWorker:
             media=media,
             clock=self._clock,
             budget=self._budget,
+            marker=self._marker,
             live=feed if stream is None else None,
             report=report,
             # once only: later a part may belong to a recording of ours that is just ending

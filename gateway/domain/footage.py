@@ -8,6 +8,7 @@ lost can still be adopted: `<camera_id>/<yyyymmddhh>/<start micros>_<duration mi
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
@@ -15,6 +16,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.viewing import LiveViewing
+
+TOUCHING_MICROS = 50_000
+"""Segments whose ends are nearer than this follow one another without a gap."""
 
 _SEGMENT_PATH = re.compile(r"^(\d+)/(\d{10})/(\d{1,17})_(\d{1,12})\.ts$")
 
@@ -63,6 +67,7 @@ class WorkerAssignment(_Wire):
     """`PUT /cameras`: all the cameras of a worker. Only cameras whose entry changed are touched."""
 
     media: str
+    marker: str = Field(default="", description="a file that is in the media folder while its disk is mounted")
     cameras: tuple[WorkerCamera, ...]
     live: LiveViewing = LiveViewing()
 
@@ -159,6 +164,22 @@ class WorkerFailed(_Wire):
     """Body of any worker answer with status 4xx or 5xx."""
 
     error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What of a segment decides whether another can be played right after it: wall micros, and its format."""
+
+    started_at: int
+    ended_at: int
+    gap: GapReason
+    format: tuple[str, int, int]
+
+
+def continues(before: Edge, after: Edge) -> bool:
+    """Whether a player can go from one segment to the other without being told. Pure."""
+    touches = abs(after.started_at - before.ended_at) <= TOUCHING_MICROS
+    return after.gap is GapReason.NONE and touches and before.format == after.format
 
 
 def segment_path(camera_id: int, started_at: int, duration: int, hour: str) -> str:

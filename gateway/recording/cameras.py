@@ -69,6 +69,7 @@ class CameraState:
     reconnects: int = 0
     _reconnects_before: int = 0
     _worker_was_lost: bool = False
+    _disk_failed: bool = False
     told: Told = Told.NOTHING
 
     def snapshot(self) -> CameraSnapshot:
@@ -100,7 +101,8 @@ class CameraState:
 
     def failed(self, condition: CameraCondition, detail: str, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
         """It cannot be recorded, and no worker is needed to know that."""
-        return _told(replace(self._in(condition, detail, now), bits_per_second=0), now)
+        disk_failed = self._disk_failed or condition is CameraCondition.DISK_FAILED
+        return _told(replace(self._in(condition, detail, now), bits_per_second=0, _disk_failed=disk_failed), now)
 
     def worker_lost(self, now: Stamp) -> CameraState:
         """Its worker died. That is an event of the worker; that the camera records again will be one of the camera."""
@@ -116,10 +118,13 @@ class CameraState:
         """A segment is on the disk. Returned with it: the segment with the reason of the gap before it set right."""
         if segment.gap is GapReason.STARTED and self._worker_was_lost:
             segment = segment.model_copy(update={"gap": GapReason.WORKER})
+        elif segment.gap is GapReason.STARTED and self._disk_failed and self.footage_until is not None:
+            segment = segment.model_copy(update={"gap": GapReason.DISK})
         ended_at = segment.started_at + segment.duration
         events = _gap(self, segment, now)
         lost = self._worker_was_lost and segment.gap is GapReason.NONE
-        return replace(self, footage_until=ended_at, _worker_was_lost=lost), segment, events
+        state = replace(self, footage_until=ended_at, _worker_was_lost=lost, _disk_failed=False)
+        return state, segment, events
 
     def missed(self, since: int, until: int, reason: GapReason, now: Stamp) -> Event:
         """The event of footage that is missing between two wall instants (micros)."""

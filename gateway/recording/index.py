@@ -149,14 +149,14 @@ class FootageIndex:
         await self._adopt_newest(cameras, ended_before=settled)
 
     async def delete(self, segments: tuple[Segment, ...]) -> None:
-        """Remove the files of segments marked as garbage, then their rows. Raises StoreError."""
+        """Remove the files of segments that may go, keep their leaves, then remove their rows. Raises StoreError."""
         if not segments:
             return
         before = utc_hour(self._clock.wall().micros - 2 * _HOUR_MICROS)
         paths = [segment.path for segment in segments]
         try:
-            await asyncio.to_thread(leaf_log.keep, self._media, segments)
             await asyncio.to_thread(media_files.remove, self._media, paths, empty_before=before)
+            await asyncio.to_thread(leaf_log.keep, self._media, segments)
         except OSError as error:
             raise StoreError(f"footage cannot be deleted: {error.strerror}") from error
         await self._store.segments.forget(segments)

@@ -19,9 +19,11 @@ from gateway.recording.assignment import groups, socket_folder, worker_camera
 from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
+from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.index import FootageIndex
+from gateway.recording.live_hls import LiveHls
 from gateway.recording.readiness import Readiness, is_complete
-from gateway.recording.retention import Retention, StorageLimits
+from gateway.recording.retention import Retention
 from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
 from gateway.recording.worker_client import WorkerClient
@@ -36,6 +38,8 @@ _GIGABYTE = 1_000_000_000
 _MEDIA_WAIT_SECONDS = 5.0
 _FLUSH_SECONDS = 3.0
 _SWEEP_SECONDS = 120.0
+_LOOK_SECONDS = 10.0
+_ANSWER_SECONDS = 10.0
 _NO_SECRET = (CameraCondition.REFUSED, "its password cannot be read at the gateway")
 _NO_ROOM = (
     CameraCondition.DISK_FAILED,
@@ -66,11 +70,14 @@ class Recording:
         progress: Progress,
         secrets: Secrets,
         media_fault: Callable[[], str] = no_fault,
+        marker: str = "",
         segment_seconds: float = 2.0,
+        look_seconds: float = _LOOK_SECONDS,
     ) -> None:
         """`media_fault` says in one sentence why the media folder must not be used (unmounted, another disk), "" when
-        it may. `run_folder` takes the workers' sockets. A segment lasts at least `segment_seconds` and ends before a
-        keyframe.
+        it may; it is asked every `look_seconds` in a thread and may block. Without the file `marker` in the media
+        folder nothing is written there, not even until the next time it is asked. `run_folder` takes the workers'
+        sockets. A segment lasts at least `segment_seconds` and ends before a keyframe.
         """
         self._site = site
         self._store = store
@@ -82,7 +89,10 @@ class Recording:
         self._media_fault = media_fault
         self._segment_seconds = segment_seconds
         self._workers: tuple[CameraWorker, ...] = ()
+        self._marker = marker
+        self._look_seconds = look_seconds
         self._paused = False
+        self._fault = ""
         self._pause_changed = asyncio.Event()
         self._chain = FootageChain(store=store, media=self._media)
         self._index = FootageIndex(store=store, media=self._media, clock=clock, chain=self._chain)
@@ -96,6 +106,9 @@ class Recording:
         self._clips = Clips(
             store=store, media=self._media, clock=clock, worker=self._living_worker, is_complete=self._is_complete
         )
+        self._live = LiveHls(
+            store=store, media=self._media, clock=clock, cameras=frozenset(camera.id for camera in site.cameras)
+        )
         self._viewing = Viewing(
             cameras=frozenset(camera.id for camera in site.cameras),
             workers=lambda: self._workers,
@@ -108,11 +121,14 @@ class Recording:
             limits=StorageLimits(
                 cap=int(site.storage.media_gigabytes * _GIGABYTE),
                 floor=int(site.storage.free_floor_gigabytes * _GIGABYTE),
-                keep_days=site.events.keep_days,
+                continuous_days=site.storage.continuous_days,
+                transaction_days=site.storage.transaction_days,
+                incident_days=site.storage.incident_days,
             ),
             clock=clock,
             starved=self._starved,
-            media_fault=media_fault,
+            media_fault=lambda: self._fault,
+            look_seconds=look_seconds,
         )
 
     async def run(self) -> None:
@@ -135,9 +151,18 @@ class Recording:
         """Live views of the cameras."""
         return self._viewing
 
+    @property
+    def live(self) -> LiveHls:
+        """What the cameras record now, by HLS."""
+        return self._live
+
     def cameras(self) -> tuple[CameraSnapshot, ...]:
         """The site's cameras, in the order of the site file."""
         return self._watch.snapshots()
+
+    def storage(self) -> StorageForecast | None:
+        """How much footage there is and how long the storage lasts; None until it was looked at."""
+        return self._retention.forecast()
 
     async def clip(self, camera_event: CameraEvent) -> Path:
         """The event's clip as an MP4 file. Raises NotFoundError, or CameraUnavailable with one sentence."""
@@ -184,11 +209,31 @@ class Recording:
 
     async def _prepare_media(self) -> None:
         """Return once the media folder can be used and rows and files agree. Until then each camera says why not."""
-        while fault := self._media_fault() or await self._open_media():
+        while fault := await self._look() or await self._open_media():
             self._watch.turn_off({camera.id: (CameraCondition.DISK_FAILED, fault) for camera in self._site.cameras})
             with contextlib.suppress(StoreError):  # tried again
                 await self._readiness.look()
             await asyncio.sleep(_MEDIA_WAIT_SECONDS)
+
+    async def _look(self) -> str:
+        """Why the media folder must not be used now. A disk that does not answer is waited for in its thread."""
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                return await asyncio.to_thread(self._media_fault)
+        except TimeoutError:
+            return "the media folder's disk does not answer"
+
+    async def _watch_media(self) -> None:
+        """Stop recording while the media folder cannot be used, and set rows and files right before it goes on."""
+        while True:
+            await asyncio.sleep(self._look_seconds)
+            fault = await self._look()
+            if self._fault and not fault:
+                fault = await self._open_media()
+            if fault != self._fault:
+                log.warning("media_folder_changed", fault=fault)
+                self._fault = fault
+                self._pause_changed.set()
 
     async def _open_media(self) -> str:
         """Why the media folder cannot be used, "" when it has been made ready."""
@@ -210,6 +255,7 @@ class Recording:
                 name=f"camera-worker-{number}",
                 cameras=frozenset(camera.id for camera in cameras),
                 media=self._media,
+                marker=self._marker,
                 socket=sockets / f"camera-worker-{number}.sock",
                 clock=self._clock,
                 progress=self._progress,
@@ -224,6 +270,7 @@ class Recording:
             await self._assign(wanted)
             async with Supervisor(clock=self._clock) as ending_first:
                 ending_first.keep("retention", self._retention.run)
+                ending_first.keep("media folder", self._watch_media)
                 ending_first.keep("footage sweep", self._sweep)
                 for worker in self._workers:
                     ending_first.keep(worker.name, worker.run)
@@ -238,7 +285,8 @@ class Recording:
         cameras = frozenset(camera.id for camera in self._site.cameras)
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            await self._index.sweep(cameras)
+            if not self._fault:
+                await self._index.sweep(cameras)
 
     def _with_credentials(self) -> dict[int, WorkerCamera]:
         wanted: dict[int, WorkerCamera] = {}
@@ -251,7 +299,9 @@ class Recording:
 
     async def _assign(self, wanted: dict[int, WorkerCamera]) -> None:
         off = {camera.id: _NO_SECRET for camera in self._site.cameras if camera.id not in wanted}
-        if self._paused:
+        if self._fault:
+            off |= dict.fromkeys(wanted, (CameraCondition.DISK_FAILED, self._fault))
+        elif self._paused:
             off |= dict.fromkeys(wanted, _NO_ROOM)
         self._watch.turn_off(off)
         for worker in self._workers:

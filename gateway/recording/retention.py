@@ -1,11 +1,16 @@
-"""How much footage is kept: a cap in bytes and a floor of free space. Oldest first; footage of events is spared."""
+"""How much footage is kept: so many bytes, so much free space, and so many days for each class.
+
+Three classes: incident (an event that warns or alarms pins it), transaction (any other event does), continuous. Footage
+goes when its class's days are over, by a trusted clock. When bytes or space run out, continuous footage goes, oldest
+first; footage of events only after its days. Footage of events that central has not taken yet stays in any case.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -13,8 +18,9 @@ import structlog
 from gateway.clock import Clock
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
+from gateway.recording.forecast import StorageForecast, StorageLimits, StorageUse, forecast
 from gateway.recording.index import FootageIndex
-from gateway.store import Store
+from gateway.store import Choice, Segment, Store
 
 log = structlog.get_logger(__name__)
 
@@ -22,29 +28,11 @@ _DAY_MICROS = 86_400_000_000
 _LOOK_SECONDS = 10.0
 _MOST_STEPS = 50
 _GIGABYTE = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class StorageLimits:
-    """What may be used.
-
-    Attributes:
-        cap: bytes of footage at most.
-        floor: bytes that stay free on the media folder's disk.
-        keep_days: for how long footage of events is spared.
-    """
-
-    cap: int
-    floor: int
-    keep_days: int
-
-
-@dataclass(frozen=True, slots=True)
-class StorageUse:
-    """What is used: bytes of footage, and bytes free on its disk."""
-
-    footage: int
-    free: int
+_EXPIRY_SECONDS = 600.0
+_FORECAST_SECONDS = 60.0
+_RATE_MICROS = 6 * 3_600_000_000
+_NO_SPACE_BYTES = 1_000_000
+_MADE_AT_ONCE = 8_000_000
 
 
 def bytes_to_free(use: StorageUse, limits: StorageLimits) -> int:
@@ -89,6 +77,14 @@ class Retention:
         self._look_seconds = look_seconds
         self._low_told = False
         self._paused = False
+        self._begin: int | None = None
+        self._expired_at = float("-inf")
+        self._foretold_at = float("-inf")
+        self._forecast: StorageForecast | None = None
+
+    def forecast(self) -> StorageForecast | None:
+        """The storage as it was at the last look, None before the first."""
+        return self._forecast
 
     async def run(self) -> None:
         """Look every few seconds until cancelled."""
@@ -102,23 +98,88 @@ class Retention:
 
     async def look(self) -> None:
         """Finish deletions that were begun, and delete what is over the limits now. Raises StoreError, OSError."""
+        try:
+            await self._thin_out()
+        except StoreError:
+            if await self._disk_free() >= _NO_SPACE_BYTES:
+                raise
+            await self._make_room()
+            await self._thin_out()
+
+    async def _thin_out(self) -> None:
         await self._index.delete(await self._store.segments.garbage())
+        await self._expire()
         use = await self._use()
         steps = 0
         while (wanted := bytes_to_free(use, self._limits)) and steps < _MOST_STEPS:
             steps += 1
-            spared_from = self._clock.wall().micros - self._limits.keep_days * _DAY_MICROS
-            chosen = await self._store.segments.discard(at_least=wanted, pinned_after=spared_from)
+            chosen = await self._choose(wanted)
             if not chosen:
                 break
             await self._index.delete(chosen)
             log.info("footage_deleted", segments=len(chosen), bytes=sum(segment.size for segment in chosen))
             use = await self._use()
         self._judge(use, short=wanted if steps < _MOST_STEPS else 0)
+        await self._foretell(use)
+
+    async def _expire(self) -> None:
+        """Delete what is older than its class may be. By a clock that is not trusted nothing is old."""
+        now, wall = self._clock.monotonic(), self._clock.wall()
+        if not wall.trusted or now - self._expired_at < _EXPIRY_SECONDS:
+            return
+        choice = Choice(
+            at_least=2**62,
+            transactions_from=wall.micros - self._limits.transaction_days * _DAY_MICROS,
+            incidents_from=wall.micros - self._limits.incident_days * _DAY_MICROS,
+            end=wall.micros - self._limits.continuous_days * _DAY_MICROS,
+        )
+        for _ in range(_MOST_STEPS):
+            gone = await self._store.segments.discard(choice)
+            await self._index.delete(gone)
+            if gone:
+                log.info("footage_expired", segments=len(gone), bytes=sum(segment.size for segment in gone))
+            if len(gone) < choice.limit:
+                break
+        else:
+            return  # there is more: at the next look
+        self._expired_at = now
+        self._begin = None
+
+    async def _choose(self, wanted: int) -> tuple[Segment, ...]:
+        """The oldest continuous footage; without any, the oldest of events whose days are over."""
+        held_by_all = Choice(at_least=wanted)
+        if self._begin is not None:
+            # What is older is held by events. That is not looked at each time, but when there is nothing else.
+            chosen = await self._store.segments.discard(replace(held_by_all, begin=self._begin))
+            if chosen:
+                return chosen
+            self._begin = None
+        if chosen := await self._store.segments.discard(held_by_all):
+            self._begin = chosen[0].started_at
+            return chosen
+        micros = self._clock.wall().micros
+        return await self._store.segments.discard(
+            Choice(
+                at_least=wanted,
+                transactions_from=micros - self._limits.transaction_days * _DAY_MICROS,
+                incidents_from=micros - self._limits.incident_days * _DAY_MICROS,
+            )
+        )
+
+    async def _make_room(self) -> None:
+        """The disk is full to the last and the store, on it too, cannot even record a deletion: a few files go first.
+
+        Their rows follow at once, or at the next start.
+        """
+        chosen = await self._store.segments.free(Choice(at_least=_MADE_AT_ONCE))
+        log.warning("room_made", segments=len(chosen), bytes=sum(segment.size for segment in chosen))
+        await self._index.delete(chosen)
+
+    async def _disk_free(self) -> int:
+        return (await asyncio.to_thread(shutil.disk_usage, self._media)).free
 
     async def _use(self) -> StorageUse:
-        disk = await asyncio.to_thread(shutil.disk_usage, self._media)
-        return StorageUse(footage=await self._store.segments.bytes_kept(), free=disk.free)
+        return StorageUse(footage=await self._store.segments.bytes_kept(), free=await self._disk_free())
 
     def _judge(self, use: StorageUse, *, short: int) -> None:
         self._paused = must_pause(use, self._limits, paused=self._paused)
@@ -128,6 +189,18 @@ class Retention:
         elif not self._low_told:
             self._low_told = True
             self._index.tell(self._low(use, short=short, paused=self._paused))
+
+    async def _foretell(self, use: StorageUse) -> None:
+        now = self._clock.monotonic()
+        known = self._forecast
+        if known is not None and known.short is self._paused and now - self._foretold_at < _FORECAST_SECONDS:
+            return
+        self._foretold_at = now
+        wall = self._clock.wall().micros
+        seen, first = await self._store.segments.bytes_since(wall - _RATE_MICROS)
+        self._forecast = forecast(
+            use, self._limits, seen_bytes=seen, seen_seconds=(wall - first) / 1_000_000, short=self._paused
+        )
 
     def _low(self, use: StorageUse, *, short: int, paused: bool) -> Event:
         now = self._clock.wall()

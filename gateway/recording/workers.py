@@ -52,6 +52,7 @@ class CameraWorker:
         name: str,
         cameras: frozenset[int],
         media: Path,
+        marker: str = "",
         socket: Path,
         clock: Clock,
         progress: Progress,
@@ -65,6 +66,7 @@ class CameraWorker:
         self.pid = 0
         self.viewers = 0
         self._media = media
+        self._marker = marker
         self._socket = socket
         self._clock = clock
         self._progress = progress
@@ -175,4 +177,6 @@ class CameraWorker:
         return None
 
     def _assignment(self) -> WorkerAssignment:
-        return WorkerAssignment(media=str(self._media), cameras=self._assigned, live=self._live_viewing)
+        return WorkerAssignment(
+            media=str(self._media), marker=self._marker, cameras=self._assigned, live=self._live_viewing
+        )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address
-from typing import Annotated, Literal
+from itertools import pairwise
+from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from gateway.site.access_sections import AreaSection, BitsSection, HolidaySection, LadderSection, ScheduleSection
 from gateway.site.addresses import Endpoint, LineKind, endpoint_of, kind_of_line, line_of, listening_host
@@ -83,6 +84,20 @@ class StorageSection(_Section):
 
     media_gigabytes: float = Field(default=20, gt=0)
     free_floor_gigabytes: float = Field(default=1, ge=0)
+    continuous_days: int = Field(default=30, ge=1, le=3650, description="footage of no event is deleted after so long")
+    transaction_days: int = Field(default=90, ge=1, le=3650, description="footage of events, and never before")
+    incident_days: int = Field(default=365, ge=1, le=3650, description="footage of events that warn or alarm")
+
+    @model_validator(mode="after")
+    def _events_for_longer(self) -> Self:
+        ladder = ("continuous_days", "transaction_days", "incident_days")
+        for shorter, longer in pairwise(ladder):
+            if getattr(self, longer) < getattr(self, shorter):
+                raise ValueError(
+                    f"'{longer}' is {getattr(self, longer)}, less than the {getattr(self, shorter)} of '{shorter}': "
+                    "footage of events goes last"
+                )
+        return self
 
 
 class LiveSection(_Section):
@@ -128,7 +143,6 @@ class EventsSection(_Section):
 
     clip_before_seconds: float = Field(default=5, ge=0, le=120)
     clip_after_seconds: float = Field(default=5, ge=0, le=300)
-    keep_days: int = Field(default=90, ge=1, le=3650)
 
 
 class Link(_Section):

@@ -7,7 +7,7 @@ from gateway.store.journal import Entry, Journal, Recorded
 from gateway.store.outbox import Books, OutboxRow
 from gateway.store.passages import RecordedPassage
 from gateway.store.records import KnownRecord, Records
-from gateway.store.segments import Segment
+from gateway.store.segments import Choice, Segment
 from gateway.store.sessions import Session
 from gateway.store.store import Store
 
@@ -16,6 +16,7 @@ __all__ = [
     "CardChanges",
     "CardRecord",
     "Changes",
+    "Choice",
     "Entry",
     "EventFilter",
     "EventPage",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from gateway.clock import iso_utc
 from gateway.domain.commands import Command
-from gateway.domain.events import Event
+from gateway.domain.events import Event, Severity
 from gateway.domain.passages import Moment, Passage
 from gateway.domain.presence import Correction, Movement
 from gateway.store.changes import Changes
@@ -88,7 +88,7 @@ class Journal:
     def _insert_moment(self, connection: sqlite3.Connection, moment: Moment, event: Event, event_id: int) -> int:
         cursor = connection.execute(
             "INSERT INTO camera_event (camera_id, event_id, lane_id, name, description, date_at, pinned_from,"
-            " pinned_until, clock_trusted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " pinned_until, clock_trusted, incident) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 moment.camera_id,
                 event_id,
@@ -99,6 +99,7 @@ class Journal:
                 moment.pinned_from,
                 moment.pinned_until,
                 moment.clock_trusted,
+                event.severity >= Severity.WARNING,
             ),
         )
         camera_event_id = int(cursor.lastrowid or 0)

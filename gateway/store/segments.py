@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.domain.footage import GapReason, SegmentFinished
+from gateway.domain.footage import Edge, GapReason, SegmentFinished
 from gateway.domain.footage_chain import Place
 from gateway.store.database import Database
 from gateway.store.footage_links import link_segment
@@ -18,15 +18,17 @@ LONGEST_SEGMENT = 120_000_000
 LONGEST_PIN = 3_600_000_000
 """Micros; a camera event pins at most so much, so that a look-up of a segment's pins is bounded."""
 
-_FREE = (
-    "garbage = 0 AND NOT EXISTS (SELECT 1 FROM camera_event AS pin WHERE pin.camera_id = segment.camera_id"
+_HELD = (
+    "EXISTS (SELECT 1 FROM camera_event AS pin WHERE pin.camera_id = segment.camera_id"
     " AND pin.pinned_from > segment.started_at - ? AND pin.pinned_from < segment.started_at + segment.duration"
-    " AND pin.pinned_until > segment.started_at AND (pin.date_at >= ? OR EXISTS (SELECT 1 FROM outbox"
+    " AND pin.pinned_until > segment.started_at"
+    " AND (pin.date_at >= CASE pin.incident WHEN 0 THEN ? ELSE ? END OR EXISTS (SELECT 1 FROM outbox"
     " WHERE outbox.kind = 'camera_event' AND outbox.record_id = pin.id)))"
 )
+_EVER = 2**62
 _COLUMNS = (
     "id, camera_id, path, started_at, duration, size, clock_trusted, gap, codec, width, height, frames, sha256, number,"
-    " previous, boot_id, monotonic"
+    " previous, boot_id, monotonic, breaks"
 )
 
 
@@ -43,6 +45,7 @@ class Segment:
         place: where it stands in its camera's chain, None before it is linked.
         boot_id: of the machine's run that `monotonic` counts in, "" when not known.
         monotonic: micros of the first frame.
+        breaks: how often its camera's footage broke off before it, as far as it is linked.
     """
 
     id: int
@@ -61,11 +64,42 @@ class Segment:
     place: Place | None = None
     boot_id: str = ""
     monotonic: int = 0
+    breaks: int = 0
+
+    @property
+    def edge(self) -> Edge:
+        """What decides whether another can be played right after it, or it after another."""
+        return Edge(self.started_at, self.ended_at, self.gap, (self.codec, self.width, self.height))
 
     @property
     def ended_at(self) -> int:
         """Wall micros of its end."""
         return self.started_at + self.duration
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which footage goes: oldest first, never any that a camera event pins which central has not taken yet.
+
+    Attributes:
+        at_least: bytes to be covered.
+        transactions_from: footage of events since then (wall micros) stays; 0: of all of them.
+        incidents_from: the same for events of which something went wrong.
+        begin: only segments that began then or later.
+        end: only segments that began before, by a trusted clock; None: all.
+        limit: how many at most.
+    """
+
+    at_least: int
+    transactions_from: int = 0
+    incidents_from: int = 0
+    begin: int = -(2**62)
+    end: int | None = None
+    limit: int = 500
+
+    def held_by(self) -> tuple[int, int, int]:
+        """The values that tell footage of events."""
+        return LONGEST_PIN, self.transactions_from, self.incidents_from
 
 
 class Segments:
@@ -107,6 +141,27 @@ class Segments:
 
         return await self._database.read(query)
 
+    async def newest(self, camera_id: int, *, most: int) -> tuple[Segment, ...]:
+        """A camera's newest linked segments, by number."""
+        rows = await self._database.read(
+            lambda connection: connection.execute(
+                f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND number IS NOT NULL AND garbage = 0"
+                " ORDER BY number DESC LIMIT ?",
+                (camera_id, most),
+            ).fetchall()
+        )
+        return tuple(_segment(row) for row in reversed(rows))
+
+    async def numbered(self, camera_id: int, number: int) -> Segment | None:
+        """The segment with this place in its camera's chain, None when it is not there (any more)."""
+        row = await self._database.read(
+            lambda connection: connection.execute(
+                f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND number = ? AND garbage = 0",
+                (camera_id, number),
+            ).fetchone()
+        )
+        return _segment(row) if row else None
+
     async def known(self, folder: str) -> frozenset[str]:
         """The paths in a folder (`7/2026112107`) that have a row, garbage included."""
         return await self._database.read(
@@ -146,39 +201,73 @@ class Segments:
             )
         )
 
-    async def discard(self, *, at_least: int, pinned_after: int, limit: int = 500) -> tuple[Segment, ...]:
-        """Mark the oldest segments as garbage until `at_least` bytes are covered, and return them.
+    async def bytes_since(self, start: int) -> tuple[int, int]:
+        """Bytes of the segments that began at `start` (wall micros) or later, and when the first of them began.
 
-        Footage pinned by a camera event that central has not taken, or that is younger than `pinned_after` (wall
-        micros), is passed over. The caller deletes the files and then calls `forget`.
+        Without any, 0 and `start`.
         """
+        return await self._database.read(
+            lambda connection: tuple(
+                connection.execute(
+                    "SELECT coalesce(sum(size), 0), coalesce(min(started_at), ?1)"
+                    " FROM segment INDEXED BY segment_by_age WHERE garbage = 0 AND started_at >= ?1",
+                    (start,),
+                ).fetchone()
+            )
+        )
 
-        def choose(connection: sqlite3.Connection) -> list[Segment]:
+    async def oldest(self) -> int | None:
+        """When the oldest footage began (wall micros), or None when there is none."""
+        return await self._database.read(
+            lambda connection: connection.execute(
+                "SELECT min(started_at) FROM segment INDEXED BY segment_by_age WHERE garbage = 0"
+            ).fetchone()[0]
+        )
+
+    async def free(self, choice: Choice) -> tuple[Segment, ...]:
+        """The oldest segments that may go, until enough bytes are covered."""
+
+        def choose(connection: sqlite3.Connection) -> tuple[Segment, ...]:
             chosen: list[Segment] = []
             covered = 0
             for row in connection.execute(
-                f"SELECT {_COLUMNS} FROM segment INDEXED BY segment_by_age WHERE {_FREE} ORDER BY started_at LIMIT ?",
-                (LONGEST_PIN, pinned_after, limit),
+                f"SELECT {_COLUMNS} FROM segment INDEXED BY segment_by_age WHERE garbage = 0 AND started_at >= ?"
+                f" AND started_at < ? AND (? OR clock_trusted = 1) AND NOT {_HELD} ORDER BY started_at LIMIT ?",
+                (
+                    choice.begin,
+                    choice.end if choice.end is not None else _EVER,
+                    choice.end is None,
+                    *choice.held_by(),
+                    choice.limit,
+                ),
             ):
-                if covered >= at_least:
+                if covered >= choice.at_least:
                     break
                 chosen.append(_segment(row))
                 covered += chosen[-1].size
-            return chosen
+            return tuple(chosen)
+
+        return await self._database.read(choose)
+
+    async def discard(self, choice: Choice) -> tuple[Segment, ...]:
+        """Mark the oldest segments that may go as garbage until enough bytes are covered, and return them.
+
+        The caller deletes the files and then calls `forget`.
+        """
+        # The long look is a reader's, so that it holds up no commit.
+        chosen = await self.free(choice)
 
         def mark(connection: sqlite3.Connection) -> tuple[Segment, ...]:
             """Those chosen that were not pinned meanwhile, as they are now."""
             marked = (
                 connection.execute(
-                    f"UPDATE segment SET garbage = 1 WHERE id = ? AND {_FREE} RETURNING {_COLUMNS}",
-                    (item.id, LONGEST_PIN, pinned_after),
+                    f"UPDATE segment SET garbage = 1 WHERE id = ? AND garbage = 0 AND NOT {_HELD} RETURNING {_COLUMNS}",
+                    (item.id, *choice.held_by()),
                 ).fetchone()
                 for item in chosen
             )
             return tuple(_segment(row) for row in marked if row)
 
-        # The long look is a reader's, so that it holds up no commit.
-        chosen = await self._database.read(choose)
         return await self._database.write(mark) if chosen else ()
 
     async def garbage(self) -> tuple[Segment, ...]:
@@ -245,4 +334,5 @@ def _segment(row: tuple[Any, ...]) -> Segment:
         place=None if number is None else Place(number=number, previous=previous.hex()),
         boot_id=row[15],
         monotonic=row[16],
+        breaks=row[17],
     )

@@ -59,6 +59,45 @@ class CameraView(Protocol):
         ...
 
 
+class StorageView(Protocol):
+    """How much footage there is."""
+
+    @property
+    def footage_bytes(self) -> int:
+        """Of footage that is kept."""
+        ...
+
+    @property
+    def cap_bytes(self) -> int:
+        """Of footage that may be kept."""
+        ...
+
+    @property
+    def free_bytes(self) -> int:
+        """Free on its disk."""
+        ...
+
+    @property
+    def bytes_per_day(self) -> int:
+        """What came in lately."""
+        ...
+
+    @property
+    def full_in_days(self) -> float | None:
+        """When there will be no more room, None for never."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """All of that in a few words."""
+        ...
+
+    @property
+    def short(self) -> bool:
+        """Whether cameras pause for want of room."""
+        ...
+
+
 class Viewing(Protocol):
     """Cameras watched live by WebRTC.
 
@@ -79,6 +118,22 @@ class Viewing(Protocol):
         ...
 
 
+class LiveFootage(Protocol):
+    """What the cameras record now, by HLS. Each method raises NotFoundError, CameraUnavailable."""
+
+    async def master(self, camera_id: int) -> str:
+        """The HLS multivariant playlist of a camera; it refers to `index.m3u8`."""
+        ...
+
+    async def playlist(self, camera_id: int) -> str:
+        """The live HLS media playlist of a camera; it refers to `<number>.ts`."""
+        ...
+
+    async def segment(self, camera_id: int, number: int) -> Path:
+        """One MPEG-TS segment of a camera."""
+        ...
+
+
 class Recording(Protocol):
     """The footage, and what can be made of it.
 
@@ -91,8 +146,17 @@ class Recording(Protocol):
         """Live views of the cameras."""
         ...
 
+    @property
+    def live(self) -> LiveFootage:
+        """What the cameras record now."""
+        ...
+
     def cameras(self) -> tuple[CameraView, ...]:
         """Every camera of the site file, in its order. Never waits."""
+        ...
+
+    def storage(self) -> StorageView | None:
+        """How much footage there is and how long the storage lasts; None until it was looked at. Never waits."""
         ...
 
     async def clip(self, camera_event: CameraEvent) -> Path:

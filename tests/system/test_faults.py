@@ -98,6 +98,11 @@ def test_a_full_disk_stops_no_gate_and_loses_nothing_that_was_told(make_site, wa
     )
     (told,) = site.api.events(types=[EventKind.RECORDS_WAITED])
     assert "0 were lost" in told["description"]
+    lost = [e for e in site.api.events(types=[EventKind.CAMERA_LOST]) if e["id"] > before]
+    assert all("takes no data" in e["description"] or "free space" in e["description"] for e in lost)
+    again = lambda: len([e for e in site.api.events(types=[EventKind.CAMERA_RECORDING]) if e["id"] > before])  # noqa: E731
+    assert lost, "video says why it stopped"
+    wait_until(lambda: again() >= len({e["device_id"] for e in lost}), within=45, why="and resumes by itself")
 
 
 def device(site, device_id: int) -> dict:

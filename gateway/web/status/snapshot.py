@@ -12,7 +12,7 @@ from gateway.domain.passages import CameraEvent
 from gateway.lanes.board import AreaSnapshot, DeviceSnapshot, LaneSnapshot
 from gateway.store import Books
 from gateway.web.catalogue import AREA_COUNT, CAMERA_EVENT, CAMERA_LIST, DEVICE_LIST, DEVICE_OPEN, EVENT_LIST
-from gateway.web.rooms import CameraView, CentralView, DemoCard
+from gateway.web.rooms import CameraView, CentralView, DemoCard, StorageView
 from gateway.web.sessions import Caller
 
 
@@ -77,6 +77,18 @@ class CameraShown(_Shown):
     last_segment_at: str | None
     bits_per_second: int
     reconnects: int
+
+
+class StorageShown(_Shown):
+    """How much footage there is, and when it will be full; `text` says it in words."""
+
+    footage_bytes: int
+    cap_bytes: int
+    free_bytes: int
+    bytes_per_day: int
+    full_in_days: float | None
+    text: str
+    short: bool
 
 
 class FootageShown(_Shown):
@@ -170,6 +182,7 @@ class Snapshot(_Shown):
     areas: tuple[AreaShown, ...] = ()
     devices: tuple[DeviceShown, ...]
     cameras: tuple[CameraShown, ...]
+    storage: StorageShown | None = None
     events: tuple[EventShown, ...]
     central: CentralShown | None
     books: BooksShown | None
@@ -185,6 +198,7 @@ class Snapshot(_Shown):
                 "areas": self.areas if user.view_devices else (),
                 "devices": self.devices if user.view_devices else (),
                 "cameras": self.cameras if user.view_cameras else (),
+                "storage": self.storage if user.view_cameras else None,
                 "events": _events_seen(self.events, user),
                 "demo": self.demo if user.control_devices else None,
             }
@@ -258,6 +272,19 @@ def camera_shown(camera: CameraView) -> CameraShown:
         last_segment_at=None if camera.last_segment_at is None else iso_utc(camera.last_segment_at),
         bits_per_second=camera.bits_per_second,
         reconnects=camera.reconnects,
+    )
+
+
+def storage_shown(view: StorageView) -> StorageShown:
+    """The storage for the page."""
+    return StorageShown(
+        footage_bytes=view.footage_bytes,
+        cap_bytes=view.cap_bytes,
+        free_bytes=view.free_bytes,
+        bytes_per_day=view.bytes_per_day,
+        full_in_days=None if view.full_in_days is None else round(view.full_in_days, 2),
+        text=view.text,
+        short=view.short,
     )
 
 

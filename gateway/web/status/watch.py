@@ -26,6 +26,7 @@ from gateway.web.status.snapshot import (
     device_shown,
     event_shown,
     lane_shown,
+    storage_shown,
 )
 
 SHORTEST_SECONDS = 0.25
@@ -96,6 +97,7 @@ class Watch:
 
     async def _take(self) -> Snapshot:
         events, books, failing = await self._read()
+        storage = self._recording.storage()
         return Snapshot(
             gateway=GatewayShown(
                 site=self._site.site.name,
@@ -110,6 +112,7 @@ class Watch:
             areas=tuple(area_shown(area) for area in self._areas.areas()),
             devices=tuple(device_shown(device) for device in self._board.devices()),
             cameras=tuple(camera_shown(camera) for camera in self._recording.cameras()),
+            storage=storage_shown(storage) if storage else None,
             events=events,
             central=central_shown(self._central.snapshot()) if self._central else None,
             books=books,

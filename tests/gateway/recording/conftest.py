@@ -72,11 +72,13 @@ def until():
 def pin(store, clock):
     """Record an event with a camera event over `[now - before, now + after]` seconds; returns the camera event."""
 
-    async def make(camera_id: int, *, before: float, after: float, at: int | None = None) -> CameraEvent:
+    async def make(
+        camera_id: int, *, before: float, after: float, at: int | None = None, kind=EventKind.VEHICLE_PASSED
+    ) -> CameraEvent:
         at = clock.wall().micros if at is None else at
         recorded = await store.journal.record(
             Entry(
-                events=(Event(kind=EventKind.VEHICLE_PASSED, date_at=at, clock_trusted=True, description="passed"),),
+                events=(Event(kind=kind, date_at=at, clock_trusted=True, description="passed"),),
                 moments=(
                     Moment(
                         camera_id=camera_id,

@@ -12,7 +12,7 @@ from gateway.domain.footage_chain import GENESIS, leaf_of, link_of, walked
 from gateway.recording import leaf_log
 from gateway.recording.chain import FootageChain
 from gateway.recording.index import FootageIndex, utc_hour
-from gateway.store import Segment
+from gateway.store import Choice, Segment
 
 START = 1_767_268_800_000_000
 
@@ -87,7 +87,7 @@ async def test_any_two_links_are_proven_of_one_chain_whatever_was_deleted_betwee
     await pin(7, before=4, after=4, at=START + 40_000_000)
     await store.segments.add([put(n) for n in range(40)])
     anchors = {row.place.number: link(row) for row in await store.segments.between(7, 0, 2**60)}
-    await index.delete(await store.segments.discard(at_least=9 * 4, pinned_after=0))
+    await index.delete(await store.segments.discard(Choice(at_least=9 * 4)))
     (media / (await store.segments.after(0))[-1].path).unlink()
     await index.recover((7,))  # one was lost
     await store.segments.add([put(n) for n in range(40, 45)])
@@ -100,7 +100,9 @@ async def test_any_two_links_are_proven_of_one_chain_whatever_was_deleted_betwee
         assert walked(proven, leaves) == head
     # Deleted to the last one, the chain goes on.
     await store.outbox.delivered((await store.outbox.due(now=2**60))[0], central_id=1)
-    await index.delete(await store.segments.discard(at_least=10**9, pinned_after=2**60))
+    await index.delete(
+        await store.segments.discard(Choice(at_least=10**9, transactions_from=2**60, incidents_from=2**60))
+    )
     assert await store.segments.paths() == frozenset()
     await store.segments.add([put(99)])
     (last,) = await store.segments.between(7, 0, 2**60)
@@ -111,7 +113,7 @@ async def test_any_two_links_are_proven_of_one_chain_whatever_was_deleted_betwee
 
 async def test_a_deletion_done_twice_changes_nothing(store, index, media, put):
     await store.segments.add([put(n) for n in range(5)])
-    gone = await store.segments.discard(at_least=10**9, pinned_after=0)
+    gone = await store.segments.discard(Choice(at_least=10**9))
     leaf_log.keep(media, gone[:3])  # as before a power cut
     await index.delete(gone)
     leaves = leaf_log.leaves(media, 7, 1, 9)

@@ -10,6 +10,7 @@ from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import GapReason, SegmentFinished, segment_path
 from gateway.recording.index import FootageIndex, UntoldGap, utc_hour
+from gateway.store import Choice
 
 START = 1_767_268_800_000_000  # 2026-01-01 12:00 UTC
 
@@ -44,7 +45,7 @@ def put(media):
 async def test_start_up_finishes_deletions_drops_lost_rows_and_adopts_files(store, index, media, put):
     kept, lost, garbage = put(START), put(START + 2_000_000), put(START + 4_000_000)
     await store.segments.add([garbage])
-    assert len(await store.segments.discard(at_least=1, pinned_after=0)) == 1
+    assert len(await store.segments.discard(Choice(at_least=1))) == 1
     await store.segments.add([kept, lost])
     (media / lost.path).unlink()
     adopted = [put(START + 3_600_000_000 + n * 2_000_000, camera_id=8, size=100 + n) for n in range(3)]
@@ -122,7 +123,7 @@ async def test_a_sweep_adopts_what_nobody_told_of_for_a_while(store, index, put,
 async def test_a_row_goes_only_after_its_file(store, index, media, put):
     report = put(START)
     await store.segments.add([report])
-    rows = await store.segments.discard(at_least=1, pinned_after=0)
+    rows = await store.segments.discard(Choice(at_least=1))
     (media / report.path).unlink()
     (media / report.path).mkdir()  # what cannot be unlinked
     with pytest.raises(StoreError, match="cannot be deleted"):

@@ -6,24 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.clock import Stamp
 from gateway.domain.events import EventKind
 from gateway.domain.footage import SegmentFinished, segment_path
+from gateway.recording.forecast import StorageLimits, StorageUse, forecast, lasting
 from gateway.recording.index import FootageIndex, utc_hour
-from gateway.recording.retention import Retention, StorageLimits, StorageUse, bytes_to_free, must_pause
+from gateway.recording.retention import Retention, bytes_to_free, must_pause
+from gateway.store import Choice
 
 SIZE = 1000
 
 
 @given(*(st.integers(0, 10**13) for _ in range(4)))
 def test_freeing_that_much_satisfies_both_limits(footage, free, cap, floor):
-    limits = StorageLimits(cap=cap, floor=floor, keep_days=1)
+    limits = StorageLimits(cap=cap, floor=floor)
     wanted = bytes_to_free(StorageUse(footage=footage, free=free), limits)
     assert bytes_to_free(StorageUse(footage=footage - wanted, free=free + wanted), limits) == 0
     assert wanted >= 0
 
 
 def test_cameras_pause_before_the_disk_is_full_and_only_then():
-    limits = StorageLimits(cap=10, floor=100, keep_days=1)
+    limits = StorageLimits(cap=10, floor=100)
     assert not must_pause(StorageUse(footage=1000, free=50), limits, paused=False)
     assert must_pause(StorageUse(footage=0, free=49), limits, paused=False)
     assert must_pause(StorageUse(footage=0, free=99), limits, paused=True)
@@ -59,11 +62,11 @@ async def footage(store, media, clock):
 def keeper(store, media, clock):
     """Retention with these limits, and the index that it tells."""
 
-    def make(*, cap=10**12, floor=0, starved=lambda _: None, fault=""):
+    def make(*, cap=10**12, floor=0, starved=lambda _: None, fault="", at=clock, **days):
         index = FootageIndex(store=store, media=media, clock=clock)
         retention = Retention(
-            store=store, index=index, media=media, limits=StorageLimits(cap=cap, floor=floor, keep_days=1),
-            clock=clock, starved=starved, media_fault=lambda: fault,
+            store=store, index=index, media=media, limits=StorageLimits(cap=cap, floor=floor, **days),
+            clock=at, starved=starved, media_fault=lambda: fault,
         )  # fmt: skip
         return retention, index
 
@@ -94,9 +97,112 @@ async def test_what_only_events_hold_is_never_deleted_and_told_once(store, foota
 
 
 async def test_a_deletion_that_was_cut_short_is_finished(store, footage, keeper, media):
-    chosen = await store.segments.discard(at_least=3 * SIZE, pinned_after=0)
+    chosen = await store.segments.discard(Choice(at_least=3 * SIZE))
     retention, _ = keeper()
     await retention.look()
     assert await store.segments.garbage() == ()
     assert len(list(media.glob("*/*/*.ts"))) == 17
     assert len(chosen) == 3
+
+
+class SetClock:
+    """A clock that shows what it is told."""
+
+    def __init__(self, micros, *, trusted=True):
+        self.stamp = Stamp(micros, trusted)
+
+    def monotonic(self):
+        return self.stamp.micros / 1_000_000
+
+    def wall(self):
+        return self.stamp
+
+
+DAY = 86_400_000_000
+
+
+@pytest.fixture
+async def three_classes(store, footage, pin):
+    """Segments 2 and 3 prove an incident, 6 and 7 a transaction."""
+    await pin(7, before=2, after=1, at=footage[3].started_at, kind=EventKind.VEHICLE_TAILGATED)
+    await pin(7, before=2, after=1, at=footage[7].started_at)
+    for row in await store.outbox.due(now=2**60):
+        await store.outbox.delivered(row, central_id=row.id)
+
+    async def left():
+        paths = await store.segments.paths()
+        return [number for number, report in enumerate(footage) if report.path in paths]
+
+    return left
+
+
+async def test_footage_goes_when_the_days_of_its_class_are_over(footage, keeper, three_classes):
+    clock = SetClock(footage[-1].started_at + 30 * DAY)
+    retention, _ = keeper(at=clock, continuous_days=30, transaction_days=90, incident_days=365)
+    assert await looked(retention, three_classes) == [2, 3, 6, 7, 19]
+    clock.stamp = Stamp(footage[-1].started_at + 91 * DAY, trusted=True)
+    assert await looked(retention, three_classes) == [2, 3]
+    clock.stamp = Stamp(footage[-1].started_at + 366 * DAY, trusted=False)
+    assert await looked(retention, three_classes) == [2, 3], "by a clock that nobody trusts nothing is old"
+    clock.stamp = Stamp(footage[-1].started_at + 366 * DAY, trusted=True)
+    assert await looked(retention, three_classes) == []
+
+
+async def test_footage_of_events_never_goes_before_continuous_footage(footage, keeper, three_classes):
+    clock = SetClock(footage[-1].started_at + 100 * DAY, trusted=False)
+    for cap, left in ((18, [2, 3, *range(4, 20)]), (6, [2, 3, 6, 7, 18, 19])):
+        retention, _ = keeper(at=clock, cap=cap * SIZE)
+        assert await looked(retention, three_classes) == left
+    retention, _ = keeper(at=clock, cap=3 * SIZE)  # the transaction's days are over, the incident's are not
+    assert await looked(retention, three_classes) == [2, 3, 7]
+    retention, _ = keeper(at=clock, cap=SIZE)
+    assert await looked(retention, three_classes) == [2, 3]
+
+
+async def test_footage_that_central_has_not_got_stays_whatever_its_age(footage, store, keeper, pin):
+    await pin(7, before=2, after=1, at=footage[3].started_at)
+    retention, _ = keeper(at=SetClock(footage[-1].started_at + 4000 * DAY), cap=SIZE)
+    await retention.look()
+    assert await store.segments.paths() == {footage[2].path, footage[3].path}
+
+
+async def looked(retention, left):
+    await retention.look()
+    return await left()
+
+
+async def test_the_forecast_follows_what_comes_in(footage, keeper, clock):
+    retention, _ = keeper(cap=20 * SIZE + 10 * 43_200 * SIZE)
+    assert retention.forecast() is None
+    await retention.look()
+    seen = retention.forecast()
+    assert seen.footage_bytes == 20 * SIZE
+    assert seen.bytes_per_day == pytest.approx(43_200 * SIZE, rel=0.2)
+    assert "days at this rate" in seen.text
+    assert seen.full_in_days == pytest.approx(10, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("footage", "free", "seen", "short", "days", "text"),
+    [
+        (5, 100, 1.0, False, 9.0, "5.0 GB, full in 9 days at this rate"),
+        (5, 5.5, 1.0, False, 4.5, "5.0 GB, full in 4 days at this rate"),
+        (5, 100, 10.0, False, 0.9, "5.0 GB, full in 21 hours at this rate"),
+        (14, 100, 7.0, False, 0.0, "14.0 GB, full: the oldest goes, about 2 days are kept"),
+        (5, 100, 0.4, False, None, "5.0 GB, does not fill up at this rate: footage is deleted after 30 days"),
+        (5, 100, 0.0, False, None, "5.0 GB, nothing was recorded lately"),
+        (5, 0.2, 1.0, True, None, "5.0 GB, full, and nothing may be deleted: cameras pause"),
+    ],
+)
+def test_the_forecast_in_words(footage, free, seen, short, days, text):
+    giga = 10**9
+    limits = StorageLimits(cap=14 * giga, floor=giga)
+    use = StorageUse(footage=int(footage * giga), free=int(free * giga))
+    found = forecast(use, limits, seen_bytes=int(seen * giga / 4), seen_seconds=21_600, short=short)
+    assert found.text == text
+    assert found.full_in_days == (None if days is None else pytest.approx(days))
+
+
+def test_times_in_words():
+    told = [lasting(days) for days in (0, 1 / 24, 1.3, 2, 9.9)]
+    assert told == ["1 hour", "1 hour", "31 hours", "2 days", "9 days"]

@@ -232,6 +232,11 @@ def test_a_good_site_has_no_fault(place):
         ),
         (
             "[central]",
+            "[storage]\ntransaction_days = 10\n[central]",
+            "storage: 'transaction_days' is 10, less than the 30 of 'continuous_days': footage of events goes last",
+        ),
+        (
+            "[central]",
             "[storage]\nmedia_gigabytes = inf\n[central]",
             "storage.media_gigabytes: Input should be a finite number",
         ),

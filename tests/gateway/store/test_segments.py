@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.domain.footage import GapReason, SegmentFinished, segment_path
+from gateway.store import Choice
 
 SECOND = 1_000_000
 START = 1_767_268_800 * SECOND
@@ -72,7 +73,7 @@ async def test_a_segment_of_the_greatest_length_is_found_by_its_last_moment(stor
 async def test_discard_takes_the_oldest_until_enough(store):
     await store.segments.add([finished(n) for n in (3, 1, 2, 0)])
     assert await store.segments.bytes_kept() == 4000
-    taken = await store.segments.discard(at_least=1500, pinned_after=0)
+    taken = await store.segments.discard(Choice(at_least=1500))
     assert starts(taken) == [0, 1]
     assert await store.segments.bytes_kept() == 2000
     assert sorted(starts(await store.segments.garbage())) == [0, 1]
@@ -81,7 +82,7 @@ async def test_discard_takes_the_oldest_until_enough(store):
     await store.segments.forget(taken)
     assert await store.segments.garbage() == ()
     assert len(await store.segments.paths()) == 2
-    assert await store.segments.discard(at_least=0, pinned_after=0) == ()
+    assert await store.segments.discard(Choice(at_least=0)) == ()
 
 
 async def test_discard_passes_over_unsynced_and_young_footage(store, entry, moment):
@@ -91,7 +92,9 @@ async def test_discard_passes_over_unsynced_and_young_footage(store, entry, mome
     await store.journal.record(entry(pinned, date_at=date))
 
     async def free(pinned_after):
-        return await store.segments.discard(at_least=10**9, pinned_after=pinned_after)
+        return await store.segments.discard(
+            Choice(at_least=10**9, transactions_from=pinned_after, incidents_from=pinned_after)
+        )
 
     taken = await free(date + 1)
     assert starts(segment for segment in taken if segment.camera_id == 7) == [0, 1, 4, 5, 6, 7, 8, 9]
@@ -107,14 +110,14 @@ async def test_discard_passes_over_unsynced_and_young_footage(store, entry, mome
 async def test_footage_that_only_touches_a_pin_is_free(store, entry, moment):
     await store.segments.add([finished(n) for n in range(3)])
     await store.journal.record(entry(moment(7, START + 2 * SECOND, START + 4 * SECOND)))
-    assert starts(await store.segments.discard(at_least=10**9, pinned_after=0)) == [0, 2]
+    assert starts(await store.segments.discard(Choice(at_least=10**9))) == [0, 2]
 
 
 async def test_the_longest_pin_holds_its_last_moment(store, entry, moment):
     hour = 3600 * SECOND
     await store.segments.add([finished(1800), finished(1799)])
     await store.journal.record(entry(moment(7, START, START + hour)))
-    assert starts(await store.segments.discard(at_least=10**9, pinned_after=0)) == [1800]
+    assert starts(await store.segments.discard(Choice(at_least=10**9))) == [1800]
 
 
 async def test_each_look_uses_its_index(store, plans):
@@ -125,7 +128,7 @@ async def test_each_look_uses_its_index(store, plans):
         await store.segments.latest(7)
         await store.segments.bytes_kept()
         await store.segments.garbage()
-        await store.segments.discard(at_least=1, pinned_after=0)
+        await store.segments.discard(Choice(at_least=1))
 
     found = (await plans(store._site, look)).values()
     assert len(found) == 5

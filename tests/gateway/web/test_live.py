@@ -59,6 +59,7 @@ async def test_a_snapshot_comes_at_once_and_holds_the_whole_site(house):
     assert snapshot["lanes"][0]["phase"] == "idle"
     assert [device["online"] for device in snapshot["devices"]] == [True, None]
     assert snapshot["cameras"][0]["bits_per_second"] == 1_843_000
+    assert (snapshot["storage"]["full_in_days"], snapshot["storage"]["short"]) == (9.03, False)
     assert snapshot["events"][0]["footage"] == [{"id": house.camera_event_id, "camera_id": 201, "ready": True}]
     assert snapshot["central"]["reachable"] is True
     assert snapshot["books"] == {
@@ -100,6 +101,7 @@ async def test_a_caller_sees_only_what_they_may(house):
         _, snapshot = await live.next()
     assert snapshot["lanes"]
     assert snapshot["cameras"] == []
+    assert snapshot["storage"] is None
     assert snapshot["events"][0]["footage"] == []
     assert snapshot["user"]["control_devices"] is False
     async with stream(house, "nobody") as live:

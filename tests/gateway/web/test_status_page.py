@@ -221,6 +221,7 @@ async def test_a_phone_shows_all_of_it_without_scrolling_sideways(house, browser
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
         await sign_in(page, house)
         await expect(page.locator("#cameras article")).to_be_visible()
+        await expect(page.locator("#facts")).to_contain_text("5.1 GB, full in 9 days at this rate")
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
 
 

@@ -1,4 +1,5 @@
 // Cameras, devices, central and the gateway itself.
+import { showLive } from "./monitor.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { clock, lasting, seconds } from "./time.js";
 
@@ -29,6 +30,7 @@ export function ageRooms() {
     ["Running", lasting(seconds(gateway.started_at)), ""],
     ["Clock", gateway.clock_trusted ? "synchronised" : "not synchronised", gateway.clock_trusted ? "" : "warn"],
     ["Time zone", gateway.timezone, ""],
+    ...(last.storage ? [["Footage", last.storage.text, last.storage.short ? "bad" : ""]] : []),
     ["Store", gateway.store_failing || "in order", gateway.store_failing ? "bad" : ""],
   ];
   const list = byId("facts");
@@ -51,10 +53,12 @@ function createCamera() {
     picture.hidden = true;
   });
   node.takenAt = 0;
+  node.querySelector("button.picture").addEventListener("click", () => showLive(node.camera));
   return node;
 }
 
 function updateCamera(node, camera) {
+  node.camera = camera;
   const [word, kind] = CONDITIONS[camera.condition] || [camera.condition, ""];
   const pill = node.querySelector(".condition");
   const picture = node.querySelector("img");
@@ -68,6 +72,7 @@ function updateCamera(node, camera) {
   ];
   setText(node.querySelector(".figures"), figures.filter(Boolean).join(" · "));
   setText(node.querySelector(".fault"), camera.condition === "recording" ? "" : camera.detail);
+  node.querySelector("button.picture").setAttribute("aria-label", `Watch ${camera.name} live`);
   picture.alt = `Latest picture of ${camera.name}`;
   const due = Date.now() - node.takenAt > PICTURE_EVERY && document.visibilityState === "visible";
   if (camera.last_segment_at && camera.last_segment_at !== node.taken && due) {

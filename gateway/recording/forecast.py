@@ -1,0 +1,97 @@
+"""How long the storage lasts: what footage comes in, what room there is, and in words when it will be full. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_GIGABYTE = 1_000_000_000
+_DAY_SECONDS = 86_400.0
+_HOURS_UP_TO_DAYS = 2.0
+_FULL_SHARE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class StorageUse:
+    """What is used: bytes of footage, and bytes free on its disk."""
+
+    footage: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
+class StorageLimits:
+    """What may be used.
+
+    Attributes:
+        cap: bytes of footage at most.
+        floor: bytes that stay free on the media folder's disk.
+        continuous_days: after which footage of no event is deleted.
+        transaction_days: after which footage of events is deleted, and never before.
+        incident_days: the same for events of which something went wrong.
+    """
+
+    cap: int
+    floor: int
+    continuous_days: int = 30
+    transaction_days: int = 90
+    incident_days: int = 365
+
+
+@dataclass(frozen=True, slots=True)
+class StorageForecast:
+    """The storage as seen from outside.
+
+    Attributes:
+        footage_bytes: of footage that is kept.
+        cap_bytes: of footage that may be kept.
+        free_bytes: free on its disk.
+        bytes_per_day: what comes in, as far as it was seen lately.
+        full_in_days: at that rate, None when it does not fill up or nothing comes in.
+        text: all of that in a few words.
+        short: whether cameras pause for want of room.
+    """
+
+    footage_bytes: int
+    cap_bytes: int
+    free_bytes: int
+    bytes_per_day: int
+    full_in_days: float | None
+    text: str
+    short: bool
+
+
+def forecast(
+    use: StorageUse, limits: StorageLimits, *, seen_bytes: int, seen_seconds: float, short: bool
+) -> StorageForecast:
+    """What to expect when as much footage comes in as lately: `seen_bytes` within `seen_seconds`."""
+    room = max(0, min(limits.cap - use.footage, use.free - limits.floor))
+    per_day = int(seen_bytes / max(seen_seconds, 1.0) * _DAY_SECONDS)
+    days, text = _expected(use, limits, room=room, per_day=per_day)
+    if short:
+        days, text = None, "full, and nothing may be deleted: cameras pause"
+    return StorageForecast(
+        footage_bytes=use.footage,
+        cap_bytes=limits.cap,
+        free_bytes=use.free,
+        bytes_per_day=per_day,
+        full_in_days=days,
+        text=f"{use.footage / _GIGABYTE:.1f} GB, {text}",
+        short=short,
+    )
+
+
+def _expected(use: StorageUse, limits: StorageLimits, *, room: int, per_day: int) -> tuple[float | None, str]:
+    if per_day == 0:
+        return None, "nothing was recorded lately"
+    if room <= (use.footage + room) * _FULL_SHARE:
+        return 0.0, f"full: the oldest goes, about {lasting(use.footage / per_day)} are kept"
+    if (use.footage + room) / per_day >= limits.continuous_days:
+        return None, f"does not fill up at this rate: footage is deleted after {limits.continuous_days} days"
+    return room / per_day, f"full in {lasting(room / per_day)} at this rate"
+
+
+def lasting(days: float) -> str:
+    """A time for people: "9 days", "31 hours"."""
+    number, unit = (days, "day") if days >= _HOURS_UP_TO_DAYS else (days * 24, "hour")
+    whole = max(1, int(number))
+    return f"{whole} {unit}{'' if whole == 1 else 's'}"

@@ -1,0 +1,140 @@
+"""The media folder's disk full, read-only or gone: events go on, video says why it stopped and resumes by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gateway.data_folder import MEDIA_MARKER, MediaCondition, media_condition
+from gateway.domain.events import EventKind
+from gateway.domain.footage import CameraCondition, SegmentFinished, segment_path
+from gateway.recording.forecast import StorageLimits
+from gateway.recording.index import FootageIndex, utc_hour
+from gateway.recording.retention import Retention
+from gateway.store import Store
+
+
+def mount(*words: str | Path) -> bool:
+    return subprocess.run(["mount", *map(str, words)], capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A disk of 16 MB, seen at `media` too."""
+    place, media = tmp_path / "disk", tmp_path / "media"
+    place.mkdir()
+    media.mkdir()
+    if os.geteuid() != 0 or not mount("-t", "tmpfs", "-o", "size=16m", "tmpfs", place):
+        if os.environ.get("CI") == "true":
+            pytest.fail("a small disk cannot be mounted here")
+        pytest.skip("only root can mount a small disk")
+    assert mount("--bind", place, media)
+    yield place
+    subprocess.run(["umount", "-l", str(media)], check=False, capture_output=True)
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def fill(place: Path) -> Path:
+    filler = place / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"\0" * 4096)
+    return filler
+
+
+async def test_each_fault_is_told_and_recording_resumes_when_it_is_over(
+    record, site, field, store, until, disk, tmp_path, events_of, disk_and_rows_agree
+):
+    media = tmp_path / "media"
+    sentences = {MediaCondition.READY: ""}
+
+    def fault() -> str:
+        condition = media_condition(tmp_path)
+        return sentences.get(condition, condition.value)
+
+    async with record(site, media_fault=fault, marker=MEDIA_MARKER, look_seconds=0.2) as recording:
+        camera = lambda: recording.cameras()[0]  # noqa: E731
+
+        async def has_resumed(after: int):
+            return camera().condition is CameraCondition.RECORDING and (camera().last_segment_at or 0) > after
+
+        await until(lambda: has_resumed(0))
+
+        filler = fill(disk)
+        await until(lambda: camera().condition is CameraCondition.DISK_FAILED)
+        assert camera().detail == "the media folder takes no data: No space left on device"
+        filler.unlink()
+        await until(lambda: has_resumed(camera().since))
+
+        field.stream.refuse_with = 404  # a disk is only made read-only while nothing is open on it
+        field.stream.drop_viewers()
+        await until(lambda: camera().condition is CameraCondition.REFUSED)
+        assert mount("-o", "remount,bind,ro", media)
+        await until(lambda: camera().detail == "read_only")
+        field.stream.refuse_with = None
+        await asyncio.sleep(0.3)
+        assert camera().condition is CameraCondition.DISK_FAILED
+        assert mount("-o", "remount,bind,rw", media)
+        await until(lambda: has_resumed(camera().since))
+
+        subprocess.run(["umount", "-l", str(media)], check=True)
+        await until(lambda: camera().detail == "marker_missing")
+        await asyncio.sleep(0.5)
+        assert list(media.rglob("*")) == [], "nothing is written where the disk is not"
+        assert mount("--bind", disk, media)
+        await until(lambda: has_resumed(camera().since))
+
+        gaps = [gap.data for gap in await until(lambda: three(events_of))]
+        assert ['"disk"' in gap for gap in gaps] == [True] * 3, gaps
+        assert len(await events_of(EventKind.CAMERA_LOST)) == 3
+    await disk_and_rows_agree()
+
+
+async def three(events_of):
+    found = await events_of(EventKind.FOOTAGE_GAP)
+    return found if len(found) >= 3 else None
+
+
+async def test_a_disk_that_is_full_to_the_last_under_the_store_too_is_thinned(disk, clock):
+    store = Store(folder=disk, site_name="Site", sends=True)
+    await store.open()
+    media = disk / "footage"
+    begin = clock.wall().micros - 100_000_000
+    reports = []
+    for n in range(20):
+        path = segment_path(7, begin + n * 2_000_000, 2_000_000, utc_hour(begin))
+        (media / path).parent.mkdir(parents=True, exist_ok=True)
+        (media / path).write_bytes(b"x" * 500_000)
+        reports.append(
+            SegmentFinished(
+                camera_id=7, path=path, started_at=begin + n * 2_000_000, clock_trusted=True, duration=2_000_000,
+                size=500_000, sha256="ab" * 32,
+            )
+        )  # fmt: skip
+    await store.segments.add(reports)
+    index = FootageIndex(store=store, media=media, clock=clock)
+    retention = Retention(
+        store=store, index=index, media=media, limits=StorageLimits(cap=5_000_000, floor=0), clock=clock,
+        starved=lambda _: None, media_fault=lambda: "",
+    )  # fmt: skip
+    fill(disk)
+    with contextlib.suppress(Exception):
+        for n in range(200):  # until the log of the store has no room any more
+            await store.footage_links.link([(n, reports[n % 20].path, "cd" * 32)] * 50)
+            await store.segments.add(
+                [report.model_copy(update={"path": f"{n}-{i}"}) for i, report in enumerate(reports)]
+            )
+    try:
+        await retention.look()
+        kept = {str(path.relative_to(media)) for path in media.glob("*/*/*.ts")}
+        assert 0 < len(kept) <= 10
+        paths = await store.segments.paths()
+        assert {path for path in paths if path.endswith(".ts")} == kept
+        assert await store.segments.garbage() == ()
+    finally:
+        await store.close()
