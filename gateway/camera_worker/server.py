@@ -20,6 +20,7 @@ from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
 from gateway.domain.footage import (
     CutClip,
+    PinnedFootage,
     TakeThumbnail,
     WorkerAssignment,
     WorkerBeat,
@@ -55,6 +56,7 @@ class WorkerServer:
         """The aiohttp application with all its routes."""
         app = web.Application(middlewares=[_errors], client_max_size=4_000_000)
         app.router.add_put("/cameras", self._put_cameras)
+        app.router.add_put("/pins", self._put_pins)
         app.router.add_get("/reports", self._get_reports)
         app.router.add_post("/clips", self._post_clip)
         app.router.add_post("/thumbnails", self._post_thumbnail)
@@ -75,6 +77,10 @@ class WorkerServer:
         assignment = await _asked(request, WorkerAssignment)
         self._views.allow(assignment.live)
         await self._worker.assign(assignment)
+        return web.Response(status=204)
+
+    async def _put_pins(self, request: web.Request) -> web.StreamResponse:
+        self._worker.pin((await _asked(request, PinnedFootage)).pins)
         return web.Response(status=204)
 
     async def _post_clip(self, request: web.Request) -> web.StreamResponse:

@@ -12,7 +12,7 @@ from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.recorder import CameraRecorder
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.clock import Clock
-from gateway.domain.footage import CameraReported, SegmentFinished, WorkerAssignment, WorkerCamera
+from gateway.domain.footage import CameraReported, Pin, SegmentFinished, WorkerAssignment, WorkerCamera
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +31,7 @@ class CameraWorker:
         self._changing = asyncio.Lock()
         self.media: Path | None = None
         self._marker = ""
+        self._pins: tuple[Pin, ...] = ()
 
     @property
     def cameras(self) -> int:
@@ -63,6 +64,12 @@ class CameraWorker:
                 if camera_id not in self._recorders:
                     self._begin(camera, media, loop)
 
+    def pin(self, pins: tuple[Pin, ...]) -> None:
+        """What is wanted of the cameras that are recorded for events only, those that are assigned later too."""
+        self._pins = pins
+        for recorder in self._recorders.values():
+            self._tell_pins(recorder)
+
     async def stop(self, seconds: float) -> None:
         """End all recordings, their open segments made durable if that takes no longer than `seconds`."""
         await self._end(list(self._recorders.values()), seconds)
@@ -84,7 +91,11 @@ class CameraWorker:
         )
         self._known.add(camera.camera_id)
         self._recorders[camera.camera_id] = recorder
+        self._tell_pins(recorder)
         recorder.start()
+
+    def _tell_pins(self, recorder: CameraRecorder) -> None:
+        recorder.pin(tuple(pin for pin in self._pins if pin.camera_id == recorder.camera.camera_id))
 
     def _hear(self, recorder: CameraRecorder, item: SegmentFinished | CameraReported) -> None:
         current = self._recorders.get(recorder.camera.camera_id)
