@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from drivers.camera import h264, h265
@@ -65,39 +66,41 @@ class Depacketizer:
         self.refused = 0
         """Packets and units that make no sense."""
 
-    def take(self, packet: bytes | memoryview) -> bool:
-        """Take what most packets are, the middle of a fragmented unit; False: it is something else, and for `push`.
+    def take(self, packets: Sequence[bytes | memoryview], at: int) -> int:
+        """Take what most packets are, middles of a fragmented unit, from place `at` on; the place of the first that is
+        something else, and for `push`.
 
-        It is the whole cost of a camera, so it looks no further than it must.
+        It is most of the cost of a camera, so it looks no further than it must.
         """
-        fragment = self._fragment
-        if fragment is None or len(packet) < _MIDDLE.size:
-            return False
-        first, second, sequence, timestamp, _, kind, head, third = _MIDDLE.unpack_from(packet)
-        if (
-            first != 0x80
-            or second & 0x80
-            or timestamp != self._timestamp
-            or self._sequence is None
-            or sequence != self._sequence + 1 & 0xFFFF
-        ):
-            return False
-        if self.codec is VideoCodec.H264:
-            if kind & 0x1F != _FU_A or head & 0xC0:
-                return False
-            part = packet[14:]
-        else:
-            if kind >> 1 & 0x3F != _FU or third & 0xC0:
-                return False
-            part = packet[15:]
-        self._size += len(part)
-        if self._size > LARGEST_PICTURE:
-            self._fragment = None
-            self._damaged = True
-        else:
-            fragment.append(bytes(part))
-        self._sequence = sequence
-        return True
+        fragment, before = self._fragment, self._sequence
+        if fragment is None or before is None:
+            return at
+        timestamp, avc = self._timestamp, self.codec is VideoCodec.H264
+        size, unpack, least = self._size, _MIDDLE.unpack_from, _MIDDLE.size
+        for packet in packets[at:] if at else packets:
+            if len(packet) < least:
+                break
+            first, second, sequence, time, _, kind, head, third = unpack(packet)
+            if first != 0x80 or second & 0x80 or time != timestamp or sequence != before + 1 & 0xFFFF:
+                break
+            if avc:
+                if kind & 0x1F != _FU_A or head & 0xC0:
+                    break
+                part = bytes(packet[14:])
+            else:
+                if kind >> 1 & 0x3F != _FU or third & 0xC0:
+                    break
+                part = bytes(packet[15:])
+            at += 1
+            before = sequence
+            size += len(part)
+            if size > LARGEST_PICTURE:
+                self._fragment = None
+                self._damaged = True
+                break
+            fragment.append(part)
+        self._size, self._sequence = size, before
+        return at
 
     def push(self, packet: bytes | memoryview) -> list[Picture]:
         """The pictures that are whole now: mostly none or one, two where a mark was lost."""
@@ -240,7 +243,7 @@ class Depacketizer:
             # of a keyframe that was lost there may be only the parameter sets that stood before it
             keyframe=self._keyframe or (self._damaged and any(self._is_sequence_set(unit) for unit in self._units)),
             damaged=self._damaged,
-            bidirectional=self.codec is VideoCodec.H264 and any(_is_b(unit) for unit in self._units),
+            bidirectional=self.codec is VideoCodec.H264 and _is_b(self._units),
         )
         self._units = []
         self._size = 0
@@ -248,8 +251,10 @@ class Depacketizer:
         return picture
 
 
-def _is_b(unit: bytes) -> bool:
-    return unit[0] & 0x1F == h264.SLICE and h264.is_bidirectional(unit)
+def _is_b(units: list[bytes]) -> bool:
+    """Whether a picture's slices are B slices: all are of one kind, so that the first tells."""
+    first = next((unit for unit in units if unit[0] & 0x1F in (h264.SLICE, h264.IDR)), b"")
+    return bool(first) and first[0] & 0x1F == h264.SLICE and h264.is_bidirectional(first)
 
 
 def payload_offset(packet: bytes | memoryview) -> int | None:

@@ -72,6 +72,8 @@ def parameter_sets(data: bytes) -> tuple[bytes, bytes]:
 
 def is_bidirectional(unit: bytes) -> bool:
     """Whether a slice is a B slice: its picture is shown before one that was decoded earlier (7.4.3)."""
+    if len(unit) > 1 and unit[1] & 0x80:  # the picture's first slice, as nearly all are: its type is in this byte
+        return unit[1] & 0xF0 == 0xA0 or unit[1] & 0xFC == 0x9C  # 1 010: type 1; 1 00111: type 6
     try:
         bits = Bits(unit[1:9])
         bits.unsigned()

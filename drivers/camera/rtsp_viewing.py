@@ -123,6 +123,11 @@ class RtspViewing:
             ports.report(self._receiver_report())
         return playing
 
+    def gather(self, size: int) -> None:
+        """Receive no sooner than when so many bytes are there, or a quarter of a second has passed; over TCP alone."""
+        if self._connection is not None and not self._ports:
+            self._connection.gather(size)
+
     def receive(self) -> list[Arrived]:
         """What comes next; an empty list at the latest after a quarter of a second.
 
@@ -211,10 +216,16 @@ class RtspViewing:
     def _interleaved(self, packets: Packets) -> list[Arrived]:
         sorted_: dict[int, list[bytes | memoryview]] = {}
         reports: dict[int, SenderReport] = {}
+        current = -1
+        same: list[bytes | memoryview] = []
         for channel, packet in packets:
+            if channel == current:
+                same.append(packet)
+                continue
             number = self._channels.get(channel)
             if number is not None:
-                sorted_.setdefault(number, []).append(packet)
+                current, same = channel, sorted_.setdefault(number, [])
+                same.append(packet)
                 continue
             number = self._report_channels.get(channel, 0)
             if (report := _heed_report(packet, medium=number)) is not None:

@@ -42,6 +42,7 @@ class RtspSource:
         self._audio = audio
         self._track: VideoTrack | None = None
         self._sound: AudioTrack | None = None
+        self._at_once = False
         self.why_silent = ""
         """Why a camera that was opened with `audio` has none, in one sentence."""
 
@@ -94,6 +95,9 @@ class RtspSource:
         while True:
             arrived = self._viewing.receive()
             now = self._monotonic()
+            if not track.keeps_time and not self._at_once:
+                self._at_once = True  # when its pictures come is all that is left to go by
+                self._viewing.gather(1)
             for came in arrived:
                 if self._sound is not None and came.report is not None:
                     (self._sound.clock.sound_reported if came.medium else self._sound.clock.picture_reported)(
@@ -106,6 +110,11 @@ class RtspSource:
             if now - track.heard_at > self._stall_seconds:
                 hint = "" if track.told_any or self._viewing.over == "tcp" else "; a firewall may hold up its UDP"
                 raise CameraStalled(f"no video for {self._stall_seconds:g} s{hint}")
+
+    def gather(self, size: int) -> None:
+        """See `Source.gather`."""
+        if not self._at_once:
+            self._viewing.gather(size)
 
     def interrupt(self) -> None:
         """End `open` or `frames` in the thread that waits in them; callable from any other."""

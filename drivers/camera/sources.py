@@ -36,6 +36,12 @@ class Source(AbstractContextManager["Source"], Protocol):
         """Frames as they arrive, whole access units in decoding order, beginning at a keyframe; sound among them."""
         ...
 
+    def gather(self, size: int) -> None:
+        """From now on frames may come as late as it takes until so many bytes are there, a quarter of a second at most;
+        1: at once. A hint, for whoever reads in `frames`: it saves work where nobody watches.
+        """
+        ...
+
     def interrupt(self) -> None:
         """End `open` or `frames` in the thread that waits in them."""
         ...

@@ -28,6 +28,7 @@ class Timestamps:
         self._reordering = reordering
         self._raw: int | None = None
         self._pts = 0
+        self._step = _ASSUMED_STEP
         self._told = 0
         self._arrived = 0.0
         self._earliest = 0.0
@@ -62,11 +63,12 @@ class Timestamps:
             step = (raw - self._raw + 0x80000000 & 0xFFFFFFFF) - 0x80000000
             self._told += step
             if self._is_true(step, arrived):
+                self._step = min(max(self._told - self._pts, _ASSUMED_STEP // 10), TICKS_PER_SECOND)
                 self._pts = self._told
             else:
                 self.repaired += 1
                 passed = int((arrived - self._arrived) * TICKS_PER_SECOND)
-                self._pts += max(1 if passed else _ASSUMED_STEP // 10, passed)
+                self._pts += passed or self._step  # what came in one piece follows as pictures did before
                 if abs(self._pts - self._told) > _LONGEST_SLIP_TICKS:
                     self._told = self._pts  # not a slip, after which the old count goes on, but a new count
         self._raw = raw

@@ -78,6 +78,8 @@ class VideoTrack:
         """Whether a frame came through yet."""
         self.heard_at = now
         """When the last picture came, whole or not."""
+        self.keeps_time = True
+        """Whether all timestamps so far could be true."""
         self.damaged = 0
         """Pictures given up because a part of them was lost, or what they refer to."""
         self._turn_to(next(iter(encodings)))
@@ -106,9 +108,10 @@ class VideoTrack:
                     yield from self._frames_of(held, at)
 
     def _pictures(self, packets: list[bytes | memoryview]) -> Iterator[Picture]:
-        for packet in packets:
-            if self._packets.take(packet):
-                continue
+        at, count = 0, len(packets)
+        while (at := self._packets.take(packets, at)) < count:
+            packet = packets[at]
+            at += 1
             if len(packet) > 1 and packet[1] & 0x7F != self._payload_type and payload_offset(packet) is not None:
                 if packet[1] & 0x7F not in self._encodings:
                     continue
@@ -187,6 +190,7 @@ class VideoTrack:
         if self._clock != TICKS_PER_SECOND:
             raw = raw * TICKS_PER_SECOND // self._clock
         pts, dts = self._times.times(raw, arrived)
+        self.keeps_time = self.keeps_time and not self._times.repaired
         self.latest = PictureTime(picture.timestamp, self._clock, pts, arrived)
         data = picture.data
         if picture.keyframe and not whole_sets and self._format is not None:

@@ -110,6 +110,9 @@ class WhepSource:
             if now - track.heard_at > self._stall_seconds:
                 raise CameraStalled(f"no video for {self._stall_seconds:g} s")
 
+    def gather(self, size: int) -> None:
+        """Without effect: WebRTC's library reads each packet as it comes."""
+
     def interrupt(self) -> None:
         """End `open` or `frames` in the thread that waits in them; callable from any other."""
         self._interrupted = True

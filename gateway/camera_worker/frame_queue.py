@@ -11,6 +11,7 @@ from gateway.domain.footage import CameraCondition, GapReason, Pin
 
 MOST_FRAMES = 500
 MOST_BYTES = 32_000_000
+WAKE_BYTES = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,11 @@ class FrameQueue:
         """How many frames were ever dropped here."""
         return self._dropped
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits; callable from the thread that gets."""
+        return not self._items
+
     def put_frame(self, frame: EncodedFrame) -> None:
         """Add a frame, or drop it."""
         with self._changed:
@@ -85,7 +91,8 @@ class FrameQueue:
                 self._items.append(FramesDropped())
             self._items.append(frame)
             self._bytes += len(frame.data)
-            self._changed.notify()
+            if self._bytes >= WAKE_BYTES:
+                self._changed.notify()
 
     def put_sound(self, sound: EncodedAudio) -> None:
         """Add a piece of sound, or drop it; nobody misses it who misses the pictures."""
@@ -94,7 +101,6 @@ class FrameQueue:
                 return
             self._items.append(sound)
             self._bytes += len(sound.data)
-            self._changed.notify()
 
     def put_loss(self, gap: GapReason) -> None:
         """Frames were lost before they came here. Losses with nothing between them are one, the first."""
@@ -110,9 +116,15 @@ class FrameQueue:
             self._changed.notify()
 
     def get(self, timeout: float) -> QueueItem | None:
-        """The next item, or None after `timeout` seconds."""
+        """The next item, or None when there is none after `timeout` seconds.
+
+        While frames are few, whoever waits is woken at the end of that time alone: waking a thread for each costs more
+        than to write it.
+        """
         with self._changed:
-            if not self._items and not self._changed.wait_for(lambda: bool(self._items), timeout):
+            if not self._items:
+                self._changed.wait(timeout)
+            if not self._items:
                 return None
             item = self._items.popleft()
             if isinstance(item, EncodedFrame | EncodedAudio):

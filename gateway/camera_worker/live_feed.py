@@ -139,6 +139,11 @@ class LiveFeed:
         return "" if self._wake is None else await self._wake()
 
     @property
+    def watched(self) -> bool:
+        """Whether anybody watches; callable from any thread."""
+        return self._watched
+
+    @property
     def viewers(self) -> int:
         """How many watch."""
         return len(self._views)

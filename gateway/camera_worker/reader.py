@@ -24,6 +24,8 @@ log = structlog.get_logger(__name__)
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
+GATHER_BYTES = 65_536
+"""While nobody watches, a camera is read no more often than when so much has come, or four times a second."""
 
 
 class Sink(Protocol):
@@ -137,9 +139,14 @@ class CameraReader:
                 return
             sound, encoder = self._sound_of(source)
             self._sink.put(CameraConnected(announced, sound))
+            gathered = 1
             for frame in source.frames():
                 if self._stopping.is_set():
                     return
+                wanted = 1 if self._live is not None and self._live.watched else GATHER_BYTES
+                if wanted != gathered:
+                    gathered = wanted
+                    source.gather(wanted)
                 if isinstance(frame, FootageLost):
                     self._sink.put_loss(GapReason.NETWORK if frame.by_network else GapReason.CAMERA)
                 elif isinstance(frame, EncodedAudio):

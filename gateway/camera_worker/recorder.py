@@ -133,6 +133,8 @@ class CameraRecorder:
             item = self._queue.get(_TICK_SECONDS)
             try:
                 ended = self._take(segmenter, item)
+                if not ended and self._queue.is_empty:
+                    segmenter.flush()
             except DiskFailed as error:
                 self._disk_failed(error)
                 ended = isinstance(item, RecordingStopped)

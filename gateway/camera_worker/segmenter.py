@@ -20,6 +20,7 @@ from gateway.domain.footage import GapReason, SegmentFinished, segment_path
 
 LONGEST_SEGMENT_SECONDS = 60.0
 LARGEST_SEGMENT_BYTES = 256_000_000
+_MOST_HELD_BYTES = 1_000_000
 _LONGEST_STEP_TICKS = 10 * TICKS_PER_SECOND
 _FARTHEST_SOUND_TICKS = 2 * TICKS_PER_SECOND
 
@@ -76,6 +77,8 @@ class Segmenter:
         self._timeline: Timeline | None = None
         self._uptime: Timeline | None = None
         self._open: _Open | None = None
+        self._pieces: list[bytes] = []
+        self._held = 0
         self._first_of_run = True
         self._last_dts = 0
         self._step = TICKS_PER_SECOND // 25
@@ -151,7 +154,7 @@ class Segmenter:
         self._open.last_pts = max(self._open.last_pts, frame.pts)
         self._open.frames += 1
         data = self._with_parameter_sets(frame) if frame.keyframe else frame.data
-        self._write(self._open, self._muxer.mux(frame, data))
+        self._hold(self._muxer.mux(frame, data))
         return True
 
     def push_sound(self, sound: EncodedAudio) -> bool:
@@ -166,16 +169,31 @@ class Segmenter:
         if abs(sound.pts - self._last_dts) > _FARTHEST_SOUND_TICKS:
             return False
         current.sound = sound.format
-        self._write(current, muxer.mux_sound(sound))
+        self._hold(muxer.mux_sound(sound))
         return True
 
-    def _write(self, current: _Open, data: bytes) -> None:
+    def flush(self) -> None:
+        """Write what was pushed since the last call: once for several frames, which costs far less than for each.
+
+        Raises:
+            DiskFailed: the segment could not be written, and is given up.
+        """
+        current, pieces = self._open, self._pieces
+        self._pieces, self._held = [], 0
+        if current is None or not pieces:
+            return
         try:
-            current.file.write(data)
+            current.file.write(b"".join(pieces))
         except OSError:
             self._open = None
             self.missing(GapReason.DISK)
             raise
+
+    def _hold(self, data: bytes) -> None:
+        self._pieces.append(data)
+        self._held += len(data)
+        if self._held > _MOST_HELD_BYTES:
+            self.flush()
 
     def _continues(self, frame: EncodedFrame) -> bool:
         return self._last_dts < frame.dts < self._last_dts + _LONGEST_STEP_TICKS
@@ -192,7 +210,7 @@ class Segmenter:
         current = self._open
         return current is not None and (
             frame.pts - current.first_pts > LONGEST_SEGMENT_SECONDS * TICKS_PER_SECOND
-            or current.file.size > LARGEST_SEGMENT_BYTES
+            or current.file.size + self._held > LARGEST_SEGMENT_BYTES
         )
 
     def _begin(self, frame: EncodedFrame, arrived: Stamp) -> bool:
@@ -223,6 +241,7 @@ class Segmenter:
         return self._format.head + frame.data
 
     def _finish(self, *, end: int | None) -> None:
+        self.flush()
         current, timeline, uptime = self._open, self._timeline, self._uptime
         self._open = None
         if current is None or timeline is None or uptime is None:

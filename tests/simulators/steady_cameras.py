@@ -33,7 +33,7 @@ def encoded() -> list[EncodedFrame]:
     encoder.gop_size = 2 * RATE
     rate = BITS_PER_SECOND // 1000
     encoder.options = {
-        "preset": "ultrafast", "tune": "zerolatency",
+        "preset": "ultrafast", "tune": "zerolatency", "threads": "1",
         "x264-params": f"vbv-maxrate={rate}:vbv-bufsize={rate}:scenecut=0:repeat-headers=1:annexb=1",
     }  # fmt: skip
     found: list[EncodedFrame] = []
