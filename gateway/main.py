@@ -16,6 +16,7 @@ from gateway.demo.present import demo_cards, present_route
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.field import build_field
+from gateway.heap import give_memory_back
 from gateway.lanes import Lanes
 from gateway.logs import Logs
 from gateway.notify import Notify, feed_watchdog
@@ -46,6 +47,7 @@ _LAST_WORDS_SECONDS = 5.0
 
 def run(*, site_path: Path, data: Path) -> int:
     """Run the gateway of a site until SIGTERM or SIGINT; the exit status. Raises GatewayError when it cannot start."""
+    give_memory_back()
     notify = Notify.take_from()
     redaction = Redaction()
     secrets = Secrets(folder=secrets_folder(site_path), heard=redaction.hide)

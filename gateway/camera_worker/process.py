@@ -20,6 +20,7 @@ from gateway.camera_worker.server import WorkerServer
 from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
 from gateway.clock import SystemClock
+from gateway.heap import share_one_arena
 
 _PARENT_CHECK_SECONDS = 0.5
 _END_SECONDS = 0.7
@@ -65,6 +66,7 @@ async def serve(socket: Path, *, parent: int) -> None:
 
 def run(socket: Path, *, parent: int) -> NoReturn:
     """The whole life of the process."""
+    share_one_arena()
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
