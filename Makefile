@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
+PLAYER := tests/player/node_modules/.package-lock.json
 
 .PHONY: run test check bench rounds format lock clean debian
 
@@ -25,7 +26,12 @@ run: $(RUN_STAMP)  ## start the demo site with traffic (page on :8480)
 debian:  ## real peers for the tests: GStreamer's RTSP server, ffmpeg, Chromium
 	@scripts/debian-packages
 
-test: $(STAMP) debian  ## the whole suite; TESTS=path narrows it
+# A JavaScript HLS player for the tests' browser, by its locked hash. Without npm the tests that need it say so.
+$(PLAYER): tests/player/package-lock.json
+	@command -v npm >/dev/null || { echo "npm is missing: the tests of playlists in a browser need it"; exit 0; }; \
+	npm ci --prefix tests/player --ignore-scripts --no-audit --no-fund --silent && touch $@
+
+test: $(STAMP) $(PLAYER) debian  ## the whole suite; TESTS=path narrows it
 	$(BIN)/pytest -n 3 --dist loadfile $(TESTS)
 
 check: $(STAMP)  ## lint, format, types, import contracts

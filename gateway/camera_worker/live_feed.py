@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -98,8 +98,10 @@ class LiveFeed:
     MOST_GROUP_BYTES; a longer one is not kept, and a viewer then waits for the next keyframe.
     """
 
-    def __init__(self, *, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, *, loop: asyncio.AbstractEventLoop, wake: Callable[[], Awaitable[str]] | None = None) -> None:
+        """`wake`: asks for frames where none come before somebody watches; it tells why none do, "" when they do."""
         self._loop = loop
+        self._wake = wake
         self._lock = threading.Lock()
         self._group: list[tuple[int, EncodedFrame]] = []
         self._bytes = 0
@@ -131,6 +133,10 @@ class LiveFeed:
         """The frames since the newest keyframe, each with its number; none while nothing is live."""
         with self._lock:
             return tuple(self._group)
+
+    async def awake(self) -> str:
+        """Have frames come, for a viewer who is about to watch; why there are none, where that is known."""
+        return "" if self._wake is None else await self._wake()
 
     @property
     def viewers(self) -> int:

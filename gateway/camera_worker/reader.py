@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 import threading
+from typing import Protocol
 
 import structlog
 
 from drivers.camera.errors import CameraRefused, CameraStalled, CameraUnreachable
+from drivers.camera.frames import EncodedFrame
 from drivers.camera.sources import Source, source_at
 from drivers.camera.video_track import FootageLost
 from drivers.contract import DriverError
 from gateway.camera_worker.connection_budget import ConnectionBudget
-from gateway.camera_worker.frame_queue import CameraConnected, CameraLost, FrameQueue
+from gateway.camera_worker.frame_queue import CameraConnected, CameraLost
 from gateway.camera_worker.live_feed import LiveFeed
 from gateway.clock import Clock
 from gateway.domain.footage import CameraCondition, GapReason, WorkerCamera
@@ -23,19 +25,51 @@ _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
 
 
+class Sink(Protocol):
+    """Where a reading thread puts what it reads; none of these calls blocks. `FrameQueue` is one."""
+
+    def put(self, item: CameraConnected | CameraLost) -> None:
+        """The connection is up, or over."""
+        ...
+
+    def put_frame(self, frame: EncodedFrame) -> None:
+        """The next frame."""
+        ...
+
+    def put_loss(self, gap: GapReason) -> None:
+        """Frames are missing before the next."""
+        ...
+
+
 class CameraReader:
-    """Reads one camera into a recorder's queue and to whoever watches it live.
+    """Reads one stream of a camera into a sink, mostly a recorder's queue, and to whoever watches it live.
 
     After `stop()` the thread ends at once, unless it is just connecting: then when that succeeds or fails.
+
+    Args:
+        camera: whose stream it is.
+        url: the stream's address, with its credentials.
+        sink: where everything goes.
+        live: where frames go too; None: nowhere.
+        clock: paces and stamps.
+        budget: turns to connect.
     """
 
     def __init__(
-        self, *, camera: WorkerCamera, queue: FrameQueue, live: LiveFeed, clock: Clock, budget: ConnectionBudget
+        self,
+        *,
+        camera: WorkerCamera,
+        url: str,
+        sink: Sink,
+        live: LiveFeed | None,
+        clock: Clock,
+        budget: ConnectionBudget,
     ) -> None:
         self._camera = camera
+        self._url = url
         self._budget = budget
         self._source: Source | None = None
-        self._queue = queue
+        self._sink = sink
         self._live = live
         self._clock = clock
         self._stopping = threading.Event()
@@ -44,6 +78,10 @@ class CameraReader:
     def start(self) -> None:
         """Begin to read."""
         self._thread.start()
+
+    def leave(self) -> None:
+        """End with the next frame, so that the camera can be told; returns at once."""
+        self._stopping.set()
 
     def stop(self) -> None:
         """End soon; returns at once."""
@@ -69,13 +107,14 @@ class CameraReader:
             failures = 1 if lasted else failures + 1
             if self._stopping.is_set():
                 return
-            self._live.lost()
-            self._queue.put(lost)
+            if self._live is not None:
+                self._live.lost()
+            self._sink.put(lost)
             self._stopping.wait(reconnect_wait(failures))
 
     def _read(self) -> None:
         with source_at(
-            self._camera.url,
+            self._url,
             transport=self._camera.transport,
             stall_seconds=self._camera.stall_seconds,
             monotonic=self._clock.monotonic,
@@ -86,15 +125,16 @@ class CameraReader:
             announced = source.open()
             if self._stopping.is_set():
                 return
-            self._queue.put(CameraConnected(announced))
+            self._sink.put(CameraConnected(announced))
             for frame in source.frames():
                 if self._stopping.is_set():
                     return
                 if isinstance(frame, FootageLost):
-                    self._queue.put_loss(GapReason.NETWORK if frame.by_network else GapReason.CAMERA)
+                    self._sink.put_loss(GapReason.NETWORK if frame.by_network else GapReason.CAMERA)
                 else:
-                    self._queue.put_frame(frame)
-                    self._live.offer(frame)
+                    self._sink.put_frame(frame)
+                    if self._live is not None:
+                        self._live.offer(frame)
 
 
 def reconnect_wait(failures: int) -> float:

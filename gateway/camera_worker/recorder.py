@@ -51,13 +51,12 @@ class CameraRecorder:
         media: Path,
         clock: Clock,
         budget: ConnectionBudget,
-        live: LiveFeed,
+        live: LiveFeed | None,
         report: Callable[[SegmentFinished | CameraReported], None],
         salvage_first: bool,
         marker: str = "",
     ) -> None:
         self.camera = camera
-        self.live = live
         self._media = media
         self._clock = clock
         self._report = report
@@ -69,7 +68,9 @@ class CameraRecorder:
             else None
         )
         self._queue = FrameQueue()
-        self._reader = CameraReader(camera=camera, queue=self._queue, live=live, clock=clock, budget=budget)
+        self._reader = CameraReader(
+            camera=camera, url=camera.url, sink=self._queue, live=live, clock=clock, budget=budget
+        )
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-write", daemon=True)
         self._condition = CameraCondition.STARTING
         self._detail = ""
@@ -163,8 +164,10 @@ class CameraRecorder:
                 self._connections += 1
                 segmenter.connect(announced)
             case CameraLost(condition=condition, detail=detail, gap=gap):
-                self._set(condition, detail)
-                segmenter.disconnect(gap)
+                try:
+                    segmenter.disconnect(gap)
+                finally:
+                    self._set(condition, detail)  # after the last segment: whoever hears of it has all that came before
             case FramesDropped(gap=gap):
                 segmenter.lose(gap)
             case FootagePinned(pins=pins):

@@ -66,7 +66,7 @@ class Views:
             raise NotShown(ViewRefusal.NOT_ACCEPTABLE, str(error)) from error
         except SdpRefused as error:
             raise NotShown(ViewRefusal.BAD_OFFER, str(error)) from error
-        feed = self._live(camera_id)
+        feed = await self._live(camera_id)
         watching = sum(session.camera_id == camera_id for session in self._sessions.values())
         most = self._allowed.viewers_per_camera
         if watching + self._opening.get(camera_id, 0) >= most:
@@ -112,11 +112,12 @@ class Views:
             raise NotShown(ViewRefusal.UNKNOWN, "there is no such session, or it has ended")
         return session
 
-    def _live(self, camera_id: int) -> LiveFeed:
+    async def _live(self, camera_id: int) -> LiveFeed:
         feed = self._feed_of(camera_id)
+        why = "" if feed is None else await feed.awake()
         group = () if feed is None else feed.group()
         if feed is None or not group:
-            raise NotShown(ViewRefusal.NO_SOURCE, "the camera sends no pictures now")
+            raise NotShown(ViewRefusal.NO_SOURCE, f"the camera sends no pictures now{why and f': {why}'}")
         if why := why_not_live(group):
             raise NotShown(ViewRefusal.NOT_ACCEPTABLE, why)
         return feed

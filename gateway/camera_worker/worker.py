@@ -9,6 +9,7 @@ import structlog
 
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.live_feed import LiveFeed
+from gateway.camera_worker.live_stream import LiveStream
 from gateway.camera_worker.recorder import CameraRecorder
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.clock import Clock
@@ -27,6 +28,8 @@ class CameraWorker:
         self._budget = budget
         self._reports = reports
         self._recorders: dict[int, CameraRecorder] = {}
+        self._feeds: dict[int, LiveFeed] = {}
+        self._live: dict[int, LiveStream] = {}
         self._known: set[int] = set()
         self._changing = asyncio.Lock()
         self.media: Path | None = None
@@ -44,8 +47,7 @@ class CameraWorker:
 
     def live(self, camera_id: int) -> LiveFeed | None:
         """What a camera sends just now; None for one that is not assigned."""
-        recorder = self._recorders.get(camera_id)
-        return recorder.live if recorder else None
+        return self._feeds.get(camera_id)
 
     async def assign(self, assignment: WorkerAssignment) -> None:
         """Record these cameras and no others; a camera whose entry is unchanged is not touched."""
@@ -78,13 +80,19 @@ class CameraWorker:
         def report(item: SegmentFinished | CameraReported) -> None:
             loop.call_soon_threadsafe(self._hear, recorder, item)
 
+        stream: LiveStream | None = None
+        if camera.live_url is not None:
+            stream = LiveStream(camera=camera, url=camera.live_url, clock=self._clock, budget=self._budget, loop=loop)
+            self._live[camera.camera_id] = stream
+        feed = LiveFeed(loop=loop) if stream is None else stream.feed
+        self._feeds[camera.camera_id] = feed
         recorder = CameraRecorder(
             camera=camera,
             media=media,
             clock=self._clock,
             budget=self._budget,
             marker=self._marker,
-            live=LiveFeed(loop=loop),
+            live=feed if stream is None else None,
             report=report,
             # once only: later a part may belong to a recording of ours that is just ending
             salvage_first=camera.camera_id not in self._known,
@@ -105,7 +113,9 @@ class CameraWorker:
     async def _end(self, leaving: list[CameraRecorder], seconds: float) -> None:
         for recorder in leaving:
             recorder.stop()
-            recorder.live.end()
+            if (stream := self._live.pop(recorder.camera.camera_id, None)) is not None:
+                stream.stop()
+            self._feeds.pop(recorder.camera.camera_id).end()
         for recorder in leaving:
             self._recorders.pop(recorder.camera.camera_id, None)
             self._reports.forget(recorder.camera.camera_id)

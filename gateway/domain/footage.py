@@ -8,6 +8,7 @@ lost can still be adopted: `<camera_id>/<yyyymmddhh>/<start micros>_<duration mi
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
@@ -15,6 +16,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.viewing import LiveViewing
+
+TOUCHING_MICROS = 50_000
+"""Segments whose ends are nearer than this follow one another without a gap."""
 
 _SEGMENT_PATH = re.compile(r"^(\d+)/(\d{10})/(\d{1,17})_(\d{1,12})\.ts$")
 
@@ -49,10 +53,11 @@ class CameraCondition(StrEnum):
 
 
 class WorkerCamera(_Wire):
-    """One camera as its worker must record it. `url` may hold credentials: never logged, never shown."""
+    """One camera as its worker must record it. The URLs may hold credentials: never logged, never shown."""
 
     camera_id: int
     url: str = Field(repr=False)
+    live_url: str | None = Field(default=None, repr=False, description="a second stream, for viewers alone")
     transport: Literal["tcp", "udp"] = "tcp"
     segment_seconds: float = Field(default=2.0, ge=0.5, le=30)
     stall_seconds: float = Field(default=5.0, ge=1, le=120)
@@ -175,6 +180,22 @@ class WorkerFailed(_Wire):
     """Body of any worker answer with status 4xx or 5xx."""
 
     error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What of a segment decides whether another can be played right after it: wall micros, and its format."""
+
+    started_at: int
+    ended_at: int
+    gap: GapReason
+    format: tuple[str, int, int]
+
+
+def continues(before: Edge, after: Edge) -> bool:
+    """Whether a player can go from one segment to the other without being told. Pure."""
+    touches = abs(after.started_at - before.ended_at) <= TOUCHING_MICROS
+    return after.gap is GapReason.NONE and touches and before.format == after.format
 
 
 def segment_path(camera_id: int, started_at: int, duration: int, hour: str) -> str:

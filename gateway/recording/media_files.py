@@ -9,10 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.domain.footage import GapReason, SegmentFinished, parse_segment_path
-
-TOUCHING_MICROS = 50_000
-"""Segments whose ends are nearer than this follow one another without a gap."""
+from gateway.domain.footage import TOUCHING_MICROS, GapReason, SegmentFinished, parse_segment_path
 
 _PACKET = 188
 _CAMERA = re.compile(r"^\d{1,10}$")

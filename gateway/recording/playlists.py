@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gateway.clock import iso_utc
-from gateway.domain.footage import GapReason
-from gateway.recording.media_files import TOUCHING_MICROS
+from gateway.domain import footage
 from gateway.store import Segment
 
 MEDIA_NAME = "index.m3u8"
@@ -24,10 +23,13 @@ def target_duration(segments: Sequence[Segment]) -> int:
     return max(_TARGET_SECONDS, (longest + _MICROS // 2) // _MICROS)
 
 
-def master(segments: Sequence[Segment]) -> str:
-    """The master playlist of some footage: one variant. `segments` (at least one) are by start."""
+def master(segments: Sequence[Segment], *, target: int | None = None) -> str:
+    """The master playlist of some footage: one variant. `segments` (at least one) are by start.
+
+    `target`: the target duration of its media playlist, in seconds; None: that of recorded footage.
+    """
     attributes = [
-        f"BANDWIDTH={peak_bits_per_second(segments)}",
+        f"BANDWIDTH={peak_bits_per_second(segments, target=target or target_duration(segments))}",
         f"AVERAGE-BANDWIDTH={_rate(segments)}",
     ]
     codecs = sorted({segment.codec for segment in segments if segment.codec})
@@ -37,6 +39,9 @@ def master(segments: Sequence[Segment]) -> str:
     if pictures:
         width, height = max(pictures, key=lambda picture: picture[0] * picture[1])
         attributes.append(f"RESOLUTION={width}x{height}")
+    rates = [segment.frames * _MICROS / segment.duration for segment in segments if segment.frames and segment.duration]
+    if rates:
+        attributes.append(f"FRAME-RATE={max(rates):.3f}")
     lines = (
         "#EXTM3U",
         "#EXT-X-VERSION:3",
@@ -77,16 +82,12 @@ def media(segments: Sequence[Segment], *, complete: bool) -> str:
 
 def continues(before: Segment, after: Segment) -> bool:
     """Whether a player can go from one segment to the other without being told."""
-    return (
-        after.gap is GapReason.NONE
-        and abs(after.started_at - before.ended_at) <= TOUCHING_MICROS
-        and (before.codec, before.width, before.height) == (after.codec, after.width, after.height)
-    )
+    return footage.continues(before.edge, after.edge)
 
 
-def peak_bits_per_second(segments: Sequence[Segment]) -> int:
+def peak_bits_per_second(segments: Sequence[Segment], *, target: int) -> int:
     """The largest rate of any run of segments lasting half to one and a half target durations; the average if none."""
-    return max(_run_rates(segments, target=target_duration(segments) * _MICROS), default=_rate(segments))
+    return max(_run_rates(segments, target=target * _MICROS), default=_rate(segments))
 
 
 def _run_rates(segments: Sequence[Segment], *, target: int) -> Iterator[int]:

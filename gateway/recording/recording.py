@@ -21,6 +21,7 @@ from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
 from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.index import FootageIndex
+from gateway.recording.live_hls import LiveHls
 from gateway.recording.readiness import Readiness, is_complete
 from gateway.recording.retention import Retention
 from gateway.recording.viewing import Viewing
@@ -105,6 +106,9 @@ class Recording:
         self._clips = Clips(
             store=store, media=self._media, clock=clock, worker=self._living_worker, is_complete=self._is_complete
         )
+        self._live = LiveHls(
+            store=store, media=self._media, clock=clock, cameras=frozenset(camera.id for camera in site.cameras)
+        )
         self._viewing = Viewing(
             cameras=frozenset(camera.id for camera in site.cameras),
             workers=lambda: self._workers,
@@ -146,6 +150,11 @@ class Recording:
     def viewing(self) -> Viewing:
         """Live views of the cameras."""
         return self._viewing
+
+    @property
+    def live(self) -> LiveHls:
+        """What the cameras record now, by HLS."""
+        return self._live
 
     def cameras(self) -> tuple[CameraSnapshot, ...]:
         """The site's cameras, in the order of the site file."""

@@ -23,32 +23,44 @@ class Camera(_Section):
     id: RecordId
     name: Name
     url: str
+    live_url: str | None = Field(default=None, description="a smaller H.264 stream of the same camera, for live view")
     username: str | None = None
     password: SecretName | None = None
     token: SecretName | None = Field(default=None, description="what a WebRTC camera asks for in place of an account")
     transport: Literal["tcp", "udp"] = "tcp"
 
-    @field_validator("url")
+    @field_validator("url", "live_url")
     @classmethod
-    def _video(cls, value: str) -> str:
-        endpoint_of(value, schemes=(*_RTSP, *_WHEP))
+    def _video(cls, value: str | None) -> str | None:
+        if value is not None:
+            endpoint_of(value, schemes=(*_RTSP, *_WHEP))
         return value
 
     @model_validator(mode="after")
     def _one_account(self) -> Self:
         if (self.username is None) != (self.password is None):
             raise ValueError("'username' and 'password' go together")
-        if self.token is not None and not self.is_webrtc:
-            raise ValueError("only a camera at whep:// or wheps:// takes a 'token'")
+        if self.token is not None and not all(_scheme(url) in _WHEP for url in self._urls()):
+            raise ValueError("only what is at whep:// or wheps:// takes a 'token'")
         if self.token is not None and self.username is not None:
             raise ValueError("either 'token', or 'username' and 'password'")
+        if self.live_url == self.url:
+            raise ValueError("'live_url' is 'url' itself; leave it out, and what is recorded is shown live")
+        if self.live_url is not None and self.live_endpoint().host != self.endpoint().host:
+            raise ValueError("'live_url' must be on the camera of 'url': its account goes there too")
         return self
-
-    @property
-    def is_webrtc(self) -> bool:
-        """Whether it is read by WHEP."""
-        return self.url.partition(":")[0] in _WHEP
 
     def endpoint(self) -> Endpoint:
         """Where it is connected to."""
         return endpoint_of(self.url, schemes=(*_RTSP, *_WHEP))
+
+    def live_endpoint(self) -> Endpoint:
+        """Where viewers' frames come from."""
+        return endpoint_of(self.live_url or self.url, schemes=(*_RTSP, *_WHEP))
+
+    def _urls(self) -> tuple[str, ...]:
+        return (self.url,) if self.live_url is None else (self.url, self.live_url)
+
+
+def _scheme(url: str) -> str:
+    return url.partition(":")[0]

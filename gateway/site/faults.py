@@ -126,13 +126,18 @@ def _address_faults(draft: Draft) -> Iterator[Fault]:
             yield Fault(f"links[{index}].url", f"{line} is already used by links[{first}]")
         if isinstance(line, Endpoint) and _is_own(line, draft):
             yield Fault(f"links[{index}].url", f"{line} is where this gateway itself listens ([api] port)")
+    for place, endpoint in _connected_to(draft):
+        if _is_own(endpoint, draft):
+            yield Fault(place, f"{endpoint} is where this gateway itself listens ([api] port)")
+
+
+def _connected_to(draft: Draft) -> Iterator[tuple[str, Endpoint]]:
     for index, camera in draft.cameras.sound.items():
-        if _is_own(camera.endpoint(), draft):
-            yield Fault(
-                f"cameras[{index}].url", f"{camera.endpoint()} is where this gateway itself listens ([api] port)"
-            )
-    if draft.central and _is_own(draft.central.endpoint(), draft):
-        yield Fault("central.url", f"{draft.central.endpoint()} is where this gateway itself listens ([api] port)")
+        yield f"cameras[{index}].url", camera.endpoint()
+        if camera.live_url is not None:
+            yield f"cameras[{index}].live_url", camera.live_endpoint()
+    if draft.central:
+        yield "central.url", draft.central.endpoint()
 
 
 def _is_own(endpoint: Endpoint, draft: Draft) -> bool:

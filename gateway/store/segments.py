@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.domain.footage import GapReason, SegmentFinished
+from gateway.domain.footage import Edge, GapReason, SegmentFinished
 from gateway.domain.footage_chain import Place
 from gateway.store.database import Database
 from gateway.store.footage_links import link_segment
@@ -28,7 +28,7 @@ _HELD = (
 _EVER = 2**62
 _COLUMNS = (
     "id, camera_id, path, started_at, duration, size, clock_trusted, gap, codec, width, height, frames, sha256, number,"
-    " previous, boot_id, monotonic"
+    " previous, boot_id, monotonic, breaks"
 )
 
 
@@ -45,6 +45,7 @@ class Segment:
         place: where it stands in its camera's chain, None before it is linked.
         boot_id: of the machine's run that `monotonic` counts in, "" when not known.
         monotonic: micros of the first frame.
+        breaks: how often its camera's footage broke off before it, as far as it is linked.
     """
 
     id: int
@@ -63,6 +64,12 @@ class Segment:
     place: Place | None = None
     boot_id: str = ""
     monotonic: int = 0
+    breaks: int = 0
+
+    @property
+    def edge(self) -> Edge:
+        """What decides whether another can be played right after it, or it after another."""
+        return Edge(self.started_at, self.ended_at, self.gap, (self.codec, self.width, self.height))
 
     @property
     def ended_at(self) -> int:
@@ -133,6 +140,27 @@ class Segments:
             return _segment(row) if row else None
 
         return await self._database.read(query)
+
+    async def newest(self, camera_id: int, *, most: int) -> tuple[Segment, ...]:
+        """A camera's newest linked segments, by number."""
+        rows = await self._database.read(
+            lambda connection: connection.execute(
+                f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND number IS NOT NULL AND garbage = 0"
+                " ORDER BY number DESC LIMIT ?",
+                (camera_id, most),
+            ).fetchall()
+        )
+        return tuple(_segment(row) for row in reversed(rows))
+
+    async def numbered(self, camera_id: int, number: int) -> Segment | None:
+        """The segment with this place in its camera's chain, None when it is not there (any more)."""
+        row = await self._database.read(
+            lambda connection: connection.execute(
+                f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND number = ? AND garbage = 0",
+                (camera_id, number),
+            ).fetchone()
+        )
+        return _segment(row) if row else None
 
     async def known(self, folder: str) -> frozenset[str]:
         """The paths in a folder (`7/2026112107`) that have a row, garbage included."""
@@ -306,4 +334,5 @@ def _segment(row: tuple[Any, ...]) -> Segment:
         place=None if number is None else Place(number=number, previous=previous.hex()),
         boot_id=row[15],
         monotonic=row[16],
+        breaks=row[17],
     )

@@ -86,6 +86,7 @@ CAMERA = Operation("POST", "/v1/camera", needs("can_view_cameras"), "camera")
 CAMERA_STATUS = Operation("GET", "/v1/camera/status/{id}", needs("can_view_cameras"), "status")
 CAMERA_THUMBNAIL = Operation("GET", "/v1/camera/thumbnail/{id}", needs("can_view_cameras"), "thumbnail", head=True)
 
+CAMERA_LIVE = Operation("GET", "/v1/camera/live/{id}/{file}", needs("can_view_cameras"), "live", head=True)
 CAMERA_VIEW_RULE = needs("can_view_cameras")
 # Entered by a session of that rule or by a camera's token; a view that there is, by whoever knows its address.
 CAMERA_WHEP = Operation("POST", "/v1/camera/whep/{id}", OPEN)
@@ -135,6 +136,7 @@ OPERATIONS: tuple[Operation, ...] = (
     CAMERA,
     CAMERA_STATUS,
     CAMERA_THUMBNAIL,
+    CAMERA_LIVE,
     CAMERA_WHEP,
     CAMERA_WHEP_OPTIONS,
     CAMERA_WHEP_MORE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +21,23 @@ JPEG = "image/jpeg"
 def as_file(path: Path, media_type: str) -> web.FileResponse:
     """A file that never changes under its address; a cache asks again, by its ETag."""
     return _File(path, headers={"Content-Type": media_type, "Cache-Control": "private, no-cache"})
+
+
+def as_lasting_file(path: Path, media_type: str) -> web.FileResponse:
+    """A file that never changes under its address, and which a cache need not ask for again."""
+    return _File(path, headers={"Content-Type": media_type, "Cache-Control": "private, max-age=604800, immutable"})
+
+
+def as_playlist(request: web.Request, text: str, *, lasting: bool = False) -> web.Response:
+    """A playlist, or that the caller has this one already; `lasting`: it will never change."""
+    answer = web.Response(body=text.encode(), headers={"Content-Type": PLAYLIST})
+    answer.headers["Cache-Control"] = "private, max-age=3600, immutable" if lasting else "private, no-cache"
+    tag = hashlib.sha256(text.encode()).hexdigest()[:32]
+    answer.etag = tag
+    if any(known.value in (tag, "*") for known in request.if_none_match or ()):
+        answer.set_status(304)
+        answer.body = None
+    return answer
 
 
 class _File(web.FileResponse):

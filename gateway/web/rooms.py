@@ -118,6 +118,22 @@ class Viewing(Protocol):
         ...
 
 
+class LiveFootage(Protocol):
+    """What the cameras record now, by HLS. Each method raises NotFoundError, CameraUnavailable."""
+
+    async def master(self, camera_id: int) -> str:
+        """The HLS multivariant playlist of a camera; it refers to `index.m3u8`."""
+        ...
+
+    async def playlist(self, camera_id: int) -> str:
+        """The live HLS media playlist of a camera; it refers to `<number>.ts`."""
+        ...
+
+    async def segment(self, camera_id: int, number: int) -> Path:
+        """One MPEG-TS segment of a camera."""
+        ...
+
+
 class Recording(Protocol):
     """The footage, and what can be made of it.
 
@@ -128,6 +144,11 @@ class Recording(Protocol):
     @property
     def viewing(self) -> Viewing:
         """Live views of the cameras."""
+        ...
+
+    @property
+    def live(self) -> LiveFootage:
+        """What the cameras record now."""
         ...
 
     def cameras(self) -> tuple[CameraView, ...]:

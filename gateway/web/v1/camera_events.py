@@ -19,7 +19,7 @@ from gateway.web.catalogue import (
     CAMERA_EVENT_VOD,
 )
 from gateway.web.envelope import success
-from gateway.web.media import JPEG, MP4, PLAYLIST, SEGMENT, as_file, in_time
+from gateway.web.media import JPEG, MP4, SEGMENT, as_file, as_lasting_file, as_playlist, in_time
 from gateway.web.rooms import Recording
 from gateway.web.sessions import Caller
 from gateway.web.v1.records import camera_event_record
@@ -68,11 +68,12 @@ class CameraEventsFamily:
         file = request.match_info["file"]
         async with in_time():
             if file == "master.m3u8":
-                return _playlist(await self._recording.vod_master(known))
+                return as_playlist(request, await self._recording.vod_master(known))
             if file == "index.m3u8":
-                return _playlist(await self._recording.vod_media(known))
+                text = await self._recording.vod_media(known)
+                return as_playlist(request, text, lasting="#EXT-X-ENDLIST" in text)
             if segment := _SEGMENT_FILE.fullmatch(file):
-                return as_file(await self._recording.vod_segment(known, int(segment[1])), SEGMENT)
+                return as_lasting_file(await self._recording.vod_segment(known, int(segment[1])), SEGMENT)
         raise NotFoundError(f"camera event {known.id} has no such file")
 
     async def _known(self, camera_event_id: int) -> CameraEvent:
@@ -80,7 +81,3 @@ class CameraEventsFamily:
         if known is None:
             raise NotFoundError(f"there is no camera event {camera_event_id}")
         return known
-
-
-def _playlist(text: str) -> web.Response:
-    return web.Response(body=text.encode(), headers={"Content-Type": PLAYLIST, "Cache-Control": "private, no-cache"})

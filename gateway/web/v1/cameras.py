@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 from aiohttp import web
 
 from gateway.domain.errors import NotFoundError
 from gateway.store import KnownRecord, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import Body, ById, path_id, read_body
-from gateway.web.catalogue import CAMERA, CAMERA_LIST, CAMERA_STATUS, CAMERA_THUMBNAIL
+from gateway.web.catalogue import CAMERA, CAMERA_LIST, CAMERA_LIVE, CAMERA_STATUS, CAMERA_THUMBNAIL
 from gateway.web.envelope import success
-from gateway.web.media import JPEG, as_file, in_time
+from gateway.web.media import JPEG, SEGMENT, as_file, as_lasting_file, as_playlist, in_time
 from gateway.web.rooms import CameraView, Recording
 from gateway.web.sessions import Caller
 from gateway.web.v1.records import Record, camera_record, camera_status
 from gateway.web.v1.whep import PREFIX
 from gateway.web.view_tokens import ViewTokens
+
+_SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 
 
 class Cameras:
@@ -33,6 +37,7 @@ class Cameras:
             Route(CAMERA, self._get),
             Route(CAMERA_STATUS, self._status),
             Route(CAMERA_THUMBNAIL, self._thumbnail),
+            Route(CAMERA_LIVE, self._live),
         )
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
@@ -57,6 +62,17 @@ class Cameras:
     async def _thumbnail(self, request: web.Request, _: Caller) -> web.StreamResponse:
         async with in_time():
             return as_file(await self._recording.camera_thumbnail(path_id(request)), JPEG)
+
+    async def _live(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        camera_id, file = path_id(request), request.match_info["file"]
+        async with in_time():
+            if file == "master.m3u8":
+                return as_playlist(request, await self._recording.live.master(camera_id))
+            if file == "index.m3u8":
+                return as_playlist(request, await self._recording.live.playlist(camera_id))
+            if segment := _SEGMENT_FILE.fullmatch(file):
+                return as_lasting_file(await self._recording.live.segment(camera_id, int(segment[1])), SEGMENT)
+        raise NotFoundError(f"camera {camera_id} has no such file")
 
     def _record(self, known: KnownRecord, request: web.Request) -> Record:
         seen = self._seen(known.id)

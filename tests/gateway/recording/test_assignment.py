@@ -29,6 +29,15 @@ def test_credentials_are_put_into_the_url_whatever_they_hold(tmp_path, password)
     assert (unquote(parts.username), unquote(parts.password)) == ("us@er", password)
 
 
+def test_the_live_stream_has_the_same_account(tmp_path):
+    secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_GATE": "word"})
+    camera = CAMERA.model_copy(update={"live_url": "rtsp://10.0.0.8/low", "username": "me", "password": "gate"})
+    assigned = worker_camera(camera, secrets, segment_seconds=2)
+    assert assigned.live_url == "rtsp://me:word@10.0.0.8/low"
+    assert "word" not in repr(assigned)
+    assert worker_camera(CAMERA, secrets, segment_seconds=2).live_url is None
+
+
 def test_a_token_stands_where_a_password_does(tmp_path):
     secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_GATE": "a/b c"})
     camera = Camera(id=7, name="Gate", url="wheps://10.0.0.8/whep", token="gate")

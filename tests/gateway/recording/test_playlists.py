@@ -104,8 +104,8 @@ def test_master_playlists_name_rates_and_formats(footage):
 
 def test_a_tiny_segment_does_not_make_a_peak():
     footage = (segment(size=1_250_000, duration=5_000_000), segment(id=2, size=60_000, duration=40_000))
-    assert playlists.peak_bits_per_second(footage) == 2_079_366
-    assert playlists.peak_bits_per_second(footage[1:]) == 12_000_000  # nothing else to go by
+    assert playlists.peak_bits_per_second(footage, target=10) == 2_079_366
+    assert playlists.peak_bits_per_second(footage[1:], target=10) == 12_000_000  # nothing else to go by
 
 
 def test_a_gap_in_time_breaks_the_playlist_even_when_nobody_told_of_it():

@@ -194,10 +194,25 @@ def test_a_good_site_has_no_fault(place):
             "cameras[0].url: localhost:8480 is where this gateway itself listens ([api] port)",
         ),
         ('username = "viewer"', "", "cameras[0]: 'username' and 'password' go together"),
+        *(
+            ('username = "viewer"', f'username = "viewer"\nlive_url = "{url}"', f"cameras[0]{fault}")
+            for url, fault in (
+                ("http://127.0.0.1/two", ".live_url: must be rtsp://… or rtsps://… or whep://… or wheps://…"),
+                (
+                    "rtsp://127.0.0.1/one",
+                    ": 'live_url' is 'url' itself; leave it out, and what is recorded is shown live",
+                ),
+                ("rtsp://127.0.0.2/two", ": 'live_url' must be on the camera of 'url': its account goes there too"),
+                (
+                    "whep://127.0.0.1:8480/two",
+                    ".live_url: 127.0.0.1:8480 is where this gateway itself listens ([api] port)",
+                ),
+            )
+        ),
         (
             'username = "viewer"',
             'username = "viewer"\ntoken = "t"',
-            "cameras[0]: only a camera at whep:// or wheps:// takes a 'token'",
+            "cameras[0]: only what is at whep:// or wheps:// takes a 'token'",
         ),
         ('profile = "barrier"', 'profile = "barier"', "devices[0].profile: no profile 'barier'"),
         (

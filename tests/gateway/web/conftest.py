@@ -169,6 +169,31 @@ class CameraInMemory:
     reconnects: int = 1
 
 
+class NewestFootage:
+    """What camera 201 records now: a master playlist, a list of one segment, and that segment."""
+
+    def __init__(self, segment: Path) -> None:
+        self._segment = segment
+
+    async def master(self, camera_id: int) -> str:
+        self._known(camera_id)
+        return "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=800000\nindex.m3u8\n"
+
+    async def playlist(self, camera_id: int) -> str:
+        self._known(camera_id)
+        return "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:7\n#EXTINF:2.0,\n7.ts\n"
+
+    async def segment(self, camera_id: int, number: int) -> Path:
+        self._known(camera_id)
+        if number != 7:
+            raise NotFoundError(f"camera {camera_id} has no segment {number} (any more)")
+        return self._segment
+
+    def _known(self, camera_id: int) -> None:
+        if camera_id != 201:
+            raise NotFoundError(f"this site has no camera {camera_id}")
+
+
 class NobodyWatches:
     """Live views of a site whose cameras send nothing."""
 
@@ -198,6 +223,10 @@ class FootageOnDisk:
             footage_bytes=5_100_000_000, cap_bytes=20_000_000_000, free_bytes=60_000_000_000,
             bytes_per_day=1_650_000_000, full_in_days=9.0303, text="5.1 GB, full in 9 days at this rate", short=False,
         )  # fmt: skip
+
+    @property
+    def live(self) -> NewestFootage:
+        return NewestFootage(self.files.segment)
 
     async def clip(self, camera_event: CameraEvent) -> Path:
         self._available()

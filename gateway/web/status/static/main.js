@@ -1,6 +1,7 @@
 // The page's only wiring: signed in or not, and each snapshot to whoever shows a part of it.
 import { Refused, post, session } from "./api.js";
 import { setUpPlayer, toast } from "./dialogs.js";
+import { setUpMonitor } from "./monitor.js";
 import { showAreas } from "./areas.js";
 import { byId, setClass, setText } from "./dom.js";
 import { forgetEvents, setUpEvents, showEvents } from "./events.js";
@@ -113,6 +114,7 @@ async function begin() {
 }
 
 setUpPlayer();
+setUpMonitor();
 setUpEvents();
 setInterval(() => {
   if (document.body.classList.contains("stale")) return; // what is not heard of any more does not grow older

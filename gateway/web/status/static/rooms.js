@@ -1,4 +1,5 @@
 // Cameras, devices, central and the gateway itself.
+import { showLive } from "./monitor.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { clock, lasting, seconds } from "./time.js";
 
@@ -52,10 +53,12 @@ function createCamera() {
     picture.hidden = true;
   });
   node.takenAt = 0;
+  node.querySelector("button.picture").addEventListener("click", () => showLive(node.camera));
   return node;
 }
 
 function updateCamera(node, camera) {
+  node.camera = camera;
   const [word, kind] = CONDITIONS[camera.condition] || [camera.condition, ""];
   const pill = node.querySelector(".condition");
   const picture = node.querySelector("img");
@@ -69,6 +72,7 @@ function updateCamera(node, camera) {
   ];
   setText(node.querySelector(".figures"), figures.filter(Boolean).join(" · "));
   setText(node.querySelector(".fault"), camera.condition === "recording" ? "" : camera.detail);
+  node.querySelector("button.picture").setAttribute("aria-label", `Watch ${camera.name} live`);
   picture.alt = `Latest picture of ${camera.name}`;
   const due = Date.now() - node.takenAt > PICTURE_EVERY && document.visibilityState === "visible";
   if (camera.last_segment_at && camera.last_segment_at !== node.taken && due) {

@@ -1,0 +1,112 @@
+"""A camera's smaller stream for viewers: connected to when somebody wants to see it, and never recorded."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from drivers.camera.frames import EncodedFrame
+from gateway.camera_worker.connection_budget import ConnectionBudget
+from gateway.camera_worker.frame_queue import CameraConnected, CameraLost
+from gateway.camera_worker.live_feed import LiveFeed
+from gateway.camera_worker.reader import CameraReader
+from gateway.clock import Clock
+from gateway.domain.footage import CameraCondition, GapReason, WorkerCamera
+
+log = structlog.get_logger(__name__)
+
+LINGER_SECONDS = 10.0
+"""It stays connected so long after its last viewer, for the one who only loads the page anew."""
+FIRST_PICTURE_SECONDS = 4.0
+_LOOK_SECONDS = 0.02
+
+
+class LiveStream:
+    """One camera's second connection, and the feed that its frames go to. Belongs to the loop, but for the sink's part.
+
+    Args:
+        camera: whose stream it is.
+        url: its address, with its credentials.
+        clock: paces and stamps.
+        budget: turns to connect.
+        loop: the viewers'.
+    """
+
+    def __init__(
+        self,
+        *,
+        camera: WorkerCamera,
+        url: str,
+        clock: Clock,
+        budget: ConnectionBudget,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.feed = LiveFeed(loop=loop, wake=self.wake)
+        """Where viewers watch."""
+        self._camera = camera
+        self._url = url
+        self._clock = clock
+        self._budget = budget
+        self._loop = loop
+        self._reader: CameraReader | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self._stopped = False
+        self._lost: CameraLost | None = None
+
+    async def wake(self) -> str:
+        """Connect if need be, and wait for the first picture; why there is none, "" when there is one."""
+        if self._stopped:
+            return ""
+        self._keep()
+        if self._reader is None:
+            self._lost = None
+            self.feed.lost()  # of the connection before, whose last frame may have come when it was left
+            self._reader = CameraReader(
+                camera=self._camera, url=self._url, sink=self, live=self.feed, clock=self._clock, budget=self._budget
+            )
+            self._reader.start()
+        deadline = self._clock.monotonic() + FIRST_PICTURE_SECONDS
+        # what is waited for happens in another thread
+        while not self.feed.group() and self._lost is None and self._clock.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_SECONDS)
+        lost = self._lost
+        if self.feed.group() or self._stopped:
+            return ""
+        return f"at its live_url {lost.detail}" if lost is not None else "nothing came from its live_url in time"
+
+    def stop(self) -> None:
+        """The camera is taken away or changed."""
+        self._stopped = True
+        if self._look is not None:
+            self._look.cancel()
+        if self._reader is not None:
+            self._reader.stop()
+
+    def put(self, item: CameraConnected | CameraLost) -> None:
+        """What the reader says of its connection."""
+        condition = item.condition if isinstance(item, CameraLost) else CameraCondition.RECORDING
+        before = self._lost.condition if self._lost is not None else CameraCondition.RECORDING
+        if isinstance(item, CameraLost) and condition is not before:
+            log.info("live_stream_lost", camera_id=self._camera.camera_id, condition=condition, detail=item.detail)
+        self._lost = item if isinstance(item, CameraLost) else None
+
+    def put_frame(self, frame: EncodedFrame) -> None:
+        """It goes to the feed alone."""
+
+    def put_loss(self, gap: GapReason) -> None:
+        """Viewers see a loss themselves: the next frame is a keyframe."""
+
+    def _keep(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+        self._look = self._loop.call_later(LINGER_SECONDS, self._leave_unwatched)
+
+    def _leave_unwatched(self) -> None:
+        if self.feed.viewers:
+            self._keep()
+            return
+        if self._reader is not None:
+            self._reader.leave()
+            self._reader = None
+        self.feed.lost()

@@ -1,0 +1,98 @@
+"""The live HLS playlist of a camera (RFC 8216, 6.2.2, and Apple's authoring rules). Pure.
+
+A segment's place in its camera's chain is its media sequence number, and it knows how often the footage broke off
+before it: so neither number ever goes back, whatever is deleted and however often the gateway starts. Segments are
+named `<number>.ts` beside the playlist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from gateway.clock import iso_utc
+from gateway.store import Segment
+
+FEWEST_SEGMENTS = 6
+MOST_SEGMENTS = 60
+_TARGETS = 4
+"""So many target durations are listed at least: a player stays three behind the end."""
+_LONGEST_HOLE = 10
+_MICROS = 1_000_000
+_STEP_SECONDS = 2
+
+
+def live_target(longest: int) -> int:
+    """The target duration in whole seconds of a camera whose longest segment ever was so many micros.
+
+    There is a quarter of room, in steps of two seconds: it stays the same unless the camera begins to send much longer
+    groups of pictures than it ever did.
+    """
+    return max(1, -(-longest * 5 // (4 * _MICROS * _STEP_SECONDS))) * _STEP_SECONDS
+
+
+def listed(segments: Sequence[Segment], *, target: int) -> tuple[Segment, ...]:
+    """Those of a camera's newest segments (by number) that its live playlist names."""
+    found: list[Segment] = []
+    seconds = 0.0
+    for segment in reversed([item for item in segments if item.place is not None]):
+        if found and number_of(found[-1]) - number_of(segment) > _LONGEST_HOLE:
+            break
+        enough = len(found) >= FEWEST_SEGMENTS and seconds >= _TARGETS * target
+        if enough or len(found) >= MOST_SEGMENTS:
+            break
+        found.append(segment)
+        seconds += segment.duration / _MICROS
+    return tuple(reversed(found))
+
+
+def live_media(segments: Sequence[Segment], *, target: int) -> str:
+    """The playlist of these segments, as `listed` gives them; at least one."""
+    first = segments[0]
+    lines = [
+        "#EXTM3U",
+        "#EXT-X-VERSION:8",  # EXT-X-GAP
+        f"#EXT-X-TARGETDURATION:{target}",
+        f"#EXT-X-MEDIA-SEQUENCE:{number_of(first)}",
+        f"#EXT-X-DISCONTINUITY-SEQUENCE:{first.breaks}",
+        "#EXT-X-INDEPENDENT-SEGMENTS",
+        *_entry(first, dated=True),
+    ]
+    for before, after in pairwise(segments):
+        lines += _between(before, after, target=target)
+        breaks = after.breaks != before.breaks
+        lines += ["#EXT-X-DISCONTINUITY"] if _told_at(before, after) else []
+        lines += _entry(after, dated=breaks)
+    return "\n".join(lines) + "\n"
+
+
+def number_of(segment: Segment) -> int:
+    """A segment's media sequence number, 0 while it has none."""
+    return segment.place.number if segment.place else 0
+
+
+def _entry(segment: Segment, *, dated: bool) -> Iterator[str]:
+    if dated:
+        yield f"#EXT-X-PROGRAM-DATE-TIME:{iso_utc(segment.started_at)}"
+    seconds, micros = divmod(segment.duration, _MICROS)
+    yield f"#EXTINF:{seconds}.{micros:06d},"
+    yield f"{number_of(segment)}.ts"
+
+
+def _told_at(before: Segment, after: Segment) -> bool:
+    """Whether the entry of `after` itself carries a discontinuity: those of missing segments stand at these."""
+    missing = number_of(after) - number_of(before) - 1
+    return after.breaks - before.breaks > missing
+
+
+def _between(before: Segment, after: Segment, *, target: int) -> Iterator[str]:
+    """Entries for segments that were recorded and are gone: their numbers must not be given to others."""
+    missing = range(number_of(before) + 1, number_of(after))
+    hole = max(after.started_at - before.ended_at, 1)
+    each = min(hole / _MICROS / max(len(missing), 1), float(target))
+    for place, number in enumerate(missing):
+        if place < after.breaks - before.breaks:
+            yield "#EXT-X-DISCONTINUITY"
+        yield "#EXT-X-GAP"
+        yield f"#EXTINF:{each:.6f},"
+        yield f"{number}.ts"

@@ -1,0 +1,42 @@
+"""Plays an HLS playlist to its end by GStreamer and prints how many pictures were decoded. Debian's Python runs it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import gi
+
+gi.require_version("Gst", "1.0")
+from gi.repository import Gst  # noqa: E402  # only after its version is chosen
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url")
+    arguments = parser.parse_args()
+    Gst.init(None)
+    pipeline = Gst.parse_launch(
+        "souphttpsrc name=source ! hlsdemux ! tsdemux ! h264parse ! openh264dec ! "
+        "fakesink name=shown signal-handoffs=true sync=false"
+    )
+    source = pipeline.get_by_name("source")
+    source.set_property("location", arguments.url)
+    pictures = 0
+
+    def count(*_: object) -> None:
+        nonlocal pictures
+        pictures += 1
+
+    pipeline.get_by_name("shown").connect("handoff", count)
+    pipeline.set_state(Gst.State.PLAYING)
+    message = pipeline.get_bus().timed_pop_filtered(40 * Gst.SECOND, Gst.MessageType.EOS | Gst.MessageType.ERROR)
+    pipeline.set_state(Gst.State.NULL)
+    if message is None or message.type is Gst.MessageType.ERROR:
+        print("no end" if message is None else message.parse_error(), file=sys.stderr)
+        return 1
+    print(pictures)
+    return 0
+
+
+sys.exit(main())
