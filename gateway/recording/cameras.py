@@ -19,6 +19,7 @@ _WHY = {
     GapReason.DISK: "the media folder took no data",
     GapReason.CLOCK: "the clock was set",
     GapReason.WORKER: "the camera worker was restarted",
+    GapReason.NO_EVENT: "nothing happened",
 }
 
 
@@ -62,6 +63,7 @@ class CameraState:
     camera_id: int
     name: str
     since: int
+    events_only: bool = False
     condition: CameraCondition = CameraCondition.STARTING
     detail: str = ""
     footage_until: int | None = None
@@ -156,8 +158,8 @@ def _told(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Event, ...
 
 
 def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Event, ...]:
-    """The event of a gap that ended. Before a camera's first footage there is none."""
-    if segment.gap is GapReason.NONE or state.footage_until is None:
+    """The event of a gap that ended. Before a camera's first footage there is none, nor between events."""
+    if segment.gap is GapReason.NONE or state.footage_until is None or state.events_only:
         return ()
     return (state.missed(state.footage_until, segment.started_at, segment.gap, now),)
 

@@ -22,6 +22,7 @@ from gateway.recording.clips import Clips
 from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.index import FootageIndex
 from gateway.recording.live_hls import LiveHls
+from gateway.recording.pins import PinWatch
 from gateway.recording.readiness import Readiness, is_complete
 from gateway.recording.retention import Retention
 from gateway.recording.viewing import Viewing
@@ -96,7 +97,9 @@ class Recording:
         self._pause_changed = asyncio.Event()
         self._chain = FootageChain(store=store, media=self._media)
         self._index = FootageIndex(store=store, media=self._media, clock=clock, chain=self._chain)
+        self._pins = PinWatch(store=store, cameras=site.cameras, clock=clock)
         self._watch = CameraWatch(
+            events_only=self._pins.cameras,
             names={camera.id: camera.name for camera in site.cameras},
             index=self._index,
             changes=store.changes,
@@ -271,6 +274,8 @@ class Recording:
             async with Supervisor(clock=self._clock) as ending_first:
                 ending_first.keep("retention", self._retention.run)
                 ending_first.keep("media folder", self._watch_media)
+                if self._pins.cameras:
+                    ending_first.keep("pins", self._tell_pins)
                 ending_first.keep("footage sweep", self._sweep)
                 for worker in self._workers:
                     ending_first.keep(worker.name, worker.run)
@@ -280,6 +285,9 @@ class Recording:
                     await self._assign(wanted)
         finally:
             self._workers = ()
+
+    async def _tell_pins(self) -> None:
+        await self._pins.run(self._workers)
 
     async def _sweep(self) -> None:
         cameras = frozenset(camera.id for camera in self._site.cameras)
@@ -292,7 +300,12 @@ class Recording:
         wanted: dict[int, WorkerCamera] = {}
         for camera in self._site.cameras:
             try:
-                wanted[camera.id] = worker_camera(camera, self._secrets, segment_seconds=self._segment_seconds)
+                wanted[camera.id] = worker_camera(
+                    camera,
+                    self._secrets,
+                    segment_seconds=self._segment_seconds,
+                    clip_before=self._site.events.clip_before_seconds,
+                )
             except ConfigError as error:
                 log.error("camera_without_credentials", camera_id=camera.id, error=str(error))  # noqa: TRY400 (the sentence suffices)
         return wanted
