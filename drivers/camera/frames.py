@@ -68,3 +68,50 @@ class EncodedFrame:
     keyframe: bool
     arrived: float
     codec: VideoCodec = VideoCodec.H264
+
+
+class AudioCodec(StrEnum):
+    """What cameras' sound comes in, as far as it is recorded."""
+
+    AAC = "aac"
+    PCMU = "pcmu"
+    PCMA = "pcma"
+
+
+@dataclass(frozen=True, slots=True)
+class AudioFormat:
+    """What a decoder must know before the first sound.
+
+    Attributes:
+        codec: how it is encoded.
+        rate: samples per second, of AAC those of its core.
+        channels: 1 mono, 2 stereo; other numbers as ISO/IEC 14496-3, 1.6.3.4 counts them.
+        object_type: of AAC, as ISO/IEC 14496-3, 1.5.1.1 counts them; 2 is AAC-LC.
+    """
+
+    codec: AudioCodec
+    rate: int
+    channels: int
+    object_type: int = 2
+
+    @property
+    def name(self) -> str:
+        """RFC 6381 name of AAC."""
+        return f"mp4a.40.{self.object_type}"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedAudio:
+    """A piece of sound that decodes alone.
+
+    Attributes:
+        data: one raw access unit of AAC, or samples of G.711.
+        pts: presentation time in ticks, on the time line of the same connection's video.
+        arrived: monotonic seconds when it was complete.
+        format: what `data` is.
+    """
+
+    data: bytes
+    pts: int
+    arrived: float
+    format: AudioFormat

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
+from drivers.camera.audio_track import SenderReport
 from drivers.camera.datagrams import RtpPorts
 from drivers.camera.depacketizer import Reordering
 from drivers.camera.errors import CameraEnded, CameraRefused, CameraUnreachable
@@ -23,7 +24,8 @@ _MOST_REDIRECTS = 3
 _POLL_MILLIS = 100
 _LONGEST_KEEPALIVE = 25.0
 _MOVED = frozenset({301, 302, 303, 305, 307})
-_RTCP_BYE, _RTCP_RECEIVER_REPORT = 203, 201
+_RTCP_SENDER_REPORT, _RTCP_RECEIVER_REPORT, _RTCP_BYE = 200, 201, 203
+_SENDER_REPORT = struct.Struct("!4xIQI")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Arrived:
 
     medium: int
     packets: list[bytes | memoryview]
+    report: SenderReport | None = None
+    """What the camera said of this medium's clock; it may have said it after these packets."""
 
 
 class RtspViewing:
@@ -50,6 +54,7 @@ class RtspViewing:
         self._session: SessionTold | None = None
         self._url = ""
         self._channels: dict[int, int] = {}
+        self._report_channels: dict[int, int] = {}
         self._ports: list[RtpPorts] = []
         self._orders: list[Reordering] = []
         self._poll = select.poll()
@@ -92,14 +97,23 @@ class RtspViewing:
             return parse_description(answer.body, base=self._url)
         raise CameraRefused("the camera sends us from one address to the next")
 
-    def play(self, media: list[Media]) -> None:
-        """Start these media; their places in the list are their numbers.
+    def play(self, media: list[Media]) -> int:
+        """Start these media; their places in the list are their numbers. How many play: only the first one must.
 
         Raises: as `describe`.
         """
         connection = self._open_connection()
+        playing = 0
         for number, medium in enumerate(media):
-            self._set_up(connection, medium, number)
+            try:
+                self._set_up(connection, medium, number)
+            except CameraRefused:
+                if not number:
+                    raise
+                while len(self._ports) > number:
+                    self._ports.pop().close()
+                break
+            playing += 1
         _expect(connection.ask("PLAY", self._url, {**self._session_header(), "Range": "npt=0.000-"}))
         self._keepalive_at = self._monotonic() + self._keepalive_seconds()
         self._poll.register(connection.fileno(), select.POLLIN)
@@ -107,6 +121,7 @@ class RtspViewing:
             for number in ports.filenos():
                 self._poll.register(number, select.POLLIN)
             ports.report(self._receiver_report())
+        return playing
 
     def receive(self) -> list[Arrived]:
         """What comes next; an empty list at the latest after a quarter of a second.
@@ -174,6 +189,7 @@ class RtspViewing:
             channels = _pair(told.get("interleaved", "")) or (2 * number, 2 * number + 1)
             connection.channels.update(channels)
             self._channels[channels[0]] = number
+            self._report_channels[channels[1]] = number
         else:
             server = _pair(told.get("server_port", ""))
             self._ports[-1].aim(server[1] if server else 0)
@@ -194,13 +210,18 @@ class RtspViewing:
 
     def _interleaved(self, packets: Packets) -> list[Arrived]:
         sorted_: dict[int, list[bytes | memoryview]] = {}
+        reports: dict[int, SenderReport] = {}
         for channel, packet in packets:
             number = self._channels.get(channel)
             if number is not None:
                 sorted_.setdefault(number, []).append(packet)
-            else:
-                _heed_report(packet)
-        return [Arrived(number, found) for number, found in sorted_.items()]
+                continue
+            number = self._report_channels.get(channel, 0)
+            if (report := _heed_report(packet, medium=number)) is not None:
+                reports[number] = report
+        return [
+            Arrived(number, sorted_.get(number, []), reports.get(number)) for number in sorted({*sorted_, *reports})
+        ]
 
     def _datagrams(self, connection: RtspConnection) -> list[Arrived]:
         ready = {number for number, _ in self._poll.poll(_POLL_MILLIS)}
@@ -210,13 +231,12 @@ class RtspViewing:
         arrived = []
         for number, (ports, order) in enumerate(zip(self._ports, self._orders, strict=True)):
             packets, reports = ports.receive()
-            for report in reports:
-                _heed_report(report)
+            told = [_heed_report(report, medium=number) for report in reports]
             turned: list[bytes | memoryview] = []
             for packet in packets:
                 turned += order.push(packet, now)
-            if turned:
-                arrived.append(Arrived(number, turned))
+            if turned or reports:
+                arrived.append(Arrived(number, turned, next((each for each in reversed(told) if each), None)))
         return arrived
 
     def _keep_alive(self, connection: RtspConnection, now: float) -> None:
@@ -248,13 +268,18 @@ class RtspViewing:
         return struct.pack("!BBH", 0x80, _RTCP_RECEIVER_REPORT, 1) + self._ssrc
 
 
-def _heed_report(report: bytes | memoryview) -> None:
-    """The camera's own reports; of all they say only the farewell matters (RFC 3550, 6.6)."""
+def _heed_report(report: bytes | memoryview, *, medium: int) -> SenderReport | None:
+    """The camera's own reports: the clock that it tells, and the farewell of the first medium (RFC 3550, 6.4, 6.6)."""
     at = 0
+    told: SenderReport | None = None
     while at + 4 <= len(report) and report[at] & 0xC0 == 0x80:
-        if report[at + 1] == _RTCP_BYE:
+        if report[at + 1] == _RTCP_BYE and not medium:
             raise CameraEnded("the camera ended the stream")
+        if report[at + 1] == _RTCP_SENDER_REPORT and at + _SENDER_REPORT.size <= len(report):
+            _, clock, timestamp = _SENDER_REPORT.unpack_from(report, at)
+            told = SenderReport(clock, timestamp)
         at += 4 + 4 * (report[at + 2] << 8 | report[at + 3])
+    return told
 
 
 def _expect(answer: RtspResponse) -> None:

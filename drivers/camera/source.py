@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
+from drivers.camera.audio_track import AudioTrack, audible
 from drivers.camera.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
-from drivers.camera.frames import EncodedFrame, VideoFormat
+from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
 from drivers.camera.rtsp_viewing import RtspViewing, Transport
 from drivers.camera.video_track import FootageLost, VideoTrack, recordable
 from drivers.contract import ProtocolViolation
@@ -30,6 +31,7 @@ class RtspSource:
         *,
         url: str,
         transport: Transport = "tcp",
+        audio: bool = False,
         open_seconds: float = 10.0,
         stall_seconds: float = 5.0,
         monotonic: Callable[[], float] = time.monotonic,
@@ -37,7 +39,11 @@ class RtspSource:
         self._stall_seconds = stall_seconds
         self._monotonic = monotonic
         self._viewing = RtspViewing(url=url, transport=transport, seconds=open_seconds, monotonic=monotonic)
+        self._audio = audio
         self._track: VideoTrack | None = None
+        self._sound: AudioTrack | None = None
+        self.why_silent = ""
+        """Why a camera that was opened with `audio` has none, in one sentence."""
 
     def __enter__(self) -> Self:
         return self
@@ -55,13 +61,27 @@ class RtspSource:
             CameraRefused: the camera refused, has no video, or sends a codec that is not recorded.
             CameraEnded: the camera hung up.
         """
-        video = recordable(self._viewing.describe())
-        self._viewing.play([video])
+        media = self._viewing.describe()
+        video = recordable(media)
+        sound = audible(media) if self._audio else "nobody asked for audio"
+        wanted = [video] if isinstance(sound, str) else [video, sound.media]
+        playing = self._viewing.play(wanted)
         self._track = VideoTrack(encodings=video.encodings, lossy=self._viewing.over == "udp", now=self._monotonic())
+        if isinstance(sound, str):
+            self.why_silent = sound
+        elif playing < len(wanted):
+            self.why_silent = "the camera refused to send its audio"
+        else:
+            self._sound = sound.track()
         return self._track.format
 
-    def frames(self) -> Iterator[EncodedFrame | FootageLost]:
-        """Frames as they arrive, whole access units in decoding order, beginning at a keyframe.
+    @property
+    def sound(self) -> AudioFormat | None:
+        """What sound comes with the frames, once it is open; None: none."""
+        return None if self._sound is None else self._sound.format
+
+    def frames(self) -> Iterator[EncodedFrame | EncodedAudio | FootageLost]:
+        """Frames as they arrive, whole access units in decoding order, beginning at a keyframe; sound among them.
 
         Raises:
             CameraStalled: no whole frame came within `stall_seconds`.
@@ -75,7 +95,14 @@ class RtspSource:
             arrived = self._viewing.receive()
             now = self._monotonic()
             for came in arrived:
-                yield from track.frames(came.packets, now)
+                if self._sound is not None and came.report is not None:
+                    (self._sound.clock.sound_reported if came.medium else self._sound.clock.picture_reported)(
+                        came.report
+                    )
+                if not came.medium:
+                    yield from track.frames(came.packets, now)
+                elif self._sound is not None:
+                    yield from self._sound.sounds(came.packets, now, track.latest)
             if now - track.heard_at > self._stall_seconds:
                 hint = "" if track.told_any or self._viewing.over == "tcp" else "; a firewall may hold up its UDP"
                 raise CameraStalled(f"no video for {self._stall_seconds:g} s{hint}")

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from drivers.camera.frames import EncodedFrame, VideoFormat
+from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
 from drivers.camera.rtsp_viewing import Transport
 from drivers.camera.source import RtspSource
 from drivers.camera.video_track import FootageLost
@@ -20,12 +20,20 @@ class Source(AbstractContextManager["Source"], Protocol):
     Blocking; only `interrupt` may be called from another thread. Errors are those of `drivers.camera.errors`.
     """
 
+    why_silent: str
+    """Why a camera that was asked for audio sends none, in one sentence."""
+
+    @property
+    def sound(self) -> AudioFormat | None:
+        """What sound comes with the frames, once it is open; None: none."""
+        ...
+
     def open(self) -> VideoFormat | None:
         """Connect and start the stream; the format as announced, or None when it comes in-band only."""
         ...
 
-    def frames(self) -> Iterator[EncodedFrame | FootageLost]:
-        """Frames as they arrive, whole access units in decoding order, beginning at a keyframe."""
+    def frames(self) -> Iterator[EncodedFrame | EncodedAudio | FootageLost]:
+        """Frames as they arrive, whole access units in decoding order, beginning at a keyframe; sound among them."""
         ...
 
     def interrupt(self) -> None:
@@ -37,13 +45,17 @@ def source_at(
     url: str,
     *,
     transport: Transport = "tcp",
+    audio: bool = False,
     stall_seconds: float = 5.0,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Source:
-    """The source that reads `url`: `rtsp://`, `rtsps://`, `whep://` (over HTTP) or `wheps://` (over HTTPS)."""
+    """The source that reads `url`: `rtsp://`, `rtsps://`, `whep://` (over HTTP) or `wheps://` (over HTTPS).
+
+    `audio`: the camera's sound too, where it is AAC or G.711.
+    """
     if urlsplit(url).scheme.lower() in ("whep", "wheps"):
         # WebRTC's libraries take more memory than all else here: only where a camera needs them
         from drivers.camera.whep_source import WhepSource  # noqa: PLC0415
 
         return WhepSource(url=url, stall_seconds=stall_seconds, monotonic=monotonic)
-    return RtspSource(url=url, transport=transport, stall_seconds=stall_seconds, monotonic=monotonic)
+    return RtspSource(url=url, transport=transport, audio=audio, stall_seconds=stall_seconds, monotonic=monotonic)

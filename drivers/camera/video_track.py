@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from drivers.camera import formats, h264, h265
+from drivers.camera.audio_track import PictureTime
 from drivers.camera.depacketizer import Depacketizer, Picture, payload_offset
 from drivers.camera.errors import CameraRefused
 from drivers.camera.frames import TICKS_PER_SECOND, EncodedFrame, VideoCodec, VideoFormat
@@ -71,6 +72,8 @@ class VideoTrack:
         self._waits_for_keyframe = True
         self._whole_at = 0.0
         self._looked_at: list[tuple[Picture, float]] | None = []
+        self.latest: PictureTime | None = None
+        """The times of the frame that came through last."""
         self.told_any = False
         """Whether a frame came through yet."""
         self.heard_at = now
@@ -184,6 +187,7 @@ class VideoTrack:
         if self._clock != TICKS_PER_SECOND:
             raw = raw * TICKS_PER_SECOND // self._clock
         pts, dts = self._times.times(raw, arrived)
+        self.latest = PictureTime(picture.timestamp, self._clock, pts, arrived)
         data = picture.data
         if picture.keyframe and not whole_sets and self._format is not None:
             data = self._format.head + data

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from drivers.camera.errors import CameraStalled, CameraUnreachable
-from drivers.camera.frames import EncodedFrame, VideoFormat
+from drivers.camera.frames import AudioFormat, EncodedFrame, VideoFormat
 from drivers.camera.rtsp_dialogue import Media
 from drivers.camera.video_track import FootageLost, VideoTrack, recordable
 from drivers.camera.webrtc_line import WebRtcLine
@@ -51,6 +51,9 @@ class WhepSource:
         self._waiting: asyncio.Task[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._interrupted = False
+        self.sound: AudioFormat | None = None
+        """None: WebRTC's sound is Opus, which is not recorded."""
+        self.why_silent = "sound is recorded from RTSP cameras alone"
 
     def __enter__(self) -> Self:
         return self

@@ -14,9 +14,13 @@ from av.video.stream import VideoStream
 
 from drivers.camera.frames import TICKS_PER_SECOND
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing, inside, written_whole
+from gateway.camera_worker.sound_stream import announces_sound
 from gateway.domain.footage import ClipCut, CutClip, parse_segment_path
 
 _TIME_BASE = Fraction(1, TICKS_PER_SECOND)
+_HEAD_BYTES = 4 * 188
+_LEAST_SOUND_TICKS = 90
+"""Pieces of sound are longer: two that begin closer together are one, told twice."""
 
 
 def cut_clip(media: Path, request: CutClip) -> ClipCut:
@@ -56,26 +60,39 @@ def _segment(media: Path, path: str) -> tuple[Path, int]:
 
 
 def _copy_all(sources: list[tuple[Path, int]], target: OutputContainer, *, skip: int, end: int) -> None:
-    stream: Stream | None = None
+    tracks: _Tracks | None = None
     passed = 0
     ahead: int | None = None
+    sounding = next((path for path, _ in sources if _has_sound(path)), None)
     for path, duration in sources:
-        try:
-            source = av.open(str(path), "r", format="mpegts")
-        except (av.error.FFmpegError, OSError) as error:
-            raise MediaMissing(f"segment {path.name} cannot be read ({type(error).__name__})") from error
-        with source:
+        with _opened(path) as source:
             if not source.streams.video:
                 raise MediaMissing(f"segment {path.name} holds no video")
-            if stream is None:
-                stream = target.add_stream_from_template(source.streams.video[0])
+            if tracks is None:
+                tracks = _Tracks(target, pictures=source.streams.video[0], sounding=sounding)
             if ahead is None:
                 ahead = _shown_after_decoding(path)
             span = (_ticks(passed - skip) - ahead, _ticks(min(passed + duration, end) - skip) - ahead)
-            _copy(source, target, stream, begin=span[0], end=span[1])
+            tracks.copy(source, begin=span[0], end=span[1])
         passed += duration
         if passed >= end:
             return
+
+
+def _opened(path: Path) -> InputContainer:
+    try:
+        return av.open(str(path), "r", format="mpegts")
+    except (av.error.FFmpegError, OSError) as error:
+        raise MediaMissing(f"segment {path.name} cannot be read ({type(error).__name__})") from error
+
+
+def _has_sound(path: Path) -> bool:
+    """Whether a segment's head announces sound; one that is gone is told of when it is copied."""
+    try:
+        with path.open("rb") as file:
+            return announces_sound(file.read(_HEAD_BYTES))
+    except OSError:
+        return False
 
 
 def _shown_after_decoding(path: Path) -> int:
@@ -87,28 +104,67 @@ def _shown_after_decoding(path: Path) -> int:
     return 0
 
 
-def _copy(source: InputContainer, target: OutputContainer, stream: Stream, *, begin: int, end: int) -> None:
-    """Copy a segment's packets so that the first is decoded at `begin` and the last, before `end`, lasts until then."""
-    shift: int | None = None
-    held: Packet[VideoStream] | None = None
-    for packet in source.demux(source.streams.video[0]):
-        if not packet.size or packet.dts is None or packet.pts is None:
-            continue
-        if shift is None:
-            shift = begin - packet.dts
-        packet.dts += shift
-        packet.pts += shift
-        if packet.dts >= end:
-            break
-        packet.time_base = _TIME_BASE
-        packet.stream = stream  # type: ignore[assignment]  # a packet changes its stream when it is remuxed
+class _Tracks:
+    """The clip's pictures, and its sound where there is any."""
+
+    def __init__(self, target: OutputContainer, *, pictures: VideoStream, sounding: Path | None) -> None:
+        self._target = target
+        self._pictures: Stream = target.add_stream_from_template(pictures)
+        self._sound: Stream | None = None
+        self._heard_until = 0
+        if sounding is not None:
+            with _opened(sounding) as source:
+                if source.streams.audio and source.streams.audio[0].codec_context.sample_rate:
+                    self._sound = target.add_stream_from_template(source.streams.audio[0])
+
+    def copy(self, source: InputContainer, *, begin: int, end: int) -> None:
+        """Copy a segment: its first picture is decoded at `begin`, and the last, before `end`, lasts until then."""
+        shift: int | None = None
+        held: Packet[Stream] | None = None
+        early: list[Packet[Stream]] = []
+        streams: list[Stream] = [source.streams.video[0]]
+        if self._sound is not None and source.streams.audio:
+            streams.append(source.streams.audio[0])
+        for packet in source.demux(streams):
+            if not packet.size or packet.dts is None or packet.pts is None:
+                continue
+            if packet.stream.type == "audio":
+                if shift is None:
+                    early.append(packet)
+                else:
+                    self._hear(packet, shift, end)
+                continue
+            if shift is None:
+                shift = begin - packet.dts
+                # a file begins with a picture, but its packet is whole only when the next one begins
+                for piece in early:
+                    self._hear(piece, shift, end)
+            packet.dts += shift
+            packet.pts += shift
+            if packet.dts >= end:
+                break
+            packet.time_base = _TIME_BASE
+            packet.stream = self._pictures
+            if held is not None:
+                held.duration = packet.dts - (held.dts or 0)
+                self._target.mux_one(held)
+            held = packet
         if held is not None:
-            held.duration = packet.dts - (held.dts or 0)
-            target.mux_one(held)
-        held = packet
-    if held is not None:
-        held.duration = max(1, end - (held.dts or 0))
-        target.mux_one(held)
+            held.duration = max(1, end - (held.dts or 0))
+            self._target.mux_one(held)
+
+    def _hear(self, packet: Packet[Stream], shift: int, end: int) -> None:
+        """Copy a piece of sound that begins within the clip, and after the one before."""
+        if self._sound is None or packet.pts is None:
+            return
+        pts = packet.pts + shift
+        if pts < self._heard_until or pts >= end:
+            return
+        packet.pts = packet.dts = pts
+        packet.time_base = _TIME_BASE
+        packet.stream = self._sound
+        self._heard_until = pts + _LEAST_SOUND_TICKS
+        self._target.mux_one(packet)
 
 
 def _ticks(micros: int) -> int:

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 
-from drivers.camera.frames import EncodedFrame, VideoFormat
+from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
 from gateway.domain.footage import CameraCondition, GapReason, Pin
 
 MOST_FRAMES = 500
@@ -18,6 +18,8 @@ class CameraConnected:
     """A connection is up; its frames follow."""
 
     announced: VideoFormat | None
+    sound: AudioFormat | None = None
+    """The AAC that comes too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,9 @@ class FootagePinned:
     pins: tuple[Pin, ...]
 
 
-QueueItem = EncodedFrame | CameraConnected | CameraLost | FramesDropped | FootagePinned | RecordingStopped
+QueueItem = (
+    EncodedFrame | EncodedAudio | CameraConnected | CameraLost | FramesDropped | FootagePinned | RecordingStopped
+)
 
 
 class FrameQueue:
@@ -83,6 +87,15 @@ class FrameQueue:
             self._bytes += len(frame.data)
             self._changed.notify()
 
+    def put_sound(self, sound: EncodedAudio) -> None:
+        """Add a piece of sound, or drop it; nobody misses it who misses the pictures."""
+        with self._changed:
+            if self._shedding or len(self._items) >= self._most_frames:
+                return
+            self._items.append(sound)
+            self._bytes += len(sound.data)
+            self._changed.notify()
+
     def put_loss(self, gap: GapReason) -> None:
         """Frames were lost before they came here. Losses with nothing between them are one, the first."""
         with self._changed:
@@ -102,6 +115,6 @@ class FrameQueue:
             if not self._items and not self._changed.wait_for(lambda: bool(self._items), timeout):
                 return None
             item = self._items.popleft()
-            if isinstance(item, EncodedFrame):
+            if isinstance(item, EncodedFrame | EncodedAudio):
                 self._bytes -= len(item.data)
             return item

@@ -6,7 +6,7 @@ import asyncio
 
 import structlog
 
-from drivers.camera.frames import EncodedFrame
+from drivers.camera.frames import EncodedAudio, EncodedFrame
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected, CameraLost
 from gateway.camera_worker.live_feed import LiveFeed
@@ -63,7 +63,13 @@ class LiveStream:
             self._lost = None
             self.feed.lost()  # of the connection before, whose last frame may have come when it was left
             self._reader = CameraReader(
-                camera=self._camera, url=self._url, sink=self, live=self.feed, clock=self._clock, budget=self._budget
+                camera=self._camera,
+                url=self._url,
+                sink=self,
+                live=self.feed,
+                audio=False,
+                clock=self._clock,
+                budget=self._budget,
             )
             self._reader.start()
         deadline = self._clock.monotonic() + FIRST_PICTURE_SECONDS
@@ -93,6 +99,9 @@ class LiveStream:
 
     def put_frame(self, frame: EncodedFrame) -> None:
         """It goes to the feed alone."""
+
+    def put_sound(self, sound: EncodedAudio) -> None:
+        """None is asked for."""
 
     def put_loss(self, gap: GapReason) -> None:
         """Viewers see a loss themselves: the next frame is a keyframe."""

@@ -9,10 +9,11 @@ from typing import Protocol
 import structlog
 
 from drivers.camera.errors import CameraRefused, CameraStalled, CameraUnreachable
-from drivers.camera.frames import EncodedFrame
+from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
 from drivers.camera.sources import Source, source_at
 from drivers.camera.video_track import FootageLost
-from drivers.contract import DriverError
+from drivers.contract import DeviceFault, DriverError
+from gateway.camera_worker.aac import AacEncoder
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected, CameraLost
 from gateway.camera_worker.live_feed import LiveFeed
@@ -36,6 +37,10 @@ class Sink(Protocol):
         """The next frame."""
         ...
 
+    def put_sound(self, sound: EncodedAudio) -> None:
+        """The next piece of sound, AAC."""
+        ...
+
     def put_loss(self, gap: GapReason) -> None:
         """Frames are missing before the next."""
         ...
@@ -51,6 +56,7 @@ class CameraReader:
         url: the stream's address, with its credentials.
         sink: where everything goes.
         live: where frames go too; None: nowhere.
+        audio: whether sound is read too.
         clock: paces and stamps.
         budget: turns to connect.
     """
@@ -62,6 +68,7 @@ class CameraReader:
         url: str,
         sink: Sink,
         live: LiveFeed | None,
+        audio: bool,
         clock: Clock,
         budget: ConnectionBudget,
     ) -> None:
@@ -71,6 +78,8 @@ class CameraReader:
         self._source: Source | None = None
         self._sink = sink
         self._live = live
+        self._audio = audio
+        self._why_silent = ""
         self._clock = clock
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-read", daemon=True)
@@ -116,6 +125,7 @@ class CameraReader:
         with source_at(
             self._url,
             transport=self._camera.transport,
+            audio=self._audio,
             stall_seconds=self._camera.stall_seconds,
             monotonic=self._clock.monotonic,
         ) as source:
@@ -125,16 +135,34 @@ class CameraReader:
             announced = source.open()
             if self._stopping.is_set():
                 return
-            self._sink.put(CameraConnected(announced))
+            sound, encoder = self._sound_of(source)
+            self._sink.put(CameraConnected(announced, sound))
             for frame in source.frames():
                 if self._stopping.is_set():
                     return
                 if isinstance(frame, FootageLost):
                     self._sink.put_loss(GapReason.NETWORK if frame.by_network else GapReason.CAMERA)
+                elif isinstance(frame, EncodedAudio):
+                    for each in encoder.encode(frame) if encoder else (frame,):
+                        self._sink.put_sound(each)
                 else:
                     self._sink.put_frame(frame)
                     if self._live is not None:
                         self._live.offer(frame)
+
+    def _sound_of(self, source: Source) -> tuple[AudioFormat | None, AacEncoder | None]:
+        """What sound is put into the sink, and what makes it so where it is not AAC already."""
+        sound, why, encoder = source.sound, source.why_silent, None
+        if sound is not None and sound.codec is not AudioCodec.AAC:
+            try:
+                encoder = AacEncoder(sound)
+                sound = encoder.format
+            except DeviceFault as error:  # pictures are worth more than their sound
+                sound, why = None, str(error)
+        if self._audio and why and why != self._why_silent:
+            log.warning("camera_has_no_sound", camera_id=self._camera.camera_id, why=why)
+        self._why_silent = why
+        return sound, encoder
 
 
 def reconnect_wait(failures: int) -> float:

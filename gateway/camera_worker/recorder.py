@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from drivers.camera.frames import EncodedFrame
+from drivers.camera.frames import EncodedAudio, EncodedFrame
 from drivers.contract import ProtocolViolation
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import (
@@ -69,7 +69,7 @@ class CameraRecorder:
         )
         self._queue = FrameQueue()
         self._reader = CameraReader(
-            camera=camera, url=camera.url, sink=self._queue, live=live, clock=clock, budget=budget
+            camera=camera, url=camera.url, sink=self._queue, live=live, audio=camera.audio, clock=clock, budget=budget
         )
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-write", daemon=True)
         self._condition = CameraCondition.STARTING
@@ -160,9 +160,12 @@ class CameraRecorder:
         match item:
             case EncodedFrame():
                 self._frame(segmenter, item)
-            case CameraConnected(announced=announced):
+            case EncodedAudio():
+                if self._clock.monotonic() >= self._disk_retry_at and segmenter.push_sound(item):
+                    self._bytes_since_report += len(item.data)
+            case CameraConnected(announced=announced, sound=sound):
                 self._connections += 1
-                segmenter.connect(announced)
+                segmenter.connect(announced, sound)
             case CameraLost(condition=condition, detail=detail, gap=gap):
                 try:
                     segmenter.disconnect(gap)

@@ -18,6 +18,7 @@ from drivers.camera.frames import VideoCodec
 from drivers.contract import ProtocolViolation
 from gateway.camera_worker.segment_file import PART_SUFFIX, sync_folder
 from gateway.camera_worker.segmenter import utc_hour
+from gateway.camera_worker.sound_stream import SOUND_PID, decoded_time, sound_name
 from gateway.domain.footage import SegmentFinished, segment_path
 
 log = structlog.get_logger(__name__)
@@ -50,6 +51,8 @@ def whole_frames(data: bytes) -> WholeFrames | None:
     first = bytearray()
     tables_at: int | None = None
     for at, pid, payload, begins in _packets(data):
+        if pid == SOUND_PID:
+            continue
         if begins and payload[:3] == b"\x00\x00\x01" and len(payload) > 19 and payload[3] & 0xF0 == 0xE0:
             starts.append((at if tables_at is None else tables_at, _decoding_time(payload)))
             if len(starts) == 1:
@@ -98,6 +101,7 @@ def _salvage_one(media: Path, camera_id: int, part: Path, *, clock_trusted: bool
     sync_folder(final.parent)
     sync_folder(part.parent)
     codec, width, height = _format(whole.first)
+    sound = sound_name(data[: whole.size])
     return SegmentFinished(
         camera_id=camera_id,
         path=path,
@@ -105,7 +109,7 @@ def _salvage_one(media: Path, camera_id: int, part: Path, *, clock_trusted: bool
         clock_trusted=clock_trusted,
         duration=duration,
         size=whole.size,
-        codec=codec,
+        codec=f"{codec},{sound}" if codec and sound else codec,
         width=width,
         height=height,
         frames=whole.frames,
@@ -136,5 +140,4 @@ def _packets(data: bytes) -> Iterator[tuple[int, int, bytes, bool]]:
 
 def _decoding_time(payload: bytes) -> int:
     at = 14 if payload[7] & 0x40 else 9
-    stamp = payload[at : at + 5]
-    return (stamp[0] >> 1 & 7) << 30 | stamp[1] << 22 | (stamp[2] >> 1) << 15 | stamp[3] << 7 | stamp[4] >> 1
+    return decoded_time(payload[at : at + 5])

@@ -6,87 +6,22 @@ it just before a keyframe. Each file opens with PAT, PMT, SPS, PPS and a keyfram
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 
-import av
-import av.error
-from av.container import OutputContainer
-from av.packet import Packet
-from av.stream import Stream
-
 from drivers.camera import formats
-from drivers.camera.frames import TICKS_PER_SECOND, EncodedFrame, VideoCodec, VideoFormat
-from drivers.contract import ProtocolViolation
+from drivers.camera.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
 from gateway.camera_worker.pre_roll import OpenFile, Shelf, ToDisk
 from gateway.camera_worker.segment_file import PART_SUFFIX, SegmentFile
 from gateway.camera_worker.timeline import Timeline
+from gateway.camera_worker.transport_stream import TransportMuxer
 from gateway.clock import Stamp
 from gateway.domain.footage import GapReason, SegmentFinished, segment_path
 
 LONGEST_SEGMENT_SECONDS = 60.0
 LARGEST_SEGMENT_BYTES = 256_000_000
 _LONGEST_STEP_TICKS = 10 * TICKS_PER_SECOND
-_TIME_BASE = Fraction(1, TICKS_PER_SECOND)
-_MUXED_AS = {VideoCodec.H264: "h264", VideoCodec.H265: "hevc"}
-
-
-class TransportMuxer:
-    """An MPEG-TS muxer whose output is taken after each frame."""
-
-    def __init__(self, *, codec: VideoCodec) -> None:
-        self.codec = codec
-        self._output = _Collector()
-        self._container: OutputContainer = av.open(
-            self._output,
-            "w",
-            format="mpegts",
-            options={"mpegts_flags": "pat_pmt_at_frames", "flush_packets": "1"},
-        )
-        self._stream: Stream = self._container.add_mux_stream(_MUXED_AS[codec], time_base=_TIME_BASE)
-
-    def mux(self, frame: EncodedFrame, data: bytes) -> bytes:
-        """The transport packets of one frame; `data` stands for the frame's own.
-
-        Raises:
-            ProtocolViolation: the frame cannot be muxed.
-        """
-        packet = Packet(data)
-        packet.stream = self._stream
-        packet.time_base = _TIME_BASE
-        packet.pts = frame.pts
-        packet.dts = frame.dts
-        packet.is_keyframe = frame.keyframe
-        try:
-            self._container.mux_one(packet)
-        except av.error.FFmpegError as error:
-            raise ProtocolViolation(f"a frame cannot be written as MPEG-TS ({type(error).__name__})") from error
-        return self._output.take()
-
-    def close(self) -> None:
-        """End the stream; nothing of it is still held back, since each frame was flushed."""
-        self._container.close()
-
-
-class _Collector(io.RawIOBase):
-    """The file that the muxer writes: bytes in memory, so that no disk error arises inside libav."""
-
-    def __init__(self) -> None:
-        self._held = bytearray()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: bytes) -> int:  # type: ignore[override]  # libav hands bytes alone
-        self._held += data
-        return len(data)
-
-    def take(self) -> bytes:
-        taken = bytes(self._held)
-        self._held.clear()
-        return taken
+_FARTHEST_SOUND_TICKS = 2 * TICKS_PER_SECOND
 
 
 class _Open:
@@ -99,6 +34,7 @@ class _Open:
         self.format = format_
         self.trusted = trusted
         self.frames = 0
+        self.sound: AudioFormat | None = None
 
 
 class Segmenter:
@@ -135,6 +71,7 @@ class Segmenter:
         self._segment_ticks = int(segment_seconds * TICKS_PER_SECOND)
         self._gap = gap
         self._format: VideoFormat | None = None
+        self._sound: AudioFormat | None = None
         self._muxer: TransportMuxer | None = None
         self._timeline: Timeline | None = None
         self._uptime: Timeline | None = None
@@ -148,10 +85,11 @@ class Segmenter:
         """Whether a segment is open."""
         return self._open is not None
 
-    def connect(self, announced: VideoFormat | None) -> None:
-        """A connection starts; its timestamps have nothing to do with those before."""
+    def connect(self, announced: VideoFormat | None, sound: AudioFormat | None = None) -> None:
+        """A connection starts; its timestamps have nothing to do with those before. `sound`: the AAC that comes too."""
         self.disconnect(GapReason.NONE)
         self._format = announced
+        self._sound = sound
 
     def disconnect(self, gap: GapReason) -> None:
         """The connection ended: the open segment ends with its last frame.
@@ -213,14 +151,31 @@ class Segmenter:
         self._open.last_pts = max(self._open.last_pts, frame.pts)
         self._open.frames += 1
         data = self._with_parameter_sets(frame) if frame.keyframe else frame.data
-        written = self._muxer.mux(frame, data)
+        self._write(self._open, self._muxer.mux(frame, data))
+        return True
+
+    def push_sound(self, sound: EncodedAudio) -> bool:
+        """Take a piece of sound, of the format that the connection began with; False when it is dropped.
+
+        Raises:
+            DiskFailed: the segment could not be written, and is given up.
+        """
+        current, muxer = self._open, self._muxer
+        if current is None or muxer is None or sound.format != self._sound:
+            return False
+        if abs(sound.pts - self._last_dts) > _FARTHEST_SOUND_TICKS:
+            return False
+        current.sound = sound.format
+        self._write(current, muxer.mux_sound(sound))
+        return True
+
+    def _write(self, current: _Open, data: bytes) -> None:
         try:
-            self._open.file.write(written)
+            current.file.write(data)
         except OSError:
             self._open = None
             self.missing(GapReason.DISK)
             raise
-        return True
 
     def _continues(self, frame: EncodedFrame) -> bool:
         return self._last_dts < frame.dts < self._last_dts + _LONGEST_STEP_TICKS
@@ -247,7 +202,7 @@ class Segmenter:
         if self._format is None or self._format.kind is not frame.codec:
             return False
         if self._muxer is None or self._timeline is None:
-            self._muxer = TransportMuxer(codec=frame.codec)
+            self._muxer = TransportMuxer(codec=frame.codec, sound=self._sound)
             self._timeline = Timeline(pts=frame.pts, at=arrived.micros)
             self._uptime = Timeline(pts=frame.pts, at=int(frame.arrived * 1_000_000))
             self._first_of_run = True
@@ -286,7 +241,7 @@ class Segmenter:
             duration=duration,
             size=current.file.size,
             gap=gap,
-            codec=current.format.codec,
+            codec=",".join([current.format.codec, *([current.sound.name] if current.sound else [])]),
             width=current.format.width,
             height=current.format.height,
             frames=current.frames,

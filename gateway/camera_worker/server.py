@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from gateway.camera_worker.clip import cut_clip
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
 from gateway.camera_worker.reports import ReportBuffer
+from gateway.camera_worker.reserving import Reserving
 from gateway.camera_worker.thumbnail import take_thumbnail
 from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
@@ -43,9 +44,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class WorkerServer:
     """The worker's requests and its one stream of reports."""
 
-    def __init__(self, *, worker: CameraWorker, views: Views, reports: ReportBuffer) -> None:
+    def __init__(self, *, worker: CameraWorker, views: Views, reserving: Reserving, reports: ReportBuffer) -> None:
         self._worker = worker
         self._views = views
+        self._reserving = reserving
         self._reports = reports
         self._reader: asyncio.Task[object] | None = None
         self._jobs = 0
@@ -77,6 +79,7 @@ class WorkerServer:
         assignment = await _asked(request, WorkerAssignment)
         self._views.allow(assignment.live)
         await self._worker.assign(assignment)
+        await self._reserving.serve(assignment.rtsp)
         return web.Response(status=204)
 
     async def _put_pins(self, request: web.Request) -> web.StreamResponse:

@@ -58,11 +58,21 @@ class WorkerCamera(_Wire):
     camera_id: int
     url: str = Field(repr=False)
     live_url: str | None = Field(default=None, repr=False, description="a second stream, for viewers alone")
+    audio: bool = Field(default=False, description="record its sound too, where it is AAC or G.711")
     transport: Literal["tcp", "udp"] = "tcp"
     segment_seconds: float = Field(default=2.0, ge=0.5, le=30)
     stall_seconds: float = Field(default=5.0, ge=1, le=120)
     record: Literal["continuous", "events"] = "continuous"
     pre_roll_seconds: float = Field(default=60.0, ge=1, le=3600, description="held in memory when `record` is events")
+
+
+class RtspServing(_Wire):
+    """Serve cameras on by RTSP at this address, to whoever knows the account by digest."""
+
+    host: str
+    port: int = Field(ge=0, le=65535)
+    username: str
+    password: str = Field(repr=False)
 
 
 class WorkerAssignment(_Wire):
@@ -72,6 +82,7 @@ class WorkerAssignment(_Wire):
     marker: str = Field(default="", description="a file that is in the media folder while its disk is mounted")
     cameras: tuple[WorkerCamera, ...]
     live: LiveViewing = LiveViewing()
+    rtsp: RtspServing | None = None
 
 
 class Pin(_Wire):
@@ -99,7 +110,7 @@ class SegmentFinished(_Wire):
     duration: int = Field(description="media micros")
     size: int = Field(description="bytes")
     gap: GapReason = Field(default=GapReason.NONE, description="why footage before it is missing; none: continuous")
-    codec: str = Field(default="", description="RFC 6381, e.g. avc1.64001f")
+    codec: str = Field(default="", description="RFC 6381, e.g. avc1.64001f, with sound avc1.64001f,mp4a.40.2")
     width: int = 0
     height: int = 0
     frames: int = Field(default=0, description="0: not known")

@@ -33,6 +33,7 @@ def worker_camera(camera: Camera, secrets: Secrets, *, segment_seconds: float, c
         camera_id=camera.id,
         url=_with_account(camera.url, camera, secrets),
         live_url=None if camera.live_url is None else _with_account(camera.live_url, camera, secrets),
+        audio=camera.audio == "on",
         transport=camera.transport,
         segment_seconds=segment_seconds,
         record=camera.record,

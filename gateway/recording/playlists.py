@@ -32,7 +32,7 @@ def master(segments: Sequence[Segment], *, target: int | None = None) -> str:
         f"BANDWIDTH={peak_bits_per_second(segments, target=target or target_duration(segments))}",
         f"AVERAGE-BANDWIDTH={_rate(segments)}",
     ]
-    codecs = sorted({segment.codec for segment in segments if segment.codec})
+    codecs = sorted({name for segment in segments for name in segment.codec.split(",") if name})
     if codecs:
         attributes.append(f'CODECS="{",".join(codecs)}"')
     pictures = [(segment.width, segment.height) for segment in segments if segment.width and segment.height]

@@ -28,6 +28,7 @@ class Camera(_Section):
     password: SecretName | None = None
     token: SecretName | None = Field(default=None, description="what a WebRTC camera asks for in place of an account")
     transport: Literal["tcp", "udp"] = "tcp"
+    audio: Literal["off", "on"] = Field(default="off", description="record its sound too: AAC as it is, G.711 as AAC")
     record: Literal["continuous", "events"] = Field(default="continuous", description="events: only what they pin")
     pre_roll_seconds: int = Field(default=60, ge=5, le=600, description="held in memory for events to pin")
 
@@ -46,6 +47,8 @@ class Camera(_Section):
             raise ValueError("only what is at whep:// or wheps:// takes a 'token'")
         if self.token is not None and self.username is not None:
             raise ValueError("either 'token', or 'username' and 'password'")
+        if self.audio == "on" and _scheme(self.url) in _WHEP:
+            raise ValueError("'audio' is recorded from rtsp:// and rtsps:// alone: WebRTC sends it in another form")
         if self.live_url == self.url:
             raise ValueError("'live_url' is 'url' itself; leave it out, and what is recorded is shown live")
         if self.live_url is not None and self.live_endpoint().host != self.endpoint().host:

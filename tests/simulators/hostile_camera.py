@@ -9,9 +9,11 @@ import asyncio
 import base64
 import functools
 import hashlib
+import math
 import random
 import re
 import secrets
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -60,6 +62,72 @@ def film(
     )
 
 
+@functools.cache
+def sound(codec: str, *, seconds: float = 4.0, rate: int = 44_100, channels: int = 2) -> Sound:
+    """A tone that starts anew each second, encoded; made once. G.711 is 8000 samples a second, in 20 ms packets."""
+    name = {"aac": "aac", "pcmu": "pcm_mulaw", "pcma": "pcm_alaw"}[codec]
+    rate, channels = (rate, channels) if codec == "aac" else (8_000, 1)
+    encoder = av.CodecContext.create(name, "w")
+    encoder.sample_rate, encoder.layout = rate, "stereo" if channels == 2 else "mono"
+    encoder.format, encoder.time_base = "fltp" if codec == "aac" else "s16", Fraction(1, rate)
+    encoder.open()
+    size = 1024 if codec == "aac" else 160
+    units, at = [], 0
+    while at < seconds * rate:
+        tone = math.tau * (440.137 + 61.713 * (at // rate)) / rate  # no two units are the same
+        samples = [math.sin(tone * (at + n)) * ((at + n) % rate < rate // 2) / 2 for n in range(size)]
+        frame = av.AudioFrame(encoder.format.name, encoder.layout.name, size)
+        frame.sample_rate, frame.pts, frame.time_base = rate, at, Fraction(1, rate)
+        for plane in frame.planes:
+            plane.update(
+                struct.pack(f"={size}f", *samples)
+                if codec == "aac"
+                else struct.pack(f"={size}h", *(int(one * 32_767) for one in samples))
+            )
+        units += [bytes(packet) for packet in encoder.encode(frame)]
+        at += size
+    return Sound(codec, rate, size, (encoder.extradata or b"").hex(), tuple(units))
+
+
+@dataclass(frozen=True)
+class Sound:
+    """What a microphone gives: each unit holds `size` samples."""
+
+    codec: str
+    rate: int
+    size: int
+    config: str
+    units: tuple[bytes, ...]
+
+    def description(self) -> bytes:
+        if self.codec != "aac":
+            number = {"pcmu": 0, "pcma": 8}[self.codec]
+            return f"m=audio 0 RTP/AVP {number}\r\na=control:trackID=1\r\n".encode()
+        parameters = (
+            f"streamtype=5;profile-level-id=1;mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;"
+            f"config={self.config}"
+        )
+        return (
+            f"m=audio 0 RTP/AVP 97\r\na=rtpmap:97 MPEG4-GENERIC/{self.rate}/2\r\na=fmtp:97 {parameters}\r\n"
+            "a=control:trackID=1\r\n"
+        ).encode()
+
+    def packets(self, number: int, *, sequence: int, timestamp: int, largest: int = 1_000) -> list[bytes]:
+        """The packets of one unit; one that is too large goes in fragments."""
+        unit = self.units[number % len(self.units)]
+        kind = {"aac": 97, "pcmu": 0, "pcma": 8}[self.codec]
+        parts = [unit[at : at + largest] for at in range(0, len(unit), largest)]
+        head = b"\x00\x10" + (len(unit) << 3).to_bytes(2, "big") if self.codec == "aac" else b""
+        return [
+            struct.pack(
+                "!BBHII", 0x80, kind | 0x80 * (part is parts[-1]), sequence + at & 0xFFFF, timestamp & 0xFFFFFFFF, 9
+            )
+            + head
+            + part
+            for at, part in enumerate(parts)
+        ]
+
+
 def joined(*films: tuple[EncodedFrame, ...]) -> tuple[EncodedFrame, ...]:
     """One film after the other, as one."""
     whole: list[EncodedFrame] = []
@@ -104,6 +172,16 @@ class Script:
     """`close`, `mid_frame`, `stall`, `bye`, `reset`."""
     between: bytes = b""
     """Sent inside the RTSP connection before each picture."""
+    sound: Sound | None = None
+    sound_status: int = 200
+    """What SETUP of the sound is answered with."""
+    sound_late: float = 0.0
+    """Seconds that sound is sent after the pictures it belongs to."""
+    sound_jumps: int = 0
+    """RTP's count of the sound jumps by so much after a second."""
+    largest_sound: int = 1_000
+    reports: bool = False
+    """Whether sender reports tell how sound and pictures belong together."""
 
 
 @dataclass
@@ -193,6 +271,8 @@ class _Visit:
         self.camera, self.reader, self.writer = camera, reader, writer
         self.transport = None
         self.datagrams = None
+        self.sound_datagrams = None
+        self.sounds = False
         self.session = ""
         self.sending = None
 
@@ -226,8 +306,9 @@ class _Visit:
         except* (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
-            if self.datagrams is not None:
-                self.datagrams.close()
+            for datagrams in (self.datagrams, self.sound_datagrams):
+                if datagrams is not None:
+                    datagrams.close()
 
     async def _request(self):
         while (first := await self.reader.readexactly(1)) == b"$":
@@ -249,7 +330,11 @@ class _Visit:
             body = session_description(told, host="127.0.0.1")
             if script.sets_in == "band":
                 body = re.sub(rb"a=fmtp[^\r]*\r\n", b"", body)
+            if script.sound is not None:
+                body += script.sound.description()
             return 200, {"Content-Base": request.url + "/"}, body
+        if request.method == "SETUP" and request.url.endswith("trackID=1"):
+            return await self._set_up_sound(parse_transport(request.headers["transport"]))
         if request.method == "SETUP":
             asked = parse_transport(request.headers["transport"])
             if script.refuses_udp and not asked.interleaved:
@@ -276,11 +361,64 @@ class _Visit:
             self.camera.sessions[self.session] = now + script.session_seconds
         return 200, {"Session": self.session} if self.session else {}, b""
 
+    async def _set_up_sound(self, asked):
+        if self.camera.script.sound_status != 200:
+            return self.camera.script.sound_status, {}, b""
+        if asked.interleaved:
+            transport = f"RTP/AVP/TCP;unicast;interleaved={asked.first}-{asked.second}"
+        else:
+            self.sound_datagrams, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+                asyncio.DatagramProtocol, local_addr=("127.0.0.1", 0), remote_addr=("127.0.0.1", asked.first)
+            )
+            transport = f"RTP/AVP;unicast;client_port={asked.first}-{asked.second};server_port=9-10"
+        self.sounds = True
+        return 200, {"Transport": transport, "Session": self.session}, b""
+
+    def _send(self, packet, *, channel=0):
+        datagrams = self.datagrams if channel in (0, 1) else self.sound_datagrams
+        if datagrams is None:
+            self.writer.write(bytes((0x24, channel)) + len(packet).to_bytes(2, "big") + packet)
+        elif not channel & 1:
+            datagrams.sendto(packet)
+
+    async def _play_sound(self, begun):
+        """The sound; its own count of time begins anywhere."""
+        script, loop = self.camera.script, asyncio.get_running_loop()
+        told, sequence, at = script.sound, 10, 0
+        while True:
+            seconds = at * told.size / told.rate
+            await asyncio.sleep(max(0.0, begun + seconds / script.pace + script.sound_late - loop.time()))
+            jump = script.sound_jumps if seconds > 1 else 0
+            packets = told.packets(
+                at, sequence=sequence, timestamp=777_000 + at * told.size + jump, largest=script.largest_sound
+            )
+            if script.reports and at % 20 == 0:
+                self._report(3, seconds, 777_000 + at * told.size + jump)
+            sequence += len(packets)
+            for packet in packets:
+                self._send(packet, channel=2)
+            await self.writer.drain()
+            at += 1
+
+    def _report(self, channel, seconds, timestamp):
+        """What the camera's clock, an hour after some epoch, says of an RTP time."""
+        clock = int((3_600 + seconds) * 2**32)
+        self._send(struct.pack("!BBHIQIII", 0x80, 200, 6, 7, clock, timestamp & 0xFFFFFFFF, 0, 0), channel=channel)
+
     async def _play(self):
+        begun = asyncio.get_running_loop().time()
+        if not self.sounds:
+            await self._play_pictures(begun)
+            return
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._play_pictures(begun))
+            group.create_task(self._play_sound(begun))
+
+    async def _play_pictures(self, begun):
         script = self.camera.script
         packetizer = Packetizer(ssrc=7, sequence=65_500, timestamp=0xFFFFFFFF - 45_000)
         loop = asyncio.get_running_loop()
-        begun, index, shift = loop.time(), 0, 0
+        index, shift = 0, 0
         while True:
             for frame in script.film:
                 if script.kept_alive_by and loop.time() > self.camera.sessions.get(self.session, 0.0):
@@ -289,6 +427,8 @@ class _Visit:
                 told = replace(frame, pts=script.timestamp(index, frame.pts + shift))
                 if script.sets_in == "sdp":
                     told = replace(told, data=_bare(told))
+                if script.reports and index % 20 == 0:
+                    self._report(1, told.pts / 90_000, packetizer.timestamp(told.pts))
                 packets = script.packets(index, packetizer.packets(told))
                 index += 1
                 if script.between and self.datagrams is None:
@@ -296,10 +436,7 @@ class _Visit:
                 if script.ends_after and index > script.ends_after:
                     await self._end(packets)
                 for packet in packets:
-                    if self.datagrams is not None:
-                        self.datagrams.sendto(packet)
-                    else:
-                        self.writer.write(b"$\x00" + len(packet).to_bytes(2, "big") + packet)
+                    self._send(packet)
                 await self.writer.drain()
                 script = self.camera.script
             shift += len(script.film) * TICKS

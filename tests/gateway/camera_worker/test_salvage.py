@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from drivers.camera import h264
 from drivers.camera.frames import VideoCodec
 from gateway.camera_worker.salvage import salvage, whole_frames
-from gateway.camera_worker.segmenter import TransportMuxer
+from gateway.camera_worker.transport_stream import TransportMuxer
 from gateway.domain.footage import parse_segment_path
 
 START = 1_800_000_000_000_000

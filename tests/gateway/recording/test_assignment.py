@@ -38,6 +38,12 @@ def test_the_live_stream_has_the_same_account(tmp_path):
     assert worker_camera(CAMERA, secrets, segment_seconds=2).live_url is None
 
 
+def test_sound_is_off_unless_asked_for(tmp_path):
+    secrets = Secrets(folder=tmp_path, environ={})
+    assert not worker_camera(CAMERA, secrets, segment_seconds=2).audio
+    assert worker_camera(CAMERA.model_copy(update={"audio": "on"}), secrets, segment_seconds=2).audio
+
+
 def test_a_token_stands_where_a_password_does(tmp_path):
     secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_GATE": "a/b c"})
     camera = Camera(id=7, name="Gate", url="wheps://10.0.0.8/whep", token="gate")

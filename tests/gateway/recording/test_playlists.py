@@ -102,6 +102,13 @@ def test_master_playlists_name_rates_and_formats(footage):
     assert text.splitlines()[-1] == "index.m3u8"
 
 
+def test_sound_is_named_beside_the_pictures_and_its_coming_is_a_discontinuity():
+    silent = segment()
+    heard = segment(id=2, started_at=silent.ended_at, codec="avc1.64001f,mp4a.40.2")
+    assert 'CODECS="avc1.64001f,mp4a.40.2"' in playlists.master((silent, heard))
+    assert "#EXT-X-DISCONTINUITY" in playlists.media((silent, heard), complete=True)
+
+
 def test_a_tiny_segment_does_not_make_a_peak():
     footage = (segment(size=1_250_000, duration=5_000_000), segment(id=2, size=60_000, duration=40_000))
     assert playlists.peak_bits_per_second(footage, target=10) == 2_079_366

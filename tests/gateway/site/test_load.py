@@ -194,6 +194,11 @@ def test_a_good_site_has_no_fault(place):
             "cameras[0].url: localhost:8480 is where this gateway itself listens ([api] port)",
         ),
         ('username = "viewer"', "", "cameras[0]: 'username' and 'password' go together"),
+        (
+            'url = "rtsp://127.0.0.1/one"',
+            'url = "whep://127.0.0.1/one"\naudio = "on"',
+            "cameras[0]: 'audio' is recorded from rtsp:// and rtsps:// alone: WebRTC sends it in another form",
+        ),
         *(
             ('username = "viewer"', f'username = "viewer"\nlive_url = "{url}"', f"cameras[0]{fault}")
             for url, fault in (

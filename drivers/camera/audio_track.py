@@ -1,0 +1,164 @@
+"""One connection's sound on the time line of its pictures. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from drivers.camera.audio_packets import AudioPackets, packets_of
+from drivers.camera.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio
+from drivers.camera.rtsp_dialogue import Encoding, Media
+from drivers.contract import ProtocolViolation
+
+_IN_STEP_TICKS = TICKS_PER_SECOND * 4 // 100
+"""So far sound may be from its pictures unnoticed (ITU-R BT.1359 allows 45 ms of lead)."""
+_ROUGH_TICKS = TICKS_PER_SECOND // 2
+"""So far the times of arrival may differ from the count before they are believed instead."""
+_LONGEST_LAG_TICKS = 3 * TICKS_PER_SECOND
+"""A camera whose reports put sound farther from the pictures it comes with tells a time that cannot be true."""
+
+
+@dataclass(frozen=True, slots=True)
+class SenderReport:
+    """Which RTP time was at which time of the camera's own clock (RFC 3550, 6.4.1).
+
+    Attributes:
+        clock: the camera's time in units of 2^-32 s.
+        timestamp: the RTP time.
+    """
+
+    clock: int
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class PictureTime:
+    """A picture's times: RTP's, at `rate` a second; in ticks; and when it arrived, monotonic seconds."""
+
+    timestamp: int
+    rate: int
+    pts: int
+    arrived: float
+
+
+class AudioClock:
+    """RTP times of sound into ticks of the pictures' time line.
+
+    By the camera's sender reports where both streams have them and they can be true; otherwise sound belongs to the
+    picture it arrived with.
+    """
+
+    def __init__(self, *, rate: int) -> None:
+        self._rate = rate
+        self._raw: int | None = None
+        self._count = 0
+        self._base = 0
+        self._picture: SenderReport | None = None
+        self._sound: SenderReport | None = None
+
+    def picture_reported(self, report: SenderReport) -> None:
+        """The camera told its pictures' clock."""
+        self._picture = report
+
+    def sound_reported(self, report: SenderReport) -> None:
+        """The camera told its sound's clock."""
+        self._sound = report
+
+    def pts(self, raw: int, arrived: float, picture: PictureTime) -> int:
+        """The time of sound with this RTP time.
+
+        Args:
+            raw: RTP's timestamp, 32 bits.
+            arrived: monotonic seconds.
+            picture: the picture that came last.
+        """
+        by_arrival = picture.pts + int((arrived - picture.arrived) * TICKS_PER_SECOND)
+        by_reports = self._by_reports(raw, picture)
+        exact = by_reports is not None and abs(by_reports - by_arrival) < _LONGEST_LAG_TICKS
+        wanted = by_reports if exact and by_reports is not None else by_arrival
+        if self._raw is None:
+            self._base = wanted
+        else:
+            self._count += _difference(raw, self._raw)
+        self._raw = raw
+        pts = self._base + self._count * TICKS_PER_SECOND // self._rate
+        if abs(wanted - pts) > (_IN_STEP_TICKS if exact else _ROUGH_TICKS):
+            self._base += wanted - pts
+            pts = wanted
+        return pts
+
+    def _by_reports(self, raw: int, picture: PictureTime) -> int | None:
+        if self._picture is None or self._sound is None:
+            return None
+        since_sound = _difference(raw, self._sound.timestamp) * TICKS_PER_SECOND // self._rate
+        apart = (self._sound.clock - self._picture.clock) * TICKS_PER_SECOND >> 32
+        since_picture = _difference(picture.timestamp, self._picture.timestamp) * TICKS_PER_SECOND // picture.rate
+        return picture.pts + apart + since_sound - since_picture
+
+
+class AudioTrack:
+    """One connection's sound. `packets` takes it apart; its RTP clock runs at `rate`."""
+
+    def __init__(self, *, packets: AudioPackets, payload_type: int, rate: int) -> None:
+        self._packets = packets
+        self._payload_type = payload_type
+        self._last: int | None = None
+        self.clock = AudioClock(rate=rate)
+
+    @property
+    def format(self) -> AudioFormat:
+        """What comes."""
+        return self._packets.format
+
+    def sounds(
+        self, packets: Iterable[bytes | memoryview], now: float, picture: PictureTime | None
+    ) -> Iterator[EncodedAudio]:
+        """The pieces of sound that are whole with these packets; none before the first picture."""
+        for packet in packets:
+            if len(packet) < 2 or packet[1] & 0x7F != self._payload_type:
+                continue
+            for raw, data in self._packets.push(packet):
+                if picture is None:
+                    continue
+                pts = self.clock.pts(raw, now, picture)
+                if self._last is not None and pts <= self._last and self._last - pts < _LONGEST_LAG_TICKS:
+                    continue  # the clock was set back a little: what was heard is not heard again
+                self._last = pts
+                yield EncodedAudio(data, pts, now, self._packets.format)
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """A camera's sound that can be recorded."""
+
+    media: Media
+    payload_type: int
+    encoding: Encoding
+    packets: AudioPackets
+
+    def track(self) -> AudioTrack:
+        """Its track in one connection."""
+        return AudioTrack(packets=self.packets, payload_type=self.payload_type, rate=self.encoding.clock)
+
+
+def audible(media: Iterable[Media]) -> Sound | str:
+    """The first sound among these that can be recorded; otherwise why none can, in one sentence."""
+    why = "the camera offers no audio"
+    for medium in media:
+        if medium.kind != "audio":
+            continue
+        for number, encoding in medium.encodings.items():
+            try:
+                packets = packets_of(encoding)
+            except ProtocolViolation as error:
+                why = str(error)
+                continue
+            if packets is not None:
+                return Sound(medium, number, encoding, packets)
+            why = f"the camera's audio is {encoding.name}, neither AAC nor G.711"
+    return why
+
+
+def _difference(later: int, earlier: int) -> int:
+    """Between two RTP times, which wrap."""
+    return (later - earlier + 0x80000000 & 0xFFFFFFFF) - 0x80000000

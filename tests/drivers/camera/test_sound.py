@@ -1,0 +1,164 @@
+"""A camera's sound: each unit as it was encoded, on the time line of the pictures."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+from hostile_camera import HostileCamera, Script, film, sound
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivers.camera.audio_packets import AacPackets, packets_of
+from drivers.camera.audio_track import AudioClock, PictureTime, SenderReport, audible
+from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
+from drivers.camera.rtsp_dialogue import Encoding, Media, parse_description
+from drivers.camera.source import RtspSource
+from drivers.contract import ProtocolViolation
+
+IN_STEP = 90_000 * 5 // 100
+
+
+def read(url, seconds, **more):
+    """What comes within `seconds` of pictures: the source, its frames, its sound."""
+    with RtspSource(url=url, audio=True, stall_seconds=2.0, **more) as source:
+        source.open()
+        frames, sounds = [], []
+        for each in source.frames():
+            (sounds if isinstance(each, EncodedAudio) else frames).append(each)
+            if isinstance(each, EncodedFrame) and each.pts - frames[0].pts >= seconds * 90_000:
+                return source, frames, sounds
+    raise AssertionError
+
+
+async def heard(told: Script, seconds=0.8, **more):
+    async with HostileCamera(told) as camera:
+        return await asyncio.to_thread(read, camera.url(), seconds, **more)
+
+
+def offsets(frames, sounds, what) -> list[int]:
+    """How far each unit is from where it belongs, in ticks."""
+    at = {unit: number for number, unit in reversed(list(enumerate(what.units)))}
+    numbers = [at[each.data] for each in sounds]
+    found = []
+    for each, number in zip(sounds, numbers, strict=True):
+        found.append(each.pts - frames[0].pts - number * what.size * 90_000 // what.rate)
+    return found
+
+
+def told_apart(what):
+    """Units that occur once, so that each tells its number."""
+    return {unit for unit in what.units if what.units.count(unit) == 1}
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+@pytest.mark.parametrize("codec", ["aac", "pcmu", "pcma"])
+async def test_each_codec_comes_through_as_it_is(codec, transport):
+    what = sound(codec)
+    source, frames, sounds = await heard(
+        Script(film=film(), sound=what, largest_sound=120 if codec == "aac" else 999), transport=transport
+    )
+    assert source.sound == AudioFormat(AudioCodec(codec), what.rate, 2 if codec == "aac" else 1)
+    assert source.why_silent == ""
+    assert len(frames) >= 20
+    joined = b"".join(what.units * 2)
+    assert b"".join(each.data for each in sounds) in joined
+    step = what.size * 90_000 // what.rate
+    assert {after.pts - before.pts - step for before, after in pairwise(sounds)} <= {0, 1}
+    covered = sounds[-1].pts - sounds[0].pts
+    assert covered > 0.4 * 90_000
+
+
+async def test_sender_reports_bring_late_sound_back_into_step():
+    what = sound("pcmu")
+    known = told_apart(what)
+    late = {"film": film(), "sound": what, "sound_late": 0.4}
+    _, frames, sounds = await heard(Script(**late, reports=True), seconds=1.6)
+    with_reports = offsets(frames, [each for each in sounds if each.data in known][5:], what)
+    assert max(map(abs, with_reports)) < IN_STEP
+    _, frames, sounds = await heard(Script(**late), seconds=1.2)
+    without = offsets(frames, [each for each in sounds if each.data in known], what)
+    assert min(without) > 90_000 * 3 // 10
+
+
+async def test_a_count_that_jumps_or_wraps_does_not_move_the_sound():
+    what = sound("pcmu")
+    for jump in (5_000_000, -700_000):
+        _, _, sounds = await heard(Script(film=film(), sound=what, sound_jumps=jump, pace=1.5), seconds=1.5)
+        assert all(0 < after.pts - before.pts < 90_000 // 2 for before, after in pairwise(sounds))
+
+
+async def test_pictures_come_though_their_sound_is_refused_or_of_another_kind():
+    for status in (403, 461):
+        source, frames, sounds = await heard(Script(film=film(), sound=sound("aac"), sound_status=status, pace=4.0))
+        assert source.sound is None
+        assert source.why_silent == "the camera refused to send its audio"
+        assert len(frames) >= 20
+        assert not sounds
+    source, _, _ = await heard(Script(film=film(), pace=4.0))
+    assert source.why_silent == "the camera offers no audio"
+
+
+def test_why_there_is_none():
+    opus = Media("audio", "", {111: Encoding("OPUS", 48_000)})
+    odd = Media("audio", "", {97: Encoding("MPEG4-GENERIC", 44_100, {"config": "zz"})})
+    assert audible([opus]) == "the camera's audio is OPUS, neither AAC nor G.711"
+    assert audible([odd]) == "the camera's AAC configuration makes no sense"
+    told = audible([opus, odd, *parse_description(sound("aac").description(), base="rtsp://x/")])
+    assert told.payload_type == 97
+
+
+def aac(**parameters) -> AacPackets:
+    return AacPackets(Encoding("MPEG4-GENERIC", 48_000, {"config": "1190", **parameters}))
+
+
+def packet(sequence: int, payload: bytes, timestamp: int = 0) -> bytes:
+    return b"\x80\xe1" + sequence.to_bytes(2, "big") + timestamp.to_bytes(4, "big") + bytes(4) + payload
+
+
+def test_several_units_in_one_packet():
+    taken = aac().push(packet(1, b"\x00\x20" + b"\x00\x18\x00\x10" + b"abcde", 0xFFFFFF00))
+    assert taken == [(0xFFFFFF00, b"abc"), (0xFFFFFF00 + 1024 & 0xFFFFFFFF, b"de")]
+    assert aac().format == AudioFormat(AudioCodec.AAC, 48_000, 2)
+
+
+def test_a_fragment_lost_is_a_unit_lost_and_no_more():
+    packets = aac()
+    head = b"\x00\x10\x00\x48"
+    assert packets.push(packet(1, head + b"abc")) == []
+    assert packets.push(packet(3, head + b"ghi")) == []
+    assert packets.push(packet(4, b"\x00\x10\x00\x18xyz")) == [(0, b"xyz")]
+    assert packets.push(packet(4, b"\x00\x10\x00\x18xyz")) == []
+    for number, part in enumerate((b"abc", b"def", b"ghi")):
+        taken = packets.push(packet(5 + number, head + part))
+    assert taken == [(0, b"abcdefghi")]
+
+
+@given(st.lists(st.binary(max_size=60), max_size=6))
+def test_rubbish_is_no_sound_and_no_error(payloads):
+    packets = aac()
+    for number, payload in enumerate(payloads):
+        for _, unit in packets.push(packet(number, payload)):
+            assert unit in payload or len(payload) < len(unit)
+
+
+@given(
+    st.text(alphabet="0123456789abcdefx", max_size=12),
+    st.dictionaries(st.sampled_from(["sizelength", "indexlength", "indexdeltalength"]), st.text(max_size=4)),
+)
+def test_any_description_is_read_or_refused(config, lengths):
+    try:
+        packets_of(Encoding("MPEG4-GENERIC", 44_100, {"config": config, **lengths}))
+    except ProtocolViolation:
+        return
+
+
+def test_reports_that_cannot_be_true_are_passed_over():
+    clock = AudioClock(rate=8_000)
+    picture = PictureTime(timestamp=1_000, rate=90_000, pts=500_000, arrived=10.0)
+    clock.picture_reported(SenderReport(1 << 32, 1_000))
+    clock.sound_reported(SenderReport(900 << 32, 0))
+    assert clock.pts(0, 10.0, picture) == 500_000
+    clock.sound_reported(SenderReport((1 << 32) + (1 << 31), 160))
+    assert clock.pts(160, 10.02, picture) == 545_000
