@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gateway.clock import ClockOffset
 from gateway.domain.viewing import LiveViewing
 
 TOUCHING_MICROS = 50_000
@@ -218,3 +219,14 @@ def parse_segment_path(path: str | PurePosixPath) -> tuple[int, int, int] | None
     """Camera id, wall start and duration (micros) from a finished segment's relative path, or None."""
     match = _SEGMENT_PATH.match(str(path))
     return (int(match[1]), int(match[3]), int(match[4])) if match else None
+
+
+def in_this_run(segment: SegmentFinished, offset: ClockOffset) -> SegmentFinished:
+    """A segment whose file was found, with its monotonic time: as long as nobody set the clock since it was written.
+
+    That is so of one that an untrusted clock stamped in the present run of the machine, and in no other case known.
+    """
+    monotonic = segment.started_at - offset.micros
+    if offset.trusted or not offset.boot_id or monotonic < 0:
+        return segment
+    return segment.model_copy(update={"boot_id": offset.boot_id, "monotonic": monotonic})

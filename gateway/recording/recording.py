@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from gateway.clock import Clock
+from gateway.clock import Clock, boot_id
 from gateway.domain.errors import CameraUnavailable, ConfigError, NotFoundError, StoreError
 from gateway.domain.footage import CameraCondition, RtspServing, WorkerCamera
 from gateway.domain.passages import CameraEvent
@@ -19,6 +19,7 @@ from gateway.recording.assignment import groups, socket_folder, worker_camera
 from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
+from gateway.recording.clock_correction import ClockCorrection
 from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.index import FootageIndex
 from gateway.recording.live_hls import LiveHls
@@ -131,6 +132,13 @@ class Recording:
             clock=clock,
             starved=self._starved,
             media_fault=lambda: self._fault,
+            first=ClockCorrection(
+                store=store,
+                index=self._index,
+                clock=clock,
+                boot_id=boot_id(),
+                moved=self._watch.footage_has_moved,
+            ).look,
             look_seconds=look_seconds,
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,9 +63,10 @@ class Retention:
         starved: Callable[[bool], None],
         media_fault: Callable[[], str],
         look_seconds: float = _LOOK_SECONDS,
+        first: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`starved` is told whether cameras must pause for want of space; `media_fault` says why nothing may be done
-        in the media folder, "" when all is well.
+        """`first` is done before each look: it may change what is old. `starved` is told whether cameras must pause for
+        want of space; `media_fault` says why nothing may be done in the media folder, "" when all is well.
         """
         self._store = store
         self._index = index
@@ -75,6 +76,7 @@ class Retention:
         self._starved = starved
         self._media_fault = media_fault
         self._look_seconds = look_seconds
+        self._first = first
         self._low_told = False
         self._paused = False
         self._begin: int | None = None
@@ -98,6 +100,8 @@ class Retention:
 
     async def look(self) -> None:
         """Finish deletions that were begun, and delete what is over the limits now. Raises StoreError, OSError."""
+        if self._first is not None:
+            await self._first()
         try:
             await self._thin_out()
         except StoreError:

@@ -73,6 +73,14 @@ class CameraWatch:
         for camera_id in tuple(self._states):
             self._extend(camera_id, self._index.covered_until(camera_id))
 
+    def footage_has_moved(self) -> None:
+        """Footage has other times than before."""
+        for camera_id, state in self._states.items():
+            until = self._index.covered_until(camera_id)
+            if until is not None:
+                self._states[camera_id] = replace(state, footage_until=until)
+        self._changes.bump()
+
     def turn_off(self, faults: Mapping[int, tuple[CameraCondition, str]]) -> None:
         """Cameras that are not assigned, each with its condition and one sentence why. The others are left to their
         workers.

@@ -42,7 +42,7 @@ from gateway.camera_worker.clip import cut_clip
 from gateway.camera_worker.pre_roll import PreRoll
 from gateway.camera_worker.salvage import salvage
 from gateway.camera_worker.segmenter import Segmenter
-from gateway.clock import Stamp
+from gateway.clock import ClockOffset, Stamp
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import CutClip, Pin, PinnedFootage, SegmentFinished
 from gateway.domain.footage_chain import GENESIS, walked
@@ -61,6 +61,7 @@ START = 1_800_000_000 * SECOND
 _SEGMENT_SECONDS = 0.4
 _CAP = 150_000
 _KEPT_EVENTS = 40
+_TRUSTED = ClockOffset(boot_id="", micros=0, trusted=True)
 _PRE_ROLL_SECONDS = 8.0
 _WAL_FRAME = 24 + 4096
 _FRAME_PAUSE = 0.003
@@ -105,7 +106,7 @@ class FootageClock:
 def write_footage(site: Site, *, start: int, frames: list[EncodedFrame], events_only: bool) -> None:
     """Record until killed; what is finished, and what time it is, is told to whoever listens."""
     line = Line(site)
-    for segment in salvage(site.media, CAMERA, clock_trusted=True):
+    for segment in salvage(site.media, CAMERA, offset=_TRUSTED):
         line.tell(segment.model_dump_json())
 
     def tell(segment: SegmentFinished) -> None:
@@ -384,7 +385,7 @@ async def set_right(site: Site) -> tuple[Store, tuple[SegmentFinished, ...]]:
     await store.open()
     index = FootageIndex(store=store, media=site.media, clock=FootageClock())
     await index.recover((CAMERA,))
-    saved = salvage(site.media, CAMERA, clock_trusted=True)
+    saved = salvage(site.media, CAMERA, offset=_TRUSTED)
     await store.segments.add(saved)
     await FootageChain(store=store, media=site.media).link_all()
     return store, tuple(saved)

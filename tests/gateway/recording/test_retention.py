@@ -206,3 +206,45 @@ def test_the_forecast_in_words(footage, free, seen, short, days, text):
 def test_times_in_words():
     told = [lasting(days) for days in (0, 1 / 24, 1.3, 2, 9.9)]
     assert told == ["1 hour", "1 hour", "31 hours", "2 days", "9 days"]
+
+
+async def test_footage_gets_its_true_time_before_anything_is_judged_old(
+    store, footage, keeper, media, pin, monkeypatch
+):
+    """Recorded in 1970 before the clock was set; by that time all of it would go at once."""
+    from gateway.recording.clock_correction import ClockCorrection
+
+    uptime = 10_000_000_000
+    wrong = [
+        report.model_copy(
+            update={
+                "path": f"8/1970010100/{n * 2_000_000}_2000000.ts", "camera_id": 8, "started_at": n * 2_000_000,
+                "clock_trusted": False, "boot_id": "run", "monotonic": uptime + n * 2_000_000,
+            }
+        )
+        for n, report in enumerate(footage)
+    ]  # fmt: skip
+    await store.segments.add(wrong)
+    clock = SetClock(50_000_000, trusted=False)
+    retention, index = keeper(at=clock, continuous_days=1)
+    heard = []
+    correction = ClockCorrection(
+        store=store, index=index, clock=clock, boot_id="run", moved=lambda: heard.append(index.covered_until(8))
+    )
+    retention._first = correction.look
+    await index.recover((8,))
+    for report in wrong:
+        (media / report.path).parent.mkdir(parents=True, exist_ok=True)
+        (media / report.path).write_bytes(b"x" * SIZE)
+    await store.segments.add(wrong)
+    await retention.look()
+    assert heard == []
+
+    true = footage[-1].started_at
+    monkeypatch.setattr(clock, "monotonic", lambda: uptime / 1_000_000 + 40)
+    clock.stamp = Stamp(true + 40_000_000, trusted=True)
+    await index.look_again()
+    index._covered[8] = 40_000_000
+    await retention.look()
+    assert len(await store.segments.between(8, true, true + 40_000_000)) == 20
+    assert heard == [true + 40_000_000]
