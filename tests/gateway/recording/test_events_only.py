@@ -27,7 +27,7 @@ async def test_only_what_events_pin_is_kept_through_the_death_of_a_worker_too(
     async with record(events_only) as recording:
         recording_now = lambda: recording.cameras()[0].condition is CameraCondition.RECORDING  # noqa: E731
         await until(recording_now)
-        await asyncio.sleep(2.5)
+        await asyncio.sleep(1.3)
         assert files() == []
 
         event = await pin(7, before=1.2, after=1)
@@ -36,10 +36,10 @@ async def test_only_what_events_pin_is_kept_through_the_death_of_a_worker_too(
         assert found[0].started_at <= event.pinned_from
         assert found[-1].ended_at >= event.pinned_until
         assert await decode(await recording.clip(playing)) >= 2 * 12
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(1.1)
         assert len(await rows()) == len(found), "nothing more than that"
 
-        later = await pin(7, before=1, after=4)
+        later = await pin(7, before=1, after=1.8)
         await until(lambda: any(file.suffix == ".part" and file.stat().st_size for file in files()))
         (pid,) = recording.worker_pids()
         os.kill(pid, signal.SIGKILL)
