@@ -20,7 +20,7 @@ from gateway.camera_worker.segment_file import PART_SUFFIX, sync_folder
 from gateway.camera_worker.segmenter import utc_hour
 from gateway.camera_worker.sound_stream import SOUND_PID, decoded_time, sound_name
 from gateway.clock import ClockOffset
-from gateway.domain.footage import SegmentFinished, in_this_run, segment_path
+from gateway.domain.footage import SegmentFinished, as_found, segment_path
 
 log = structlog.get_logger(__name__)
 
@@ -116,7 +116,7 @@ def _salvage_one(media: Path, camera_id: int, part: Path, offset: ClockOffset) -
         frames=whole.frames,
         sha256=hashlib.sha256(memoryview(data)[: whole.size]).hexdigest(),
     )
-    return in_this_run(segment, offset)
+    return as_found(segment, offset)
 
 
 def _format(first: bytes) -> tuple[str, int, int]:

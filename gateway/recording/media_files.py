@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.clock import ClockOffset
-from gateway.domain.footage import TOUCHING_MICROS, GapReason, SegmentFinished, in_this_run, parse_segment_path
+from gateway.domain.footage import TOUCHING_MICROS, GapReason, SegmentFinished, as_found, parse_segment_path
 
 _PACKET = 188
 _CAMERA = re.compile(r"^\d{1,10}$")
@@ -97,7 +97,7 @@ def adopted(
                 size=file.size,
                 gap=GapReason.NONE if touches else GapReason.WORKER,
             )
-            found.append(in_this_run(segment, offset))
+            found.append(as_found(segment, offset))
         until = file.ended_at
     return tuple(found)
 
