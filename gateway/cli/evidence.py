@@ -106,7 +106,7 @@ def chain(
     """
     try:
         before, after = verify(old), verify(new)
-        _of_one_site(before, after)
+        _must_share(before, after)
         with _signed_in(site, user) as (address, session):
             told = [
                 _stretch(known, clip, address, session)
@@ -118,12 +118,16 @@ def chain(
         for fault in error.faults:
             typer.echo(fault, err=True)
         raise typer.Exit(1) from error
-    typer.echo("\n".join(told) or "no camera is in both packages")
+    typer.echo("\n".join(told))
 
 
-def _of_one_site(before: Verified, after: Verified) -> None:
+def _must_share(before: Verified, after: Verified) -> None:
+    """The site and a camera."""
     if before.fingerprint != after.fingerprint:
         raise EvidenceBroken(("the packages are of two sites: other keys signed them",))
+    old, new = ({clip.camera_id for clip in found.manifest.clips} for found in (before, after))
+    if not old & new:
+        raise EvidenceBroken(("no camera is in both packages",))
 
 
 def _stretch(old: ClipEntry, new: ClipEntry, address: str, session: str) -> str:
