@@ -18,7 +18,7 @@ import structlog
 from gateway.clock import Clock
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.recording.forecast import StorageForecast, StorageLimits, StorageUse, forecast
+from gateway.recording.forecast import StorageForecast, StorageLimits, StorageUse, Strain, forecast
 from gateway.recording.index import FootageIndex
 from gateway.store import Choice, Segment, Store
 
@@ -82,6 +82,7 @@ class Retention:
         self._begin: int | None = None
         self._expired_at = float("-inf")
         self._foretold_at = float("-inf")
+        self._strain = Strain()
         self._forecast: StorageForecast | None = None
 
     def forecast(self) -> StorageForecast | None:
@@ -123,8 +124,9 @@ class Retention:
             await self._index.delete(chosen)
             log.info("footage_deleted", segments=len(chosen), bytes=sum(segment.size for segment in chosen))
             use = await self._use()
-        self._judge(use, short=wanted if steps < _MOST_STEPS else 0)
-        await self._foretell(use)
+        short = wanted if steps < _MOST_STEPS else 0
+        self._judge(use, short=short)
+        await self._foretell(use, Strain(held=short > 0, paused=self._paused))
 
     async def _expire(self) -> None:
         """Delete what is older than its class may be. By a clock that is not trusted nothing is old."""
@@ -194,16 +196,15 @@ class Retention:
             self._low_told = True
             self._index.tell(self._low(use, short=short, paused=self._paused))
 
-    async def _foretell(self, use: StorageUse) -> None:
+    async def _foretell(self, use: StorageUse, strain: Strain) -> None:
         now = self._clock.monotonic()
-        known = self._forecast
-        if known is not None and known.short is self._paused and now - self._foretold_at < _FORECAST_SECONDS:
+        if strain == self._strain and now - self._foretold_at < _FORECAST_SECONDS:
             return
-        self._foretold_at = now
+        self._foretold_at, self._strain = now, strain
         wall = self._clock.wall().micros
         seen, first = await self._store.segments.bytes_since(wall - _RATE_MICROS)
         self._forecast = forecast(
-            use, self._limits, seen_bytes=seen, seen_seconds=(wall - first) / 1_000_000, short=self._paused
+            use, self._limits, seen_bytes=seen, seen_seconds=(wall - first) / 1_000_000, strain=strain
         )
 
     def _low(self, use: StorageUse, *, short: int, paused: bool) -> Event:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gateway.clock import Stamp
 from gateway.domain.events import EventKind
 from gateway.domain.footage import SegmentFinished, segment_path
-from gateway.recording.forecast import StorageLimits, StorageUse, forecast, lasting
+from gateway.recording.forecast import StorageLimits, StorageUse, Strain, forecast, lasting
 from gateway.recording.index import FootageIndex, utc_hour
 from gateway.recording.retention import Retention, bytes_to_free, must_pause
 from gateway.store import Choice
@@ -183,23 +183,25 @@ async def test_the_forecast_follows_what_comes_in(footage, keeper, clock):
 
 
 @pytest.mark.parametrize(
-    ("footage", "free", "seen", "short", "days", "text"),
+    ("footage", "free", "seen", "strain", "days", "text"),
     [
-        (5, 100, 1.0, False, 9.0, "5.0 GB, full in 9 days at this rate"),
-        (5, 5.5, 1.0, False, 4.5, "5.0 GB, full in 4 days at this rate"),
-        (5, 100, 10.0, False, 0.9, "5.0 GB, full in 21 hours at this rate"),
-        (14, 100, 7.0, False, 0.0, "14.0 GB, full: the oldest goes, about 2 days are kept"),
-        (5, 100, 0.4, False, None, "5.0 GB, does not fill up at this rate: footage is deleted after 30 days"),
-        (5, 100, 0.0, False, None, "5.0 GB, nothing was recorded lately"),
-        (5, 0.2, 1.0, True, None, "5.0 GB, full, and nothing may be deleted: cameras pause"),
+        (5, 100, 1.0, {}, 9.0, "5.0 GB, full in 9 days at this rate"),
+        (5, 5.5, 1.0, {}, 4.5, "5.0 GB, full in 4 days at this rate"),
+        (5, 100, 10.0, {}, 0.9, "5.0 GB, full in 21 hours at this rate"),
+        (14, 100, 7.0, {}, 0.0, "14.0 GB, full: the oldest goes, about 2 days are kept"),
+        (5, 100, 0.4, {}, None, "5.0 GB, does not fill up at this rate: footage is deleted after 30 days"),
+        (5, 100, 0.0, {}, None, "5.0 GB, nothing was recorded lately"),
+        (15, 4, 1.0, {"held": True}, 3.0, "15.0 GB, over its limit and all held for events: cameras pause in 3 days"),
+        (5, 0.2, 1.0, {"paused": True}, None, "5.0 GB, full, and nothing may be deleted: cameras pause"),
     ],
 )
-def test_the_forecast_in_words(footage, free, seen, short, days, text):
+def test_the_forecast_in_words(footage, free, seen, strain, days, text):
     giga = 10**9
     limits = StorageLimits(cap=14 * giga, floor=giga)
     use = StorageUse(footage=int(footage * giga), free=int(free * giga))
-    found = forecast(use, limits, seen_bytes=int(seen * giga / 4), seen_seconds=21_600, short=short)
+    found = forecast(use, limits, seen_bytes=int(seen * giga / 4), seen_seconds=21_600, strain=Strain(**strain))
     assert found.text == text
+    assert found.short is bool(strain)
     assert found.full_in_days == (None if days is None else pytest.approx(days))
 
 
