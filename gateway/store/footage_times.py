@@ -11,6 +11,7 @@ from gateway.domain.footage import TOUCHING_MICROS
 from gateway.store.database import Database
 
 _AT_A_TIME = 500
+_FOLLOWING = 200
 
 
 class FootageTimes:
@@ -96,10 +97,10 @@ def _move_some(connection: sqlite3.Connection, *, boot_id: str) -> int:
     ).fetchall()
     if moved:
         connection.execute(
-            "UPDATE segment SET gap = 'none' WHERE gap = 'clock' AND id >= ? AND boot_id = ? AND EXISTS"
+            "UPDATE segment SET gap = 'none' WHERE gap = 'clock' AND id BETWEEN ? AND ? AND boot_id = ? AND EXISTS"
             " (SELECT 1 FROM segment AS before WHERE before.camera_id = segment.camera_id"
-            " AND before.id < segment.id AND before.id > segment.id - 100 AND before.boot_id = segment.boot_id"
+            " AND before.id < segment.id AND before.id > segment.id - 200 AND before.boot_id = segment.boot_id"
             " AND abs(before.monotonic + before.duration - segment.monotonic) <= ?)",
-            (min(moved)[0], boot_id, TOUCHING_MICROS),
+            (min(moved)[0], max(moved)[0] + _FOLLOWING, boot_id, TOUCHING_MICROS),
         )
     return len(moved)
