@@ -79,6 +79,21 @@ def _is_synchronised() -> bool:
     return state not in (-1, _TIME_ERROR) or _TIMESYNC_MARK.exists()
 
 
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """By how many micros wall time is ahead of monotonic time in a run of the machine, and whether that is true."""
+
+    boot_id: str
+    micros: int
+    trusted: bool
+
+
+def offset_of(clock: Clock, boot_id: str) -> ClockOffset:
+    """As it is now."""
+    wall = clock.wall()
+    return ClockOffset(boot_id=boot_id, micros=wall.micros - int(clock.monotonic() * 1_000_000), trusted=wall.trusted)
+
+
 def boot_id() -> str:
     """Which run of the machine this is, in which monotonic times can be compared; "" where the kernel does not say."""
     try:

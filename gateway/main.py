@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import secrets as randomness
 import signal
+from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import structlog
 
-from gateway.clock import Clock, SystemClock
+from gateway.clock import Clock, SystemClock, boot_id, offset_of
 from gateway.data_folder import MEDIA_MARKER, DataFolder, MediaCondition, media_condition
 from gateway.demo.present import demo_cards, present_route
 from gateway.domain.errors import ConfigError, StoreError
@@ -70,7 +71,12 @@ class House:
         self._progress = Progress(clock=self._clock)
         self._stop = asyncio.Event()
         self._interface_fault = "the interface is not served yet"
-        self._store = Store(folder=folder.path, site_name=site.site.name, sends=site.central is not None)
+        self._store = Store(
+            folder=folder.path,
+            site_name=site.site.name,
+            sends=site.central is not None,
+            offset=partial(offset_of, self._clock, boot_id()),
+        )
         self._field = build_field(site, site_path=site_path, clock=self._clock, secrets=secrets)
         self._lanes = Lanes(
             site=site,

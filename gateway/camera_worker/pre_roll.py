@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from gateway.camera_worker.segment_file import SegmentFile
-from gateway.domain.footage import GapReason, Pin, SegmentFinished
+from gateway.domain.footage import TOUCHING_MICROS, GapReason, Pin, SegmentFinished
 
 MOST_BYTES = 64_000_000
-_TOUCHING_MICROS = 50_000
 
 
 class OpenFile(Protocol):
@@ -177,7 +176,7 @@ class PreRoll:
         return any(pin.until > start and (end is None or pin.begin < end) for pin in self._pins)
 
     def _tell(self, file: OpenFile, segment: SegmentFinished) -> None:
-        touches = self._written_until is not None and abs(segment.started_at - self._written_until) <= _TOUCHING_MICROS
+        touches = self._written_until is not None and abs(segment.started_at - self._written_until) <= TOUCHING_MICROS
         gap = GapReason.NO_EVENT if segment.gap is GapReason.NONE and not touches else segment.gap
         self._written_until = _end(segment)
         self._finished(segment.model_copy(update={"gap": gap, "sha256": file.sha256}))

@@ -26,7 +26,7 @@ from gateway.camera_worker.reader import CameraReader
 from gateway.camera_worker.salvage import salvage
 from gateway.camera_worker.segment_file import DiskFailed
 from gateway.camera_worker.segmenter import Segmenter
-from gateway.clock import Clock, Stamp, boot_id
+from gateway.clock import Clock, Stamp, boot_id, offset_of
 from gateway.domain.footage import CameraCondition, CameraReported, GapReason, Pin, SegmentFinished, WorkerCamera
 
 log = structlog.get_logger(__name__)
@@ -150,7 +150,7 @@ class CameraRecorder:
         """Whether a worker before this one was cut off while it wrote."""
         camera_id = self.camera.camera_id
         found = any((self._media / str(camera_id)).glob("*/*.part"))
-        for segment in salvage(self._media, camera_id, clock_trusted=self._clock.wall().trusted):
+        for segment in salvage(self._media, camera_id, offset=offset_of(self._clock, boot_id())):
             self._report(segment)
         return found
 

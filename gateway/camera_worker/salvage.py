@@ -19,7 +19,8 @@ from drivers.contract import ProtocolViolation
 from gateway.camera_worker.segment_file import PART_SUFFIX, sync_folder
 from gateway.camera_worker.segmenter import utc_hour
 from gateway.camera_worker.sound_stream import SOUND_PID, decoded_time, sound_name
-from gateway.domain.footage import SegmentFinished, segment_path
+from gateway.clock import ClockOffset
+from gateway.domain.footage import SegmentFinished, as_found, segment_path
 
 log = structlog.get_logger(__name__)
 
@@ -70,12 +71,12 @@ def whole_frames(data: bytes) -> WholeFrames | None:
     return WholeFrames(size=starts[-1][0], ticks=ticks, frames=len(starts) - 1, first=bytes(first))
 
 
-def salvage(media: Path, camera_id: int, *, clock_trusted: bool) -> list[SegmentFinished]:
+def salvage(media: Path, camera_id: int, *, offset: ClockOffset) -> list[SegmentFinished]:
     """Turn a camera's leftover `.part` files into segments, or remove them; blocking. Call it before recording."""
     saved: list[SegmentFinished] = []
     for part in sorted((media / str(camera_id)).glob(f"*/*{PART_SUFFIX}")):
         try:
-            segment = _salvage_one(media, camera_id, part, clock_trusted=clock_trusted)
+            segment = _salvage_one(media, camera_id, part, offset)
         except OSError as error:
             log.warning("part_not_salvaged", camera_id=camera_id, part=part.name, error=error.strerror)
             continue
@@ -84,7 +85,7 @@ def salvage(media: Path, camera_id: int, *, clock_trusted: bool) -> list[Segment
     return saved
 
 
-def _salvage_one(media: Path, camera_id: int, part: Path, *, clock_trusted: bool) -> SegmentFinished | None:
+def _salvage_one(media: Path, camera_id: int, part: Path, offset: ClockOffset) -> SegmentFinished | None:
     data = part.read_bytes()
     whole = whole_frames(data) if part.stem.isdigit() else None
     if whole is None:
@@ -102,11 +103,11 @@ def _salvage_one(media: Path, camera_id: int, part: Path, *, clock_trusted: bool
     sync_folder(part.parent)
     codec, width, height = _format(whole.first)
     sound = sound_name(data[: whole.size])
-    return SegmentFinished(
+    segment = SegmentFinished(
         camera_id=camera_id,
         path=path,
         started_at=started_at,
-        clock_trusted=clock_trusted,
+        clock_trusted=offset.trusted,
         duration=duration,
         size=whole.size,
         codec=f"{codec},{sound}" if codec and sound else codec,
@@ -115,6 +116,7 @@ def _salvage_one(media: Path, camera_id: int, part: Path, *, clock_trusted: bool
         frames=whole.frames,
         sha256=hashlib.sha256(memoryview(data)[: whole.size]).hexdigest(),
     )
+    return as_found(segment, offset)
 
 
 def _format(first: bytes) -> tuple[str, int, int]:

@@ -6,6 +6,8 @@ import json
 import os
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +16,15 @@ import typer
 from typer.core import TyperGroup
 
 from gateway.domain.errors import ConfigError, GatewayError
-from gateway.evidence import EvidenceBroken, Verified, verify
+from gateway.evidence import (
+    MOST_BETWEEN,
+    ClipEntry,
+    EvidenceBroken,
+    Verified,
+    judge_stretch,
+    stretch_between,
+    verify,
+)
 from gateway.site import load
 
 PASSWORD = "EDGE_GATEWAY_PASSWORD"  # noqa: S105 (the name of a variable)
@@ -49,17 +59,10 @@ def fetch(
 
     Example: edge-gateway evidence 4711 --site /etc/edge-gateway/site.toml --user technician
     """
-    api = load(site).api
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(api.host, f"[{api.host}]" if ":" in api.host else api.host)  # noqa: S104 (not listened on)
-    address = f"http://{host}:{api.port}"
-    password = os.environ.get(PASSWORD) or typer.prompt("Password", hide_input=True)
     path = output or Path(f"event-{event}.zip")
-    session = str(json.loads(_asked(f"{address}/v1/auth/login", {"username": user, "password": password}))["session"])
-    try:
+    with _signed_in(site, user) as (address, session):
         typer.echo(f"Fetching event {event} …")
         _download(f"{address}/status/evidence/{event}", session, path)
-    finally:
-        _asked(f"{address}/v1/auth/logout", {}, session)
     typer.echo(f"{path}: {_summary(verify(path))}")
 
 
@@ -87,6 +90,58 @@ def judge(
         typer.echo("note: compare the fingerprint with the one that the site's operator has; --key does it for you")
 
 
+@app.command("chain")
+def chain(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="A package that was fetched earlier.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="A later one of a camera that is in both.")],
+    site: Annotated[Path, typer.Option(metavar="SITE.toml", help="The site file of the gateway that runs here.")],
+    user: Annotated[str, typer.Option(help=f"An account of the site; its password is asked for, or in {PASSWORD}.")],
+) -> None:
+    """Prove that between the footage of two packages nothing that was recorded was changed or left out.
+
+    The gateway tells what links the one to the other, whether that footage is still kept or not. Exit status 1 when it
+    does not fit.
+
+    Example: edge-gateway evidence chain event-4711.zip event-4890.zip --site /etc/edge-gateway/site.toml --user chief
+    """
+    try:
+        before, after = verify(old), verify(new)
+        _must_share(before, after)
+        with _signed_in(site, user) as (address, session):
+            told = [
+                _stretch(known, clip, address, session)
+                for clip in after.manifest.clips
+                for known in before.manifest.clips
+                if known.camera_id == clip.camera_id
+            ]
+    except EvidenceBroken as error:
+        for fault in error.faults:
+            typer.echo(fault, err=True)
+        raise typer.Exit(1) from error
+    typer.echo("\n".join(told))
+
+
+def _must_share(before: Verified, after: Verified) -> None:
+    """The site and a camera."""
+    if before.fingerprint != after.fingerprint:
+        raise EvidenceBroken(("the packages are of two sites: other keys signed them",))
+    old, new = ({clip.camera_id for clip in found.manifest.clips} for found in (before, after))
+    if not old & new:
+        raise EvidenceBroken(("no camera is in both packages",))
+
+
+def _stretch(old: ClipEntry, new: ClipEntry, address: str, session: str) -> str:
+    first, last = stretch_between(old, new)
+    begin, end = first.number or 0, last.number or 0
+    leaves: list[str] = []
+    for low in range(begin, end - 1, MOST_BETWEEN):
+        high = min(low + MOST_BETWEEN + 1, end)
+        answer = _asked(f"{address}/status/chain/{new.camera_id}?after={low}&before={high}", None, session)
+        leaves += json.loads(answer)["leaves"]
+    judge_stretch(first, last, leaves)
+    return f"{new.camera}: proven from {first.path} to {last.path}, over {len(leaves)} segments between them"
+
+
 def _summary(found: Verified) -> str:
     event, clips = found.manifest.event, found.manifest.clips
     doubt = "" if event.clock_trusted else " (the gateway's clock was not synchronised then)"
@@ -103,8 +158,24 @@ def _summary(found: Verified) -> str:
     return "\n".join(lines)
 
 
-def _asked(address: str, body: dict[str, str], session: str = "") -> bytes:
-    request = urllib.request.Request(address, data=json.dumps(body).encode(), method="POST")  # noqa: S310 (built here)
+@contextmanager
+def _signed_in(site: Path, user: str) -> Iterator[tuple[str, str]]:
+    """The address of the gateway that runs here, and a session at it."""
+    api = load(site).api
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(api.host, f"[{api.host}]" if ":" in api.host else api.host)  # noqa: S104 (not listened on)
+    address = f"http://{host}:{api.port}"
+    password = os.environ.get(PASSWORD) or typer.prompt("Password", hide_input=True)
+    session = str(json.loads(_asked(f"{address}/v1/auth/login", {"username": user, "password": password}))["session"])
+    try:
+        yield address, session
+    finally:
+        _asked(f"{address}/v1/auth/logout", {}, session)
+
+
+def _asked(address: str, body: dict[str, str] | None, session: str = "") -> bytes:
+    """The answer to a POST of `body`, or to a GET without one."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address, data=data, method="GET" if body is None else "POST")  # noqa: S310 (built here)
     request.add_header("Content-Type", "application/json")
     if session:
         request.add_header("SessionID", session)

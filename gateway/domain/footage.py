@@ -15,12 +15,17 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gateway.clock import ClockOffset
 from gateway.domain.viewing import LiveViewing
 
 TOUCHING_MICROS = 50_000
 """Segments whose ends are nearer than this follow one another without a gap."""
 
 _SEGMENT_PATH = re.compile(r"^(\d+)/(\d{10})/(\d{1,17})_(\d{1,12})\.ts$")
+
+
+_EARLIEST_MICROS = 1_577_836_800_000_000
+"""2020; a clock that shows less was never set."""
 
 
 class _Wire(BaseModel):
@@ -218,3 +223,17 @@ def parse_segment_path(path: str | PurePosixPath) -> tuple[int, int, int] | None
     """Camera id, wall start and duration (micros) from a finished segment's relative path, or None."""
     match = _SEGMENT_PATH.match(str(path))
     return (int(match[1]), int(match[3]), int(match[4])) if match else None
+
+
+def as_found(segment: SegmentFinished, offset: ClockOffset) -> SegmentFinished:
+    """A segment whose file was found, with what can be said of its times by how the clocks stand now.
+
+    One that an untrusted clock stamped in the present run of the machine has its monotonic time, as long as nobody set
+    the clock since. One from before there was such a gateway was stamped by a machine without a battery, in any run.
+    """
+    if segment.started_at < _EARLIEST_MICROS:
+        segment = segment.model_copy(update={"clock_trusted": False})
+    monotonic = segment.started_at - offset.micros
+    if offset.trusted or not offset.boot_id or monotonic < 0:
+        return segment
+    return segment.model_copy(update={"boot_id": offset.boot_id, "monotonic": monotonic})

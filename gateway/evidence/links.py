@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from gateway.domain.footage_chain import leaf_of, link_of, walked
+from gateway.evidence.faults import EvidenceBroken
 from gateway.evidence.manifest import ClipEntry, SegmentEntry
 
 
@@ -43,3 +44,26 @@ def _follows(before: SegmentEntry, after: SegmentEntry) -> bool:
         return (after.number or 0) > (before.number or 0) + 1
     steps = (after.number or 0) - (before.number or 0) - 1
     return len(after.between) == steps and walked(before.link or "", after.between) == after.previous
+
+
+def stretch_between(old: ClipEntry, new: ClipEntry) -> tuple[SegmentEntry, SegmentEntry]:
+    """The last linked segment of an older clip and the first of a newer one that stands behind it in the chain, or is
+    the same. Raises EvidenceBroken when there are none.
+    """
+    known, sought = _linked(old.segments), _linked(new.segments)
+    if not known or not sought:
+        raise EvidenceBroken((f"{new.camera}: one of the packages holds no link of this camera's chain",))
+    last = known[-1]
+    behind = [one for one in sought if (one.number or 0) >= (last.number or 0)]
+    if not behind:
+        raise EvidenceBroken((f"{new.camera}: the second package's footage was linked before the first one's",))
+    return last, behind[0]
+
+
+def judge_stretch(old: SegmentEntry, new: SegmentEntry, leaves: Iterable[str]) -> None:
+    """Whether the chain leads from one segment to the other over these leaves. Raises EvidenceBroken."""
+    is_same = old.number == new.number and old.link == new.link
+    if not is_same and walked(old.link or "", leaves) != new.previous:
+        raise EvidenceBroken(
+            (f"the chain does not lead from {old.path} to {new.path}: what was between them was changed or left out",)
+        )

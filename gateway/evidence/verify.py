@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from pydantic import ValidationError
 
-from gateway.domain.errors import GatewayError
+from gateway.evidence.faults import EvidenceBroken
 from gateway.evidence.links import link_faults, link_notes
 from gateway.evidence.manifest import MANIFEST, PUBLIC_KEY, SIGNATURE, ClipEntry, Manifest
 from gateway.evidence.seal import fingerprint_of
@@ -22,14 +22,6 @@ from gateway.evidence.seal import fingerprint_of
 _MOST_FILES = 64
 _LARGEST_TEXT = 8 * 1024 * 1024
 _AT_A_TIME = 1 << 20
-
-
-class EvidenceBroken(GatewayError):
-    """The package does not prove what it says; `faults` are sentences."""
-
-    def __init__(self, faults: tuple[str, ...]) -> None:
-        super().__init__("; ".join(faults))
-        self.faults = faults
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,10 @@ def groups(cameras: Sequence[T], *, most: int) -> tuple[tuple[T, ...], ...]:
     return tuple(tuple(cameras[at : at + most]) for at in range(0, len(cameras), most))
 
 
-def worker_camera(camera: Camera, secrets: Secrets, *, segment_seconds: float) -> WorkerCamera:
+def worker_camera(camera: Camera, secrets: Secrets, *, segment_seconds: float, clip_before: float = 0) -> WorkerCamera:
     """The camera as its worker must record it. Its URL holds the credentials: never log or show it.
 
+    `clip_before` seconds before an event are held in memory in any case, where it is recorded for events only.
     Raises ConfigError when the secret cannot be had.
     """
     return WorkerCamera(
@@ -35,6 +36,8 @@ def worker_camera(camera: Camera, secrets: Secrets, *, segment_seconds: float) -
         audio=camera.audio == "on",
         transport=camera.transport,
         segment_seconds=segment_seconds,
+        record=camera.record,
+        pre_roll_seconds=max(camera.pre_roll_seconds, clip_before + 2 * segment_seconds),
     )
 
 

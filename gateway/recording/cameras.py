@@ -8,7 +8,7 @@ from enum import Enum
 
 from gateway.clock import Stamp
 from gateway.domain.events import Event, EventKind, Scalar
-from gateway.domain.footage import CameraCondition, CameraReported, GapReason, SegmentFinished
+from gateway.domain.footage import TOUCHING_MICROS, CameraCondition, CameraReported, GapReason, SegmentFinished
 
 _MICROS = 1_000_000
 _WHY = {
@@ -19,6 +19,7 @@ _WHY = {
     GapReason.DISK: "the media folder took no data",
     GapReason.CLOCK: "the clock was set",
     GapReason.WORKER: "the camera worker was restarted",
+    GapReason.NO_EVENT: "nothing happened",
 }
 
 
@@ -62,9 +63,12 @@ class CameraState:
     camera_id: int
     name: str
     since: int
+    events_only: bool = False
     condition: CameraCondition = CameraCondition.STARTING
     detail: str = ""
     footage_until: int | None = None
+    boot_id: str = ""
+    uptime_until: int = 0
     bits_per_second: int = 0
     reconnects: int = 0
     _reconnects_before: int = 0
@@ -123,7 +127,14 @@ class CameraState:
         ended_at = segment.started_at + segment.duration
         events = _gap(self, segment, now)
         lost = self._worker_was_lost and segment.gap is GapReason.NONE
-        state = replace(self, footage_until=ended_at, _worker_was_lost=lost, _disk_failed=False)
+        state = replace(
+            self,
+            footage_until=ended_at,
+            boot_id=segment.boot_id,
+            uptime_until=segment.monotonic + segment.duration,
+            _worker_was_lost=lost,
+            _disk_failed=False,
+        )
         return state, segment, events
 
     def missed(self, since: int, until: int, reason: GapReason, now: Stamp) -> Event:
@@ -156,10 +167,17 @@ def _told(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Event, ...
 
 
 def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Event, ...]:
-    """The event of a gap that ended. Before a camera's first footage there is none."""
-    if segment.gap is GapReason.NONE or state.footage_until is None:
+    """The event of a gap that ended. Before a camera's first footage there is none, nor between events."""
+    if segment.gap is GapReason.NONE or state.footage_until is None or state.events_only:
         return ()
-    return (state.missed(state.footage_until, segment.started_at, segment.gap, now),)
+    since = state.footage_until
+    if segment.boot_id and segment.boot_id == state.boot_id:
+        # By the clock that nobody sets: that the other was set is no reason for footage to be missing.
+        missing = segment.monotonic - state.uptime_until
+        if segment.gap is GapReason.CLOCK and abs(missing) <= TOUCHING_MICROS:
+            return ()
+        since = segment.started_at - missing
+    return (state.missed(since, segment.started_at, segment.gap, now),)
 
 
 def _event(camera_id: int, kind: EventKind, text: str, now: Stamp, data: Mapping[str, Scalar]) -> Event:

@@ -48,7 +48,7 @@ class StorageForecast:
         bytes_per_day: what comes in, as far as it was seen lately.
         full_in_days: at that rate, None when it does not fill up or nothing comes in.
         text: all of that in a few words.
-        short: whether cameras pause for want of room.
+        short: whether there is too much that may not be deleted, or cameras pause for want of room already.
     """
 
     footage_bytes: int
@@ -60,15 +60,22 @@ class StorageForecast:
     short: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Strain:
+    """What is known beside the figures. `held`: there is too much, and all of it is held for events; `paused`: cameras
+    pause for want of room.
+    """
+
+    held: bool = False
+    paused: bool = False
+
+
 def forecast(
-    use: StorageUse, limits: StorageLimits, *, seen_bytes: int, seen_seconds: float, short: bool
+    use: StorageUse, limits: StorageLimits, *, seen_bytes: int, seen_seconds: float, strain: Strain
 ) -> StorageForecast:
     """What to expect when as much footage comes in as lately: `seen_bytes` within `seen_seconds`."""
-    room = max(0, min(limits.cap - use.footage, use.free - limits.floor))
     per_day = int(seen_bytes / max(seen_seconds, 1.0) * _DAY_SECONDS)
-    days, text = _expected(use, limits, room=room, per_day=per_day)
-    if short:
-        days, text = None, "full, and nothing may be deleted: cameras pause"
+    days, text = _expected(use, limits, per_day=per_day, strain=strain)
     return StorageForecast(
         footage_bytes=use.footage,
         cap_bytes=limits.cap,
@@ -76,13 +83,20 @@ def forecast(
         bytes_per_day=per_day,
         full_in_days=days,
         text=f"{use.footage / _GIGABYTE:.1f} GB, {text}",
-        short=short,
+        short=strain.held or strain.paused,
     )
 
 
-def _expected(use: StorageUse, limits: StorageLimits, *, room: int, per_day: int) -> tuple[float | None, str]:
+def _expected(use: StorageUse, limits: StorageLimits, *, per_day: int, strain: Strain) -> tuple[float | None, str]:
+    on_disk = max(0, use.free - limits.floor)
+    room = max(0, min(limits.cap - use.footage, on_disk))
+    if strain.paused:
+        return None, "full, and nothing may be deleted: cameras pause"
     if per_day == 0:
         return None, "nothing was recorded lately"
+    if strain.held:
+        days = on_disk / per_day
+        return days, f"over its limit and all held for events: cameras pause in {lasting(days)}"
     if room <= (use.footage + room) * _FULL_SHARE:
         return 0.0, f"full: the oldest goes, about {lasting(use.footage / per_day)} are kept"
     if (use.footage + room) / per_day >= limits.continuous_days:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from gateway.clock import Clock, Stamp
+from gateway.clock import Clock, Stamp, boot_id, offset_of
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event
 from gateway.domain.footage import SegmentFinished
@@ -70,6 +70,14 @@ class FootageIndex:
     def covered_until(self, camera_id: int) -> int | None:
         """Wall micros up to which the camera's footage has rows, or None when it has none."""
         return self._covered.get(camera_id)
+
+    async def look_again(self) -> None:
+        """Rows have other times than before. Raises StoreError."""
+        await self.flush()
+        for camera_id in tuple(self._covered):
+            latest = await self._store.segments.latest(camera_id)
+            if latest is not None:
+                self._covered[camera_id] = latest.ended_at
 
     def offer(self, segment: SegmentFinished) -> None:
         """Have a row written for a durable segment."""
@@ -260,7 +268,7 @@ class FootageIndex:
             files,
             known=known,
             ended_before=ended_before,
-            clock_trusted=self._clock.wall().trusted,
+            offset=offset_of(self._clock, boot_id()),
         )
         broken = frozenset(file.path for file in files if not file.is_whole and file.path not in known)
         if broken:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.domain.footage import TOUCHING_MICROS, GapReason, SegmentFinished, parse_segment_path
+from gateway.clock import ClockOffset
+from gateway.domain.footage import TOUCHING_MICROS, GapReason, SegmentFinished, as_found, parse_segment_path
 
 _PACKET = 188
 _CAMERA = re.compile(r"^\d{1,10}$")
@@ -75,7 +76,7 @@ def segment_files(media: Path, folder: HourFolder) -> tuple[SegmentFile, ...]:
 
 
 def adopted(
-    files: Iterable[SegmentFile], *, known: frozenset[str], ended_before: int, clock_trusted: bool
+    files: Iterable[SegmentFile], *, known: frozenset[str], ended_before: int, offset: ClockOffset
 ) -> tuple[SegmentFinished, ...]:
     """Those of one hour's `files` (by start) that nobody told of and that ended before, as segments. Pure.
 
@@ -87,17 +88,16 @@ def adopted(
     for file in files:
         if file.path not in known and file.ended_at < ended_before and file.is_whole:
             touches = until is None or abs(file.started_at - until) <= TOUCHING_MICROS
-            found.append(
-                SegmentFinished(
-                    camera_id=file.camera_id,
-                    path=file.path,
-                    started_at=file.started_at,
-                    clock_trusted=clock_trusted,
-                    duration=file.duration,
-                    size=file.size,
-                    gap=GapReason.NONE if touches else GapReason.WORKER,
-                )
+            segment = SegmentFinished(
+                camera_id=file.camera_id,
+                path=file.path,
+                started_at=file.started_at,
+                clock_trusted=offset.trusted,
+                duration=file.duration,
+                size=file.size,
+                gap=GapReason.NONE if touches else GapReason.WORKER,
             )
+            found.append(as_found(segment, offset))
         until = file.ended_at
     return tuple(found)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from gateway.clock import Clock
+from gateway.clock import Clock, boot_id
 from gateway.domain.errors import CameraUnavailable, ConfigError, NotFoundError, StoreError
 from gateway.domain.footage import CameraCondition, RtspServing, WorkerCamera
 from gateway.domain.passages import CameraEvent
@@ -19,9 +19,12 @@ from gateway.recording.assignment import groups, socket_folder, worker_camera
 from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
+from gateway.recording.clock_correction import ClockCorrection
 from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.index import FootageIndex
 from gateway.recording.live_hls import LiveHls
+from gateway.recording.media_folder import LOOK_SECONDS, MediaFolder, no_fault
+from gateway.recording.pins import PinWatch
 from gateway.recording.readiness import Readiness, is_complete
 from gateway.recording.retention import Retention
 from gateway.recording.viewing import Viewing
@@ -38,18 +41,11 @@ _GIGABYTE = 1_000_000_000
 _MEDIA_WAIT_SECONDS = 5.0
 _FLUSH_SECONDS = 3.0
 _SWEEP_SECONDS = 120.0
-_LOOK_SECONDS = 10.0
-_ANSWER_SECONDS = 10.0
 _NO_SECRET = (CameraCondition.REFUSED, "its password cannot be read at the gateway")
 _NO_ROOM = (
     CameraCondition.DISK_FAILED,
     "the disk has less free space than must stay free; recording pauses until it has again",
 )
-
-
-def no_fault() -> str:
-    """The media folder is as it should be."""
-    return ""
 
 
 class Recording:
@@ -72,7 +68,7 @@ class Recording:
         media_fault: Callable[[], str] = no_fault,
         marker: str = "",
         segment_seconds: float = 2.0,
-        look_seconds: float = _LOOK_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
         """`media_fault` says in one sentence why the media folder must not be used (unmounted, another disk), "" when
         it may; it is asked every `look_seconds` in a thread and may block. Without the file `marker` in the media
@@ -86,17 +82,19 @@ class Recording:
         self._clock = clock
         self._progress = progress
         self._secrets = secrets
-        self._media_fault = media_fault
         self._segment_seconds = segment_seconds
         self._workers: tuple[CameraWorker, ...] = ()
         self._marker = marker
-        self._look_seconds = look_seconds
         self._paused = False
-        self._fault = ""
         self._pause_changed = asyncio.Event()
+        self._folder = MediaFolder(
+            fault=media_fault, reopen=self._open_media, changed=self._pause_changed.set, look_seconds=look_seconds
+        )
         self._chain = FootageChain(store=store, media=self._media)
         self._index = FootageIndex(store=store, media=self._media, clock=clock, chain=self._chain)
+        self._pins = PinWatch(store=store, cameras=site.cameras, clock=clock)
         self._watch = CameraWatch(
+            events_only=self._pins.cameras,
             names={camera.id: camera.name for camera in site.cameras},
             index=self._index,
             changes=store.changes,
@@ -127,7 +125,14 @@ class Recording:
             ),
             clock=clock,
             starved=self._starved,
-            media_fault=lambda: self._fault,
+            media_fault=lambda: self._folder.fault,
+            first=ClockCorrection(
+                store=store,
+                index=self._index,
+                clock=clock,
+                boot_id=boot_id(),
+                moved=self._watch.footage_has_moved,
+            ).look,
             look_seconds=look_seconds,
         )
 
@@ -166,6 +171,7 @@ class Recording:
 
     async def clip(self, camera_event: CameraEvent) -> Path:
         """The event's clip as an MP4 file. Raises NotFoundError, or CameraUnavailable with one sentence."""
+        self._refuse_while_silent()
         return await self._clips.clip(camera_event)
 
     async def parts(self, camera_event: CameraEvent) -> tuple[tuple[Path, Segment], ...]:
@@ -178,10 +184,12 @@ class Recording:
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         """A picture of the moment of the event, JPEG. Raises NotFoundError, or CameraUnavailable with one sentence."""
+        self._refuse_while_silent()
         return await self._clips.event_thumbnail(camera_event)
 
     async def camera_thumbnail(self, camera_id: int) -> Path:
         """A picture from the camera's newest footage, JPEG. Raises NotFoundError, CameraUnavailable."""
+        self._refuse_while_silent()
         return await self._clips.camera_thumbnail(camera_id)
 
     async def vod_master(self, camera_event: CameraEvent) -> str:
@@ -195,6 +203,7 @@ class Recording:
 
     async def vod_segment(self, camera_event: CameraEvent, segment_id: int) -> Path:
         """The file of one of the event's segments, MPEG-TS. Raises NotFoundError when it is none of them."""
+        self._refuse_while_silent()
         segments = await self._store.segments.between(
             camera_event.camera_id, camera_event.pinned_from, camera_event.pinned_until
         )
@@ -207,33 +216,18 @@ class Recording:
         """The process ids of the workers that live, for diagnostics."""
         return tuple(worker.pid for worker in self._workers if worker.pid)
 
+    def _refuse_while_silent(self) -> None:
+        """Whoever touches a disk that does not answer hangs with it, in one of the few threads that all share."""
+        if not self._folder.answers:
+            raise CameraUnavailable(self._folder.fault)
+
     async def _prepare_media(self) -> None:
         """Return once the media folder can be used and rows and files agree. Until then each camera says why not."""
-        while fault := await self._look() or await self._open_media():
+        while fault := await self._folder.look() or await self._open_media():
             self._watch.turn_off({camera.id: (CameraCondition.DISK_FAILED, fault) for camera in self._site.cameras})
             with contextlib.suppress(StoreError):  # tried again
                 await self._readiness.look()
             await asyncio.sleep(_MEDIA_WAIT_SECONDS)
-
-    async def _look(self) -> str:
-        """Why the media folder must not be used now. A disk that does not answer is waited for in its thread."""
-        try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                return await asyncio.to_thread(self._media_fault)
-        except TimeoutError:
-            return "the media folder's disk does not answer"
-
-    async def _watch_media(self) -> None:
-        """Stop recording while the media folder cannot be used, and set rows and files right before it goes on."""
-        while True:
-            await asyncio.sleep(self._look_seconds)
-            fault = await self._look()
-            if self._fault and not fault:
-                fault = await self._open_media()
-            if fault != self._fault:
-                log.warning("media_folder_changed", fault=fault)
-                self._fault = fault
-                self._pause_changed.set()
 
     async def _open_media(self) -> str:
         """Why the media folder cannot be used, "" when it has been made ready."""
@@ -272,7 +266,9 @@ class Recording:
             await self._assign(wanted)
             async with Supervisor(clock=self._clock) as ending_first:
                 ending_first.keep("retention", self._retention.run)
-                ending_first.keep("media folder", self._watch_media)
+                ending_first.keep("media folder", self._folder.run)
+                if self._pins.cameras:
+                    ending_first.keep("pins", self._tell_pins)
                 ending_first.keep("footage sweep", self._sweep)
                 for worker in self._workers:
                     ending_first.keep(worker.name, worker.run)
@@ -283,18 +279,26 @@ class Recording:
         finally:
             self._workers = ()
 
+    async def _tell_pins(self) -> None:
+        await self._pins.run(self._workers)
+
     async def _sweep(self) -> None:
         cameras = frozenset(camera.id for camera in self._site.cameras)
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            if not self._fault:
+            if not self._folder.fault:
                 await self._index.sweep(cameras)
 
     def _with_credentials(self) -> dict[int, WorkerCamera]:
         wanted: dict[int, WorkerCamera] = {}
         for camera in self._site.cameras:
             try:
-                wanted[camera.id] = worker_camera(camera, self._secrets, segment_seconds=self._segment_seconds)
+                wanted[camera.id] = worker_camera(
+                    camera,
+                    self._secrets,
+                    segment_seconds=self._segment_seconds,
+                    clip_before=self._site.events.clip_before_seconds,
+                )
             except ConfigError as error:
                 log.error("camera_without_credentials", camera_id=camera.id, error=str(error))  # noqa: TRY400 (the sentence suffices)
         return wanted
@@ -313,8 +317,8 @@ class Recording:
 
     async def _assign(self, wanted: dict[int, WorkerCamera]) -> None:
         off = {camera.id: _NO_SECRET for camera in self._site.cameras if camera.id not in wanted}
-        if self._fault:
-            off |= dict.fromkeys(wanted, (CameraCondition.DISK_FAILED, self._fault))
+        if self._folder.fault:
+            off |= dict.fromkeys(wanted, (CameraCondition.DISK_FAILED, self._folder.fault))
         elif self._paused:
             off |= dict.fromkeys(wanted, _NO_ROOM)
         self._watch.turn_off(off)

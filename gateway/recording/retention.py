@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import structlog
 from gateway.clock import Clock
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.recording.forecast import StorageForecast, StorageLimits, StorageUse, forecast
+from gateway.recording.forecast import StorageForecast, StorageLimits, StorageUse, Strain, forecast
 from gateway.recording.index import FootageIndex
 from gateway.store import Choice, Segment, Store
 
@@ -63,9 +63,10 @@ class Retention:
         starved: Callable[[bool], None],
         media_fault: Callable[[], str],
         look_seconds: float = _LOOK_SECONDS,
+        first: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`starved` is told whether cameras must pause for want of space; `media_fault` says why nothing may be done
-        in the media folder, "" when all is well.
+        """`first` is done before each look: it may change what is old. `starved` is told whether cameras must pause for
+        want of space; `media_fault` says why nothing may be done in the media folder, "" when all is well.
         """
         self._store = store
         self._index = index
@@ -75,11 +76,13 @@ class Retention:
         self._starved = starved
         self._media_fault = media_fault
         self._look_seconds = look_seconds
+        self._first = first
         self._low_told = False
         self._paused = False
         self._begin: int | None = None
         self._expired_at = float("-inf")
         self._foretold_at = float("-inf")
+        self._strain = Strain()
         self._forecast: StorageForecast | None = None
 
     def forecast(self) -> StorageForecast | None:
@@ -98,6 +101,8 @@ class Retention:
 
     async def look(self) -> None:
         """Finish deletions that were begun, and delete what is over the limits now. Raises StoreError, OSError."""
+        if self._first is not None:
+            await self._first()
         try:
             await self._thin_out()
         except StoreError:
@@ -119,8 +124,9 @@ class Retention:
             await self._index.delete(chosen)
             log.info("footage_deleted", segments=len(chosen), bytes=sum(segment.size for segment in chosen))
             use = await self._use()
-        self._judge(use, short=wanted if steps < _MOST_STEPS else 0)
-        await self._foretell(use)
+        short = wanted if steps < _MOST_STEPS else 0
+        self._judge(use, short=short)
+        await self._foretell(use, Strain(held=short > 0, paused=self._paused))
 
     async def _expire(self) -> None:
         """Delete what is older than its class may be. By a clock that is not trusted nothing is old."""
@@ -190,16 +196,15 @@ class Retention:
             self._low_told = True
             self._index.tell(self._low(use, short=short, paused=self._paused))
 
-    async def _foretell(self, use: StorageUse) -> None:
+    async def _foretell(self, use: StorageUse, strain: Strain) -> None:
         now = self._clock.monotonic()
-        known = self._forecast
-        if known is not None and known.short is self._paused and now - self._foretold_at < _FORECAST_SECONDS:
+        if strain == self._strain and now - self._foretold_at < _FORECAST_SECONDS:
             return
-        self._foretold_at = now
+        self._foretold_at, self._strain = now, strain
         wall = self._clock.wall().micros
         seen, first = await self._store.segments.bytes_since(wall - _RATE_MICROS)
         self._forecast = forecast(
-            use, self._limits, seen_bytes=seen, seen_seconds=(wall - first) / 1_000_000, short=self._paused
+            use, self._limits, seen_bytes=seen, seen_seconds=(wall - first) / 1_000_000, strain=strain
         )
 
     def _low(self, use: StorageUse, *, short: int, paused: bool) -> Event:

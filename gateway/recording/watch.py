@@ -27,11 +27,22 @@ _ADOPTING_SECONDS = 3.0  # then the sweep does it: a slow disk or store must not
 class CameraWatch:
     """Keeps each camera's state, has segments indexed and events recorded. The listener of the workers."""
 
-    def __init__(self, *, names: Mapping[int, str], index: FootageIndex, changes: Changes, clock: Clock) -> None:
-        """`names` are the site's cameras by id, in the order in which they are shown."""
+    def __init__(
+        self,
+        *,
+        names: Mapping[int, str],
+        index: FootageIndex,
+        changes: Changes,
+        clock: Clock,
+        events_only: frozenset[int] = frozenset(),
+    ) -> None:
+        """`names` are the site's cameras by id, in the order in which they are shown. Of those that are recorded for
+        `events_only` most footage is missing, and that is no event.
+        """
         now = clock.wall().micros
         self._states = {
-            camera_id: CameraState(camera_id=camera_id, name=name, since=now) for camera_id, name in names.items()
+            camera_id: CameraState(camera_id=camera_id, name=name, since=now, events_only=camera_id in events_only)
+            for camera_id, name in names.items()
         }
         self._index = index
         self._changes = changes
@@ -57,10 +68,18 @@ class CameraWatch:
         now = self._clock.wall()
         for gap in untold:
             state = self._states.get(gap.camera_id)
-            if state is not None:
+            if state is not None and not state.events_only:
                 self._index.tell(state.missed(gap.since, gap.until, GapReason.STARTED, now))
         for camera_id in tuple(self._states):
             self._extend(camera_id, self._index.covered_until(camera_id))
+
+    def footage_has_moved(self) -> None:
+        """Footage has other times than before."""
+        for camera_id, state in self._states.items():
+            until = self._index.covered_until(camera_id)
+            if until is not None:
+                self._states[camera_id] = replace(state, footage_until=until)
+        self._changes.bump()
 
     def turn_off(self, faults: Mapping[int, tuple[CameraCondition, str]]) -> None:
         """Cameras that are not assigned, each with its condition and one sentence why. The others are left to their

@@ -12,7 +12,15 @@ import structlog
 
 from gateway.clock import Clock
 from gateway.domain.errors import CameraUnavailable
-from gateway.domain.footage import RtspServing, WorkerAssignment, WorkerBeat, WorkerCamera, WorkerReport
+from gateway.domain.footage import (
+    Pin,
+    PinnedFootage,
+    RtspServing,
+    WorkerAssignment,
+    WorkerBeat,
+    WorkerCamera,
+    WorkerReport,
+)
 from gateway.domain.viewing import LiveViewing
 from gateway.recording.worker_client import WorkerClient, WorkerSilent
 from gateway.recording.worker_process import WorkerProcess
@@ -76,6 +84,7 @@ class CameraWorker:
         self._rtsp = rtsp
         self._backoff = backoff or Backoff()
         self._assigned: tuple[WorkerCamera, ...] = ()
+        self._pinned = PinnedFootage(pins=())
         self._client: WorkerClient | None = None
 
     @property
@@ -89,6 +98,16 @@ class CameraWorker:
         if self._client is not None:
             with contextlib.suppress(CameraUnavailable):  # it gets them when it has been started again
                 await self._client.assign(self._assignment())
+
+    async def pin(self, pins: Sequence[Pin]) -> None:
+        """What is wanted of its cameras that are recorded for events only, now if it lives and whenever it starts."""
+        pinned = PinnedFootage(pins=tuple(pins))
+        if pinned == self._pinned:
+            return
+        self._pinned = pinned
+        if self._client is not None:
+            with contextlib.suppress(CameraUnavailable):  # likewise
+                await self._client.pin(pinned)
 
     async def run(self) -> None:
         """Keep the worker alive until cancelled; then let it finish its open segments."""
@@ -149,6 +168,8 @@ class CameraWorker:
             told = self._assigned
             await client.assign(self._assignment())
         self._client = client
+        if self._pinned.pins:
+            await client.pin(self._pinned)
 
     async def _follow(self, process: WorkerProcess, client: WorkerClient) -> None:
         """Hear its reports until it ends, those of its last segments included when it is we who end it."""

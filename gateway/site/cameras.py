@@ -29,6 +29,8 @@ class Camera(_Section):
     token: SecretName | None = Field(default=None, description="what a WebRTC camera asks for in place of an account")
     transport: Literal["tcp", "udp"] = "tcp"
     audio: Literal["off", "on"] = Field(default="off", description="record its sound too: AAC as it is, G.711 as AAC")
+    record: Literal["continuous", "events"] = Field(default="continuous", description="events: only what they pin")
+    pre_roll_seconds: int = Field(default=60, ge=5, le=600, description="held in memory for events to pin")
 
     @field_validator("url", "live_url")
     @classmethod

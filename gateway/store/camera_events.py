@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 
 from gateway.domain.passages import CameraEvent
 from gateway.store.changes import Changes
 from gateway.store.database import Database, is_id
+from gateway.store.segments import LONGEST_PIN
 
 _COLUMNS = (
     "id, central_id, camera_id, event_id, lane_id, name, description, date_at, pinned_from, pinned_until,"
@@ -65,6 +67,19 @@ class CameraEvents:
                 for row in connection.execute(
                     f"SELECT {_COLUMNS} FROM camera_event WHERE ready = 0 AND pinned_until <= ? ORDER BY id LIMIT 100",
                     (now,),
+                )
+            )
+        )
+
+    async def pinned_since(self, camera_ids: Iterable[int], since: int) -> tuple[CameraEvent, ...]:
+        """Those of these cameras whose pinned time ends after `since` (wall micros)."""
+        return await self._database.read(
+            lambda connection: tuple(
+                _camera_event(row)
+                for camera_id in camera_ids
+                for row in connection.execute(
+                    f"SELECT {_COLUMNS} FROM camera_event WHERE camera_id = ? AND pinned_from > ? AND pinned_until > ?",
+                    (camera_id, since - LONGEST_PIN, since),
                 )
             )
         )

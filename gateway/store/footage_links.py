@@ -21,7 +21,8 @@ class FootageLinks:
         return await self._database.read(
             lambda connection: tuple(
                 connection.execute(
-                    "SELECT id, path FROM segment WHERE number IS NULL AND id > ? AND garbage = 0 ORDER BY id LIMIT ?",
+                    "SELECT id, path FROM segment INDEXED BY segment_unlinked"
+                    " WHERE number IS NULL AND id > ? AND garbage = 0 ORDER BY id LIMIT ?",
                     (after, limit),
                 )
             )

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gateway.clock import iso_utc
+from gateway.clock import ClockOffset, iso_utc
 from gateway.domain.commands import Command
 from gateway.domain.events import Event, Severity
 from gateway.domain.passages import Moment, Passage
@@ -21,6 +22,8 @@ from gateway.store.events import insert_event
 from gateway.store.outbox import insert_outbox
 from gateway.store.presence import record_correction, record_movement
 from gateway.store.segments import LONGEST_PIN
+
+_UNKNOWN = ClockOffset(boot_id="", micros=0, trusted=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,17 @@ class Recorded:
 class Journal:
     """Where everything that happens is recorded."""
 
-    def __init__(self, *, database: Database, changes: Changes, site_name: str, sends: bool) -> None:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        changes: Changes,
+        site_name: str,
+        sends: bool,
+        offset: Callable[[], ClockOffset] | None = None,
+    ) -> None:
+        """`offset` tells how the clocks stand that stamp what is recorded."""
+        self._offset = offset
         self._database = database
         self._changes = changes
         self._site_name = site_name
@@ -67,6 +80,7 @@ class Journal:
 
         Cancelling whoever waits does not take the entry back.
         """
+        offset = self._offset() if self._offset is not None else _UNKNOWN
 
         def job(connection: sqlite3.Connection) -> Recorded:
             for command in entry.commands:
@@ -80,15 +94,18 @@ class Journal:
                 record_movement(connection, movement)
             for correction in entry.corrections:
                 record_correction(connection, correction)
-            moments = tuple(self._insert_moment(connection, moment, last, last_id) for moment in entry.moments)
+            moments = tuple(self._insert_moment(connection, moment, last, last_id, offset) for moment in entry.moments)
             return Recorded(event_ids=ids, passage_id=passage_id, camera_event_ids=moments)
 
         return await self._database.write(job, then=self._changes.bump)
 
-    def _insert_moment(self, connection: sqlite3.Connection, moment: Moment, event: Event, event_id: int) -> int:
+    def _insert_moment(
+        self, connection: sqlite3.Connection, moment: Moment, event: Event, event_id: int, offset: ClockOffset
+    ) -> int:
         cursor = connection.execute(
             "INSERT INTO camera_event (camera_id, event_id, lane_id, name, description, date_at, pinned_from,"
-            " pinned_until, clock_trusted, incident) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " pinned_until, clock_trusted, incident, boot_id, clock_offset)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 moment.camera_id,
                 event_id,
@@ -100,6 +117,8 @@ class Journal:
                 moment.pinned_until,
                 moment.clock_trusted,
                 event.severity >= Severity.WARNING,
+                offset.boot_id,
+                offset.micros,
             ),
         )
         camera_event_id = int(cursor.lastrowid or 0)

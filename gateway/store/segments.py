@@ -216,14 +216,6 @@ class Segments:
             )
         )
 
-    async def oldest(self) -> int | None:
-        """When the oldest footage began (wall micros), or None when there is none."""
-        return await self._database.read(
-            lambda connection: connection.execute(
-                "SELECT min(started_at) FROM segment INDEXED BY segment_by_age WHERE garbage = 0"
-            ).fetchone()[0]
-        )
-
     async def free(self, choice: Choice) -> tuple[Segment, ...]:
         """The oldest segments that may go, until enough bytes are covered."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from gateway.clock import ClockOffset
 from gateway.store.camera_events import CameraEvents
 from gateway.store.cards import Cards
 from gateway.store.changes import Changes
@@ -13,6 +15,7 @@ from gateway.store.commands import Commands
 from gateway.store.database import Database
 from gateway.store.events import Events
 from gateway.store.footage_links import FootageLinks
+from gateway.store.footage_times import FootageTimes
 from gateway.store.journal import Journal
 from gateway.store.lock import FolderLock
 from gateway.store.migrations import FAMILIES, after_salvage, migrations
@@ -32,19 +35,26 @@ class Store:
     Cards are in a file of their own, so that one damaged file does not take the other along.
     """
 
-    def __init__(self, *, folder: Path, site_name: str, sends: bool) -> None:
-        """`sends`: there is a central, so that what must go up is put into the outbox."""
+    def __init__(
+        self, *, folder: Path, site_name: str, sends: bool, offset: Callable[[], ClockOffset] | None = None
+    ) -> None:
+        """`sends`: there is a central, so that what must go up is put into the outbox. `offset` tells how the clocks
+        stand; without it, what a clock that is not trusted stamps cannot be put right later.
+        """
         self._lock = FolderLock(folder)
         self._site, self._cards = (
             Database(path=folder / f"{family}.db", steps=migrations(family), after_salvage=after_salvage(family))
             for family in FAMILIES
         )
         self.changes = Changes()
-        self.journal = Journal(database=self._site, changes=self.changes, site_name=site_name, sends=sends)
+        self.journal = Journal(
+            database=self._site, changes=self.changes, site_name=site_name, sends=sends, offset=offset
+        )
         self.events = Events(database=self._site)
         self.devices = Records(database=self._site, table="device")
         self.cameras = Records(database=self._site, table="camera")
         self.segments = Segments(database=self._site)
+        self.footage_times = FootageTimes(database=self._site)
         self.footage_links = FootageLinks(database=self._site)
         self.camera_events = CameraEvents(database=self._site, changes=self.changes)
         self.passages = Passages(database=self._site)

@@ -117,6 +117,7 @@ PASSBACK_FORGIVE = Operation("POST", "/status/passback/forgive", needs("can_edit
 EVIDENCE = Operation(
     "GET", "/status/evidence/{id}", needs("can_view_events") & needs("can_view_camera_events"), "evidence"
 )
+FOOTAGE_CHAIN = Operation("GET", "/status/chain/{id}", needs("can_view_camera_events"), "leaves")
 
 OPERATIONS: tuple[Operation, ...] = (
     ROOT,
@@ -154,6 +155,7 @@ OPERATIONS: tuple[Operation, ...] = (
     AREA_COUNT,
     PASSBACK_FORGIVE,
     EVIDENCE,
+    FOOTAGE_CHAIN,
 )
 """What this gateway itself serves, always."""
 

@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -39,11 +39,12 @@ import av.logging
 from drivers.camera.frames import EncodedFrame
 from drivers.camera.testcard import TestCard
 from gateway.camera_worker.clip import cut_clip
+from gateway.camera_worker.pre_roll import PreRoll
 from gateway.camera_worker.salvage import salvage
 from gateway.camera_worker.segmenter import Segmenter
-from gateway.clock import Stamp
+from gateway.clock import ClockOffset, Stamp
 from gateway.domain.events import Event, EventKind
-from gateway.domain.footage import CutClip, SegmentFinished
+from gateway.domain.footage import CutClip, Pin, PinnedFootage, SegmentFinished
 from gateway.domain.footage_chain import GENESIS, walked
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.recording.chain import FootageChain
@@ -58,10 +59,12 @@ RATE = 10
 SECOND = 1_000_000
 START = 1_800_000_000 * SECOND
 _SEGMENT_SECONDS = 0.4
-_CAP = 1_500_000
-_KEPT_EVENTS = 12
+_CAP = 150_000
+_KEPT_EVENTS = 40
+_TRUSTED = ClockOffset(boot_id="", micros=0, trusted=True)
+_PRE_ROLL_SECONDS = 8.0
 _WAL_FRAME = 24 + 4096
-_FRAME_PAUSE = 0.0008
+_FRAME_PAUSE = 0.003
 
 
 @dataclass(frozen=True)
@@ -100,30 +103,55 @@ class FootageClock:
 # --- the worker's side
 
 
-def write_footage(site: Site, *, start: int, frames: list[EncodedFrame]) -> None:
-    """Record until killed; what is finished is told to whoever listens."""
-    reports: socket.socket | None = None
+def write_footage(site: Site, *, start: int, frames: list[EncodedFrame], events_only: bool) -> None:
+    """Record until killed; what is finished, and what time it is, is told to whoever listens."""
+    line = Line(site)
+    for segment in salvage(site.media, CAMERA, offset=_TRUSTED):
+        line.tell(segment.model_dump_json())
 
     def tell(segment: SegmentFinished) -> None:
-        nonlocal reports
-        with contextlib.suppress(OSError):  # nobody listens any more: the files are found without
-            if reports is None:
-                reports = socket.socket(socket.AF_UNIX)
-                reports.settimeout(2)
-                reports.connect(str(site.socket))
-            reports.sendall(segment.model_dump_json().encode() + b"\n")
+        line.tell(segment.model_dump_json())
 
-    for segment in salvage(site.media, CAMERA, clock_trusted=True):
-        tell(segment)
-    segmenter = Segmenter(camera_id=CAMERA, media=site.media, segment_seconds=_SEGMENT_SECONDS, finished=tell)
+    held = PreRoll(media=site.media, seconds=_PRE_ROLL_SECONDS, finished=tell) if events_only else None
+    segmenter = Segmenter(
+        camera_id=CAMERA, media=site.media, segment_seconds=_SEGMENT_SECONDS, finished=tell, shelf=held
+    )
     length = frames[-1].pts + 90_000 // RATE - frames[0].pts
     turn = 0
     while True:
         for frame in frames:
             moved = replace(frame, pts=frame.pts + turn * length, dts=frame.dts + turn * length)
-            segmenter.push(moved, Stamp(start + moved.pts * 100 // 9, trusted=True))
+            now = start + moved.pts * 100 // 9
+            segmenter.push(moved, Stamp(now, trusted=True))
+            if held is not None:
+                line.tell(str(now))
+                if (pins := line.heard()) is not None:
+                    held.pin(pins)
             time.sleep(_FRAME_PAUSE)
         turn += 1
+
+
+class Line:
+    """To the gateway's side and back, as far as it is there."""
+
+    def __init__(self, site: Site) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._heard = b""
+        with contextlib.suppress(OSError, Broken):  # without it what is recorded is found by itself
+            _until(site.socket.exists)
+            self._socket.connect(str(site.socket))
+            self._socket.setblocking(False)
+
+    def tell(self, line: str) -> None:
+        with contextlib.suppress(OSError):  # nobody listens any more
+            self._socket.sendall(line.encode() + b"\n")
+
+    def heard(self) -> tuple[Pin, ...] | None:
+        """The newest pins, None when there is nothing new."""
+        with contextlib.suppress(OSError):
+            self._heard += self._socket.recv(1 << 20)
+        *lines, self._heard = self._heard.split(b"\n")
+        return PinnedFootage.model_validate_json(lines[-1]).pins if lines else None
 
 
 # --- the gateway's side
@@ -144,10 +172,30 @@ async def keep_footage(site: Site) -> None:
         clock.micros = max(clock.micros, until or 0)
         return Coverage(until=until, more_may_come=True, since=0)
 
-    async def hear(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-        async for line in reader:
-            index.offer(SegmentFinished.model_validate_json(line))
+    listening: list[asyncio.StreamWriter] = []
+
+    async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        listening.append(writer)
+        with contextlib.suppress(ConnectionError):  # a worker that was killed
+            async for line in reader:
+                if line.startswith(b"{"):
+                    index.offer(SegmentFinished.model_validate_json(line))
+                else:
+                    clock.micros = max(clock.micros, int(line))
+        listening.remove(writer)
         await index.adopt(frozenset({CAMERA}))
+
+    async def pin() -> None:
+        version = -1
+        while True:
+            version = await store.changes.beyond(version, within=1)
+            since = clock.micros - int(_PRE_ROLL_SECONDS * SECOND)
+            events = await store.camera_events.pinned_since((CAMERA,), since)
+            pins = PinnedFootage(
+                pins=tuple(Pin(camera_id=CAMERA, begin=one.pinned_from, until=one.pinned_until) for one in events)
+            )
+            for writer in listening:
+                writer.write(pins.model_dump_json().encode() + b"\n")
 
     retention = Retention(
         store=store, index=index, media=site.media,
@@ -157,7 +205,7 @@ async def keep_footage(site: Site) -> None:
     readiness = Readiness(store=store, clock=clock, coverage=coverage)
     site.socket.unlink(missing_ok=True)
     async with asyncio.TaskGroup() as group, await asyncio.start_unix_server(hear, site.socket):
-        for work in (store.run, index.run, chain.run, retention.run):
+        for work in (store.run, index.run, chain.run, retention.run, pin):
             group.create_task(work())
         group.create_task(_announce(site, store, readiness, clock))
 
@@ -223,14 +271,14 @@ def stable(folder: Path) -> None:
     frames = [frame for _ in range(40) for frame in card.encode()]
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
-        role, start = line.split()
+        role, start, mode = line.split()
         pid = os.fork()
         if pid:
             print(pid, flush=True)
             continue
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         if role == "worker":
-            write_footage(site, start=int(start), frames=frames)
+            write_footage(site, start=int(start), frames=frames, events_only=mode == "events")
         else:
             asyncio.run(keep_footage(site))
 
@@ -246,8 +294,8 @@ class Stable:
             )  # fmt: skip
         self._living: set[int] = set()
 
-    def start(self, role: str, start: int = 0) -> int:
-        print(role, start, file=self._process.stdin, flush=True)
+    def start(self, role: str, start: int = 0, mode: str = "-") -> int:
+        print(role, start, mode, file=self._process.stdin, flush=True)
         pid = int(self._process.stdout.readline())
         self._living.add(pid)
         return pid
@@ -286,6 +334,9 @@ def tear(site: Site, how: str, chance: random.Random) -> None:
             if files := sorted(site.media.glob("*/*/*.ts")):
                 file = chance.choice(files[-5:])
                 os.truncate(file, chance.randrange(file.stat().st_size // 188) * 188 + chance.randrange(1, 188))
+        case "file":
+            if files := sorted(site.media.glob("*/*/*.ts")):
+                chance.choice(files[-10:]).unlink()
         case "log":
             log = site.folder / "site.db-wal"
             if end := _end_of_log(log):
@@ -334,7 +385,7 @@ async def set_right(site: Site) -> tuple[Store, tuple[SegmentFinished, ...]]:
     await store.open()
     index = FootageIndex(store=store, media=site.media, clock=FootageClock())
     await index.recover((CAMERA,))
-    saved = salvage(site.media, CAMERA, clock_trusted=True)
+    saved = salvage(site.media, CAMERA, offset=_TRUSTED)
     await store.segments.add(saved)
     await FootageChain(store=store, media=site.media).link_all()
     return store, tuple(saved)
@@ -364,22 +415,36 @@ async def judge(site: Site, *, lied: bool, tally: Tally, chance: random.Random) 
         if store.salvaged:
             tally.seen["store salvaged"] += 1
         tally.seen["segments"] += len(rows)
+        tally.seen["announcements open"] += len(open_announcements(site))
+        tally.seen["bytes"] += await store.segments.bytes_kept()
         await _judge_chain(site, store, tally, lied=lied)
         announced = open_announcements(site)
         for event_id in sorted(announced, key=lambda _: chance.random())[:3]:
             event = await store.camera_events.get(event_id)
             if event is None and lied:
-                _note(site, {"given_back": event_id})
                 tally.seen["events lost with the log"] += 1
                 continue
             if event is None:
                 raise Broken(f"camera event {event_id} was announced and is gone")
             await _judge_clip(site, store, event, announced[event_id], lied=lied)
             tally.seen["clips decoded"] += 1
+        if lied:
+            await _announce_anew(site, store, announced)
         latest = await store.segments.latest(CAMERA)
         return latest.ended_at if latest else START
     finally:
         await store.close()
+
+
+async def _announce_anew(site: Site, store: Store, announced: dict[int, list[str]]) -> None:
+    """What is left of the clips that were announced before the disk lost something."""
+    for event_id in announced:
+        event = await store.camera_events.get(event_id)
+        if event is None:
+            _note(site, {"given_back": event_id})
+            continue
+        segments = await store.segments.between(CAMERA, event.pinned_from, event.pinned_until)
+        _note(site, {"ready": event_id, "paths": [segment.path for segment in segments]})
 
 
 async def _judge_clip(site: Site, store: Store, event: CameraEvent, paths: list[str], *, lied: bool) -> None:
@@ -452,11 +517,15 @@ def rounds(folder: Path, count: int, *, seed: int) -> Iterator[Tally]:
     end = START
     try:
         for number in range(count):
+            site.socket.unlink(missing_ok=True)
             gateway = processes.start("gateway")
-            worker = processes.start("worker", end + SECOND // 2)
+            mode = chance.choice(("continuous", "events"))
+            worker = processes.start("worker", end + SECOND // 2, mode)
             who = chance.choice(("worker", "gateway", "both", "both"))
-            how = chance.choice(("nothing", "part", "part", "log", "rows", "segment"))
-            time.sleep(chance.uniform(0.02, 0.6))
+            how = chance.choice(("nothing", "part", "part", "log", "rows", "segment", "file"))
+            if chance.random() < 0.8:
+                _until(site.socket.exists)
+            time.sleep(chance.uniform(0.0, 0.9))
             first, second = (worker, gateway) if who != "gateway" else (gateway, worker)
             alive = processes.kill(first)
             if who != "both":
@@ -465,18 +534,27 @@ def rounds(folder: Path, count: int, *, seed: int) -> Iterator[Tally]:
             tear(site, how, chance)
             try:
                 _still_there(alive)
-                lied = how in {"log", "rows", "segment"}
+                lied = how in {"log", "rows", "segment", "file"}
                 end = max(end, asyncio.run(judge(site, lied=lied, tally=tally, chance=chance)))
             except Exception as error:
-                error.add_note(f"round {number} of seed {seed}: {who} killed, then {how}; in {folder}")
+                error.add_note(f"round {number} of seed {seed}, {mode}: {who} killed, then {how}; in {folder}")
                 error.add_note((folder / "said").read_text()[-4000:])
                 raise
             tally.rounds += 1
             tally.seen[f"{who} killed"] += 1
             tally.seen[f"{how} torn"] += 1
+            tally.seen[mode] += 1
             yield tally
     finally:
         processes.close()
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Broken("the gateway does not start")
+        time.sleep(0.005)
 
 
 def _still_there(alive: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from gateway.evidence import MOST_BETWEEN, Clip, EventEntry, SegmentEntry, SiteK
 from gateway.store import Segment, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import path_id
-from gateway.web.catalogue import EVIDENCE
+from gateway.web.catalogue import EVIDENCE, FOOTAGE_CHAIN
+from gateway.web.envelope import success
+from gateway.web.errors import RequestRefused
 from gateway.web.media import as_file, in_time
 from gateway.web.rooms import Recording
 from gateway.web.sessions import Caller
@@ -41,7 +44,20 @@ class Evidence:
 
     def routes(self) -> tuple[Route, ...]:
         """The operations of this family."""
-        return (Route(EVIDENCE, self._get),)
+        return (Route(EVIDENCE, self._get), Route(FOOTAGE_CHAIN, self._chain))
+
+    async def _chain(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """`/status/chain/{camera}?after=…&before=…`: what links two segments of a camera, by their numbers."""
+        camera_id = path_id(request)
+        if camera_id not in {camera.camera_id for camera in self._recording.cameras()}:
+            raise NotFoundError(f"this site has no camera {camera_id}")
+        after, before = (_number(request.query.get(name, "")) for name in ("after", "before"))
+        if not 0 <= before - after - 1 <= MOST_BETWEEN:
+            raise RequestRefused(400, f"'after' and 'before': at most {MOST_BETWEEN} numbers are told between the two")
+        leaves = await self._recording.leaves(camera_id, after=after, before=before)
+        if leaves is None:
+            raise NotFoundError(f"what stood between numbers {after} and {before} is not known any more")
+        return success(leaves=leaves)
 
     async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         event_id = path_id(request)
@@ -86,6 +102,12 @@ class Evidence:
                 before = number
             entries[segment.id] = _segment(segment, between)
         return entries
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,15}", text):
+        raise RequestRefused(400, "'after' and 'before' are numbers of the chain")
+    return int(text)
 
 
 def _entry(event: RecordedEvent) -> EventEntry:

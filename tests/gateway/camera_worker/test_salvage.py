@@ -9,6 +9,7 @@ from drivers.camera import h264
 from drivers.camera.frames import VideoCodec
 from gateway.camera_worker.salvage import salvage, whole_frames
 from gateway.camera_worker.transport_stream import TransportMuxer
+from gateway.clock import ClockOffset
 from gateway.domain.footage import parse_segment_path
 
 START = 1_800_000_000_000_000
@@ -34,7 +35,7 @@ def test_keeps_every_frame_but_the_last(tmp_path, stream, judge, cut):
     ]
     kept = len(begun) - 1
     (tmp_path / "4" / "2027011508" / "1.part").write_bytes(b"")
-    saved = salvage(tmp_path, 4, clock_trusted=True)
+    saved = salvage(tmp_path, 4, offset=ClockOffset("run", 0, trusted=True))
     assert [parse_segment_path(segment.path) for segment in saved] == [(4, START, kept * 100_000)]
     assert (saved[0].frames, saved[0].width, saved[0].height) == (kept, 320, 180)
     file = tmp_path / saved[0].path
@@ -60,3 +61,11 @@ def test_rubbish_is_never_a_segment(data):
 @given(st.lists(st.binary(min_size=187, max_size=187), max_size=12))
 def test_rubbish_in_packets_raises_nothing(packets):
     whole_frames(b"".join(b"\x47" + packet for packet in packets))
+
+
+def test_what_was_found_keeps_its_monotonic_time_while_nobody_set_the_clock(tmp_path, stream):
+    part = tmp_path / "4" / "2027011508" / f"{START}.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"".join(stream))
+    (saved,) = salvage(tmp_path, 4, offset=ClockOffset("run", START - 7_000_000, trusted=False))
+    assert (saved.boot_id, saved.monotonic, saved.clock_trusted) == ("run", 7_000_000, False)

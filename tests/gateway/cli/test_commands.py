@@ -55,6 +55,7 @@ def test_version(tmp_path):
         ("evidence",),
         ("evidence", "verify"),
         ("evidence", "fetch"),
+        ("evidence", "chain"),
     ],
 )
 def test_every_command_has_help_with_an_example(command, tmp_path):

@@ -13,7 +13,17 @@ import pytest
 
 from gateway.domain.errors import StoreError
 from gateway.domain.footage_chain import leaf_of, link_of
-from gateway.evidence import Clip, EventEntry, EvidenceBroken, SegmentEntry, SiteKey, verify, write_package
+from gateway.evidence import (
+    Clip,
+    EventEntry,
+    EvidenceBroken,
+    SegmentEntry,
+    SiteKey,
+    judge_stretch,
+    stretch_between,
+    verify,
+    write_package,
+)
 
 EVENT = EventEntry(
     id=4711,
@@ -157,6 +167,26 @@ def test_a_link_that_does_not_fit_is_told(chained, changes, fault):
 
 def test_footage_that_was_changed_on_the_sites_disk_is_told(chained):
     assert "201/2026112104/5_2.ts is not what was recorded" in faults(chained(on_disk={5: b"other"}))
+
+
+def test_two_packages_are_of_one_chain(chained):
+    (clip,) = verify(chained()).manifest.clips
+    first, _, last = clip.segments
+    old, new = (clip.model_copy(update={"segments": (one,)}) for one in (first, last))
+    assert stretch_between(old, new) == (first, last)
+    assert stretch_between(old, clip) == (first, first), "the same segment is in both"
+    leaves = [leaf_of(path=clip.segments[1].path, sha256=clip.segments[1].sha256), *last.between]
+    judge_stretch(first, last, leaves)
+    judge_stretch(first, first, [])
+    for wrong in (leaves[1:], leaves[::-1], []):
+        with pytest.raises(EvidenceBroken, match=r"does not lead from \S+4_2.ts to \S+8_2.ts"):
+            judge_stretch(first, last, wrong)
+    with pytest.raises(EvidenceBroken, match="changed or left out"):
+        judge_stretch(first, first.model_copy(update={"link": "0" * 64}), [])
+    with pytest.raises(EvidenceBroken, match="linked before the first"):
+        stretch_between(new, old)
+    with pytest.raises(EvidenceBroken, match="no link of this camera's chain"):
+        stretch_between(old, clip.model_copy(update={"segments": ()}))
 
 
 def test_a_file_twice_is_refused(package):

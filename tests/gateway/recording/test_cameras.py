@@ -79,3 +79,14 @@ def test_the_first_new_footage_after_a_lost_worker_says_so():
     assert gap.data["reason"] == "worker"
     _, later, _ = state.recorded(segment(20, GapReason.STARTED), NOW)
     assert later.gap is GapReason.STARTED
+
+
+def test_a_clock_that_was_set_is_no_missing_footage_and_what_is_missing_is_told_by_the_other_clock():
+    def at(start, uptime, gap):
+        return segment(start, gap).model_copy(update={"boot_id": "run", "monotonic": int(uptime * 1e6)})
+
+    state, _, _ = FRESH.recorded(at(10, 100, GapReason.NONE), NOW)
+    state, _, events = state.recorded(at(5000, 102, GapReason.CLOCK), NOW)
+    assert events == ()
+    state, _, (gap,) = state.recorded(at(9000, 110.5, GapReason.NETWORK), NOW)
+    assert (gap.data["seconds"], gap.data["until"]) == (6.5, 9_000_000_000)

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from gateway.clock import Stamp
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import GapReason, SegmentFinished, segment_path
@@ -84,6 +85,15 @@ async def test_files_that_a_disk_cut_off_are_left_for_a_worker_to_save(store, in
     assert {file.name for file in (media / "7" / "2026010112").iterdir()} == {
         whole.path.rpartition("/")[2], f"{START + 2_000_000}.part", f"{START + 4_000_000}.part",
     }  # fmt: skip
+
+
+async def test_what_a_clock_that_was_never_set_stamped_is_not_believed(store, index, put, clock, monkeypatch):
+    put(START)
+    put(7_200_000_000)
+    monkeypatch.setattr(clock, "wall", lambda: Stamp(START + 3_600_000_000, trusted=True))
+    await index.recover((7,))
+    rows = await store.segments.between(7, 0, 2**60)
+    assert [(row.started_at, row.clock_trusted) for row in rows] == [(7_200_000_000, False), (START, True)]
 
 
 async def test_many_rows_are_walked_in_steps(store, index, media, put):

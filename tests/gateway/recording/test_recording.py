@@ -16,6 +16,8 @@ from aiohttp import web
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition
+from gateway.evidence import judge_stretch, stretch_between, verify
+from gateway.web.status.evidence import Evidence, _entry
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def is_alive(pid: int) -> bool:
 
 
 async def test_an_event_has_a_clip_a_playlist_and_pictures_and_a_restart_brings_rows_and_files_together(
-    record, site, store, pin, until, footage, ffprobe, decode, events_of, tmp_path, disk_and_rows_agree
+    record, site, store, pin, until, footage, ffprobe, decode, events_of, tmp_path, clock, disk_and_rows_agree
 ):
     async with record(site) as recording:
         assert recording.cameras()[0].condition is CameraCondition.STARTING
@@ -61,6 +63,16 @@ async def test_an_event_has_a_clip_a_playlist_and_pictures_and_a_restart_brings_
 
         async with playlist_server(recording, playing) as url:
             assert await decode(url) >= 2 * 12
+
+        later = await pin(7, before=1, after=0)
+        later = await until(lambda: ready(store, later.id))
+        proofs = [await proof(store, recording, tmp_path / str(item.id), item, clock) for item in (playing, later)]
+        (old,), (new,) = (item.manifest.clips for item in proofs)
+        assert [item.notes for item in proofs] == [(), ()], "each segment is linked, and the links are proven"
+        first, last = stretch_between(old, new)
+        judge_stretch(
+            first, last, await recording.leaves(7, after=first.number, before=max(last.number, first.number + 1))
+        )
 
         seen = recording.cameras()[0]
         assert seen.condition is CameraCondition.RECORDING
@@ -228,3 +240,13 @@ async def playlist_server(recording, event):
         yield f"http://127.0.0.1:{runner.addresses[0][1]}/master.m3u8"
     finally:
         await runner.cleanup()
+
+
+async def proof(store, recording, folder, camera_event, clock):
+    """The event's evidence package, judged."""
+    maker = Evidence(store=store, recording=recording, folder=folder, site_name="Site", clock=clock)
+    event = await store.events.get(camera_event.event_id)
+    folder.mkdir()
+    clip = await maker._clip(camera_event)
+    await asyncio.to_thread(maker._write, folder / "proof.zip", _entry(event), [clip], ("now", "chief", True))
+    return verify(folder / "proof.zip")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gateway.clock import Stamp
 from gateway.domain.events import EventKind
 from gateway.domain.footage import SegmentFinished, segment_path
-from gateway.recording.forecast import StorageLimits, StorageUse, forecast, lasting
+from gateway.recording.forecast import StorageLimits, StorageUse, Strain, forecast, lasting
 from gateway.recording.index import FootageIndex, utc_hour
 from gateway.recording.retention import Retention, bytes_to_free, must_pause
 from gateway.store import Choice
@@ -183,26 +183,70 @@ async def test_the_forecast_follows_what_comes_in(footage, keeper, clock):
 
 
 @pytest.mark.parametrize(
-    ("footage", "free", "seen", "short", "days", "text"),
+    ("footage", "free", "seen", "strain", "days", "text"),
     [
-        (5, 100, 1.0, False, 9.0, "5.0 GB, full in 9 days at this rate"),
-        (5, 5.5, 1.0, False, 4.5, "5.0 GB, full in 4 days at this rate"),
-        (5, 100, 10.0, False, 0.9, "5.0 GB, full in 21 hours at this rate"),
-        (14, 100, 7.0, False, 0.0, "14.0 GB, full: the oldest goes, about 2 days are kept"),
-        (5, 100, 0.4, False, None, "5.0 GB, does not fill up at this rate: footage is deleted after 30 days"),
-        (5, 100, 0.0, False, None, "5.0 GB, nothing was recorded lately"),
-        (5, 0.2, 1.0, True, None, "5.0 GB, full, and nothing may be deleted: cameras pause"),
+        (5, 100, 1.0, {}, 9.0, "5.0 GB, full in 9 days at this rate"),
+        (5, 5.5, 1.0, {}, 4.5, "5.0 GB, full in 4 days at this rate"),
+        (5, 100, 10.0, {}, 0.9, "5.0 GB, full in 21 hours at this rate"),
+        (14, 100, 7.0, {}, 0.0, "14.0 GB, full: the oldest goes, about 2 days are kept"),
+        (5, 100, 0.4, {}, None, "5.0 GB, does not fill up at this rate: footage is deleted after 30 days"),
+        (5, 100, 0.0, {}, None, "5.0 GB, nothing was recorded lately"),
+        (15, 4, 1.0, {"held": True}, 3.0, "15.0 GB, over its limit and all held for events: cameras pause in 3 days"),
+        (5, 0.2, 1.0, {"paused": True}, None, "5.0 GB, full, and nothing may be deleted: cameras pause"),
     ],
 )
-def test_the_forecast_in_words(footage, free, seen, short, days, text):
+def test_the_forecast_in_words(footage, free, seen, strain, days, text):
     giga = 10**9
     limits = StorageLimits(cap=14 * giga, floor=giga)
     use = StorageUse(footage=int(footage * giga), free=int(free * giga))
-    found = forecast(use, limits, seen_bytes=int(seen * giga / 4), seen_seconds=21_600, short=short)
+    found = forecast(use, limits, seen_bytes=int(seen * giga / 4), seen_seconds=21_600, strain=Strain(**strain))
     assert found.text == text
+    assert found.short is bool(strain)
     assert found.full_in_days == (None if days is None else pytest.approx(days))
 
 
 def test_times_in_words():
     told = [lasting(days) for days in (0, 1 / 24, 1.3, 2, 9.9)]
     assert told == ["1 hour", "1 hour", "31 hours", "2 days", "9 days"]
+
+
+async def test_footage_gets_its_true_time_before_anything_is_judged_old(
+    store, footage, keeper, media, pin, monkeypatch
+):
+    """Recorded in 1970 before the clock was set; by that time all of it would go at once."""
+    from gateway.recording.clock_correction import ClockCorrection
+
+    uptime = 10_000_000_000
+    wrong = [
+        report.model_copy(
+            update={
+                "path": f"8/1970010100/{n * 2_000_000}_2000000.ts", "camera_id": 8, "started_at": n * 2_000_000,
+                "clock_trusted": False, "boot_id": "run", "monotonic": uptime + n * 2_000_000,
+            }
+        )
+        for n, report in enumerate(footage)
+    ]  # fmt: skip
+    await store.segments.add(wrong)
+    clock = SetClock(50_000_000, trusted=False)
+    retention, index = keeper(at=clock, continuous_days=1)
+    heard = []
+    correction = ClockCorrection(
+        store=store, index=index, clock=clock, boot_id="run", moved=lambda: heard.append(index.covered_until(8))
+    )
+    retention._first = correction.look
+    await index.recover((8,))
+    for report in wrong:
+        (media / report.path).parent.mkdir(parents=True, exist_ok=True)
+        (media / report.path).write_bytes(b"x" * SIZE)
+    await store.segments.add(wrong)
+    await retention.look()
+    assert heard == []
+
+    true = footage[-1].started_at
+    monkeypatch.setattr(clock, "monotonic", lambda: uptime / 1_000_000 + 40)
+    clock.stamp = Stamp(true + 40_000_000, trusted=True)
+    await index.look_again()
+    index._covered[8] = 40_000_000
+    await retention.look()
+    assert len(await store.segments.between(8, true, true + 40_000_000)) == 20
+    assert heard == [true + 40_000_000]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.clock import ClockOffset
 from gateway.domain.footage import GapReason, SegmentFinished, segment_path
 from gateway.store import Choice
 
@@ -136,3 +137,19 @@ async def test_each_look_uses_its_index(store, plans):
     assert any("COVERING INDEX segment_by_age" in plan for plan in found)
     assert any("camera_event_by_pin (camera_id=? AND pinned_from>? AND pinned_from<?)" in plan for plan in found)
     assert not any("TEMP B-TREE FOR ORDER BY" in plan or "SCAN segment" in plan for plan in found if "pin" in plan)
+
+
+async def test_looks_for_what_is_left_to_do_use_their_indexes(store, plans):
+    await store.segments.add([finished(n) for n in range(5)])
+
+    async def look():
+        await store.footage_links.unlinked(after=0, limit=5)
+        await store.footage_links.leaves(7, 1, 5)
+        await store.segments.known("7/2026010112")
+        await store.segments.bytes_since(START)
+        await store.footage_times.correct(ClockOffset("run", 0, trusted=True))
+        await store.camera_events.pinned_since((7,), START)
+
+    found = await plans(store._site, look)
+    assert len(found) >= 7
+    assert not [plan for plan in found.values() if "SCAN segment" in plan or "SCAN camera_event" in plan], found

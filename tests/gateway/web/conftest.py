@@ -244,7 +244,7 @@ class FootageOnDisk:
         return ((self.files.segment, Segment(7, **finished.model_dump(exclude={"kind"}))),)
 
     async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
-        return None
+        return None if before > 100 else tuple(f"{number:064x}" for number in range(after + 1, before))
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         self._available()

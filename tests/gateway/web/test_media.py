@@ -105,3 +105,17 @@ async def test_a_camera_that_is_off_is_told(house):
         status, answer = await house.call(path, method="GET")
         assert status == 503
         assert "no route to host" in answer["error"]
+
+
+async def test_what_links_two_segments_is_told(house):
+    async def told(query, camera=201):
+        return await house.call(f"/status/chain/{camera}?{query}", method="GET")
+
+    assert await told("after=3&before=6") == (200, {"success": True, "leaves": [f"{4:064x}", f"{5:064x}"]})
+    assert (await told("after=3&before=4"))[1]["leaves"] == []
+    for query, status in (
+        ("after=3&before=3", 400), ("after=0&before=9000", 400), ("after=3", 400), ("after=-1&before=2", 400),
+        ("after=x&before=4", 400), ("after=3&before=101", 404),
+    ):  # fmt: skip
+        assert (await told(query))[0] == status, query
+    assert (await told("after=3&before=6", camera=999))[0] == 404

@@ -30,7 +30,8 @@ def shown(operation: Operation) -> str:
 
 def address(operation: Operation) -> str:
     number = "2000000000" if "/event/" in operation.path else "1" if "/evidence/" in operation.path else "201"
-    return operation.path.replace("{id}", number).replace("{file}", "master.m3u8")
+    asked = "?after=1&before=3" if "/chain/" in operation.path else ""
+    return operation.path.replace("{id}", number).replace("{file}", "master.m3u8") + asked
 
 
 async def test_an_operation_without_a_session_says_so(house):

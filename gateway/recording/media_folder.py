@@ -1,0 +1,70 @@
+"""The media folder being watched: whether it may be used now, asked in a thread that may hang with the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+LOOK_SECONDS = 10.0
+_ANSWER_SECONDS = 10.0
+_SILENT = "the media folder's disk does not answer"
+
+
+def no_fault() -> str:
+    """The media folder is as it should be."""
+    return ""
+
+
+class MediaFolder:
+    """Why it must not be used, as one sentence; "" while it may."""
+
+    def __init__(
+        self,
+        *,
+        fault: Callable[[], str],
+        reopen: Callable[[], Awaitable[str]],
+        changed: Callable[[], None],
+        look_seconds: float = LOOK_SECONDS,
+        answer_seconds: float = _ANSWER_SECONDS,
+    ) -> None:
+        """`fault` may block. `reopen` sets rows and files right before the folder is used again, and says why that
+        failed, "" when it did not. `changed` is told when there is another fault than before, or none any more.
+        """
+        self._ask = fault
+        self._reopen = reopen
+        self._changed = changed
+        self._look_seconds = look_seconds
+        self._answer_seconds = answer_seconds
+        self._asked: asyncio.Future[str] | None = None
+        self.fault = ""
+
+    @property
+    def answers(self) -> bool:
+        """Whether its disk does; while it does not, whoever touches it hangs."""
+        return self.fault != _SILENT
+
+    async def look(self) -> str:
+        """Why it must not be used now. A disk that does not answer holds one thread, however often it is asked."""
+        if self._asked is None:
+            self._asked = asyncio.get_running_loop().run_in_executor(None, self._ask)
+        done, _ = await asyncio.wait([self._asked], timeout=self._answer_seconds)
+        if not done:
+            return _SILENT
+        asked, self._asked = self._asked, None
+        return asked.result()
+
+    async def run(self) -> None:
+        """Look every few seconds until cancelled."""
+        while True:
+            await asyncio.sleep(self._look_seconds)
+            fault = await self.look()
+            if self.fault and not fault:
+                fault = await self._reopen()
+            if fault != self.fault:
+                log.warning("media_folder_changed", fault=fault)
+                self.fault = fault
+                self._changed()

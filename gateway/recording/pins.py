@@ -1,0 +1,61 @@
+"""What events want of cameras that are recorded for events only, told to their workers as soon as it is recorded."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import structlog
+
+from gateway.clock import Clock
+from gateway.domain.errors import StoreError
+from gateway.domain.footage import Pin
+from gateway.recording.workers import CameraWorker
+from gateway.site import Camera
+from gateway.store import Store
+
+log = structlog.get_logger(__name__)
+
+_MICROS = 1_000_000
+_LONGEST_SEGMENT_SECONDS = 60
+_LOOK_SECONDS = 5.0
+_MOST_PINS = 10_000
+
+
+class PinWatch:
+    """Keeps workers told of all that is pinned and may still be in memory or come. Keep `run` alive as a task."""
+
+    def __init__(self, *, store: Store, cameras: Iterable[Camera], clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._seconds: Mapping[int, int] = {
+            camera.id: camera.pre_roll_seconds for camera in cameras if camera.record == "events"
+        }
+
+    @property
+    def cameras(self) -> frozenset[int]:
+        """Those that are recorded for events only."""
+        return frozenset(self._seconds)
+
+    async def run(self, workers: tuple[CameraWorker, ...]) -> None:
+        """Look whenever something was recorded, until cancelled."""
+        version = -1
+        while self._seconds:
+            version = await self._store.changes.beyond(version, within=_LOOK_SECONDS)
+            try:
+                await self.look(workers)
+            except StoreError as error:
+                log.warning("pins_not_told", error=str(error))
+
+    async def look(self, workers: tuple[CameraWorker, ...]) -> None:
+        """Tell what is pinned now. Raises StoreError."""
+        held = max(self._seconds.values()) + _LONGEST_SEGMENT_SECONDS
+        since = self._clock.wall().micros - held * _MICROS
+        pins: defaultdict[int, list[Pin]] = defaultdict(list)
+        for event in await self._store.camera_events.pinned_since(self._seconds, since):
+            pins[event.camera_id].append(
+                Pin(camera_id=event.camera_id, begin=event.pinned_from, until=event.pinned_until)
+            )
+        for worker in workers:
+            wanted = [pin for camera_id in sorted(worker.cameras & pins.keys()) for pin in pins[camera_id]]
+            await worker.pin(wanted[-_MOST_PINS:])

@@ -1,0 +1,127 @@
+"""Footage that is held in memory until an event pins it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from gateway.camera_worker.pre_roll import PreRoll
+from gateway.camera_worker.segment_file import DiskFailed
+from gateway.camera_worker.segmenter import Segmenter
+from gateway.clock import Stamp
+from gateway.domain.footage import GapReason, Pin
+
+START = 1_800_000_000_000_000
+SECOND = 1_000_000
+
+
+class Held:
+    """A camera whose footage is held; `push(seconds)` lets time go on."""
+
+    def __init__(self, media, encoded, *, seconds=10.0, **more):
+        self.media = media
+        self.told = []
+        self.pre_roll = PreRoll(media=media, seconds=seconds, finished=self.told.append, **more)
+        self.segmenter = Segmenter(
+            camera_id=3, media=media, segment_seconds=1.0, finished=self.told.append, shelf=self.pre_roll
+        )
+        self._frames = encoded(1)
+        self._pushed = 0
+
+    def push(self, seconds):
+        for _ in range(int(seconds * 10)):
+            frame = self._frames[self._pushed % 10]
+            ticks = self._pushed * 9_000
+            self.segmenter.push(
+                replace(frame, pts=ticks, dts=ticks), Stamp(START + self._pushed * SECOND // 10, trusted=True)
+            )
+            self._pushed += 1
+
+    def pin(self, *spans):
+        self.pre_roll.pin(
+            tuple(
+                Pin(camera_id=3, begin=START + int(begin * SECOND), until=START + int(until * SECOND))
+                for begin, until in spans
+            )
+        )
+
+    def seconds(self):
+        return [(segment.started_at - START) / SECOND for segment in self.told]
+
+    def files(self):
+        return sorted(self.media.rglob("*.*"))
+
+
+@pytest.fixture
+def held(tmp_path, encoded):
+    return Held(tmp_path, encoded)
+
+
+def test_nothing_touches_the_disk_before_an_event(held):
+    held.push(30)
+    assert held.files() == []
+    assert held.told == []
+    assert 0 < held.pre_roll.held_bytes < 500_000
+
+
+def test_an_event_gets_what_was_before_it_and_what_comes_until_its_end(held, judge):
+    held.push(20.5)
+    held.pin((17.2, 23.5))
+    assert held.seconds() == [17, 18, 19]
+    assert [file.suffix for file in held.files()] == [".ts"] * 3 + [".part"], (
+        "the open one goes to the disk as it comes"
+    )
+    held.push(10)
+    assert held.seconds() == [17, 18, 19, 20, 21, 22, 23]
+    assert len(held.files()) == 7
+    assert [segment.gap for segment in held.told] == [GapReason.NO_EVENT] + [GapReason.NONE] * 6
+    assert all(a.started_at + a.duration == b.started_at for a, b in pairwise(held.told))
+    for segment, file in zip(held.told, held.files(), strict=True):
+        assert (file.stat().st_size, judge.decode(file)) == (segment.size, "")
+    import hashlib
+
+    assert [segment.sha256 for segment in held.told] == [
+        hashlib.sha256((held.media / segment.path).read_bytes()).hexdigest() for segment in held.told
+    ]
+
+
+def test_overlapping_events_share_segments_and_a_later_one_begins_anew(held):
+    held.push(10.5)
+    held.pin((6, 8), (7, 12))
+    held.push(5)
+    held.pin((6, 8), (7, 12), (18, 19))
+    held.push(10)
+    assert held.seconds() == [6, 7, 8, 9, 10, 11, 18]
+    assert [segment.gap for segment in held.told].count(GapReason.NO_EVENT) == 2
+
+
+def test_memory_is_bounded_by_seconds_and_by_bytes(tmp_path, encoded):
+    held = Held(tmp_path / "a", encoded, seconds=5)
+    (tmp_path / "a").mkdir()
+    held.push(20.1)
+    held.pin((0, 20))
+    assert held.seconds() == [14, 15, 16, 17, 18, 19]
+    few = Held(tmp_path / "a", encoded, seconds=500, most_bytes=held.told[0].size * 3)
+    few.push(20)
+    assert few.pre_roll.held_bytes <= held.told[0].size * 3
+
+
+def test_what_a_full_disk_refused_is_still_in_memory(tmp_path, encoded):
+    held = Held(tmp_path / "unmounted", encoded)
+    held.push(5.5)
+    with pytest.raises(DiskFailed):
+        held.pin((2, 9))
+    assert held.told == []
+    (tmp_path / "unmounted").mkdir()
+    held.push(3)
+    assert held.seconds()[:4] == [2, 3, 4, 5], "tried again with the next segment"
+
+
+def test_the_end_of_a_connection_is_the_end_of_the_open_segment(held):
+    held.pin((0, 100))
+    held.push(2.5)
+    held.segmenter.disconnect(GapReason.CAMERA)
+    assert [segment.duration for segment in held.told] == [SECOND, SECOND, SECOND // 2]
+    assert not list(held.media.rglob("*.part"))

@@ -1,0 +1,90 @@
+"""What an untrusted clock stamped is put right, segments and pins together, in the run of the machine it belongs to."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gateway.clock import ClockOffset
+from gateway.domain.footage import GapReason, SegmentFinished, segment_path
+from gateway.store import Choice, Store, footage_times
+
+SECOND = 1_000_000
+WRONG = 86_400 * SECOND  # 1970-01-02: a machine without a battery
+TRUE = 1_767_268_800 * SECOND
+WAS = ClockOffset("run", WRONG, trusted=False)
+IS = ClockOffset("run", TRUE, trusted=True)
+
+
+@pytest.fixture
+async def store(tmp_path):
+    store = Store(folder=tmp_path, site_name="North", sends=True, offset=lambda: WAS)
+    await store.open()
+    yield store
+    await store.close()
+
+
+def segment(n, *, offset=WAS, gap=GapReason.NONE, boot_id="run", camera=7):
+    """The nth: 2 s long, from n * 2 s of the run on."""
+    start = n * 2 * SECOND + offset.micros
+    return SegmentFinished(
+        camera_id=camera, path=segment_path(camera, start, 2 * SECOND, "1970010200"), started_at=start,
+        clock_trusted=offset.trusted, duration=2 * SECOND, size=1000, gap=gap, boot_id=boot_id,
+        monotonic=n * 2 * SECOND,
+    )  # fmt: skip
+
+
+async def test_segments_and_the_pins_of_events_move_together(store, entry, moment):
+    await store.segments.add([segment(n) for n in range(10)])
+    await store.segments.add([segment(10, offset=IS, gap=GapReason.CLOCK), segment(11, offset=IS)])
+    pin = replace(moment(7, WRONG + 5 * SECOND, WRONG + 9 * SECOND), clock_trusted=False)
+    recorded = await store.journal.record(entry(pin, date_at=WRONG + 6 * SECOND, clock_trusted=False))
+    before = await store.segments.between(7, pin.pinned_from, pin.pinned_until)
+    assert len(before) == 3
+
+    assert await store.footage_times.correct(IS) == 10
+    event = await store.camera_events.get(recorded.camera_event_ids[0])
+    assert (event.pinned_from, event.pinned_until) == (TRUE + 5 * SECOND, TRUE + 9 * SECOND)
+    assert (event.date_at, event.clock_trusted) == (TRUE + 6 * SECOND, True)
+    after = await store.segments.between(7, event.pinned_from, event.pinned_until)
+    assert [row.path for row in after] == [row.path for row in before]
+    assert [row.place for row in after] == [row.place for row in before], "the chain is of what was recorded"
+
+    rows = await store.segments.between(7, 0, 2**60)
+    assert [row.started_at for row in rows] == [TRUE + n * 2 * SECOND for n in range(12)]
+    assert all(row.clock_trusted for row in rows)
+    assert {row.gap for row in rows} == {GapReason.NONE}, "nothing is missing where the clock was set"
+
+    (row,) = await store.outbox.due(now=2**62)
+    told = json.loads(row.body)
+    assert (told["start_date"], told["end_date"]) == ("2026-01-01T12:00:05.000Z", "2026-01-01T12:00:09.000Z")
+    assert told["clock_trusted"] is True
+    freed = await store.segments.discard(Choice(at_least=10**9))
+    assert {row.id for row in freed} == {row.id for row in rows} - {row.id for row in after}
+    assert await store.footage_times.correct(IS) == 0
+
+
+async def test_what_another_run_of_the_machine_stamped_stays(store, entry, moment):
+    await store.segments.add([segment(1, boot_id="before"), segment(2, boot_id=""), segment(3)])
+    assert await store.footage_times.correct(IS) == 1
+    starts = [row.started_at for row in await store.segments.between(7, 0, 2**60)]
+    assert starts == [WRONG + 2 * SECOND, WRONG + 4 * SECOND, TRUE + 6 * SECOND]
+
+
+async def test_a_correction_cut_short_is_finished_in_the_next_run(store, entry, moment, monkeypatch):
+    monkeypatch.setattr(footage_times, "_AT_A_TIME", 4)
+    await store.segments.add([segment(n) for n in range(10)])
+    await store._site.write(lambda connection: footage_times._move_pins(connection, IS))
+    await store._site.write(lambda connection: footage_times._move_some(connection, boot_id="run"))
+    assert await store.footage_times.correct(ClockOffset("later", TRUE, trusted=True)) == 6
+    rows = await store.segments.between(7, 0, 2**60)
+    assert [row.started_at for row in rows] == [TRUE + n * 2 * SECOND for n in range(10)]
+
+
+async def test_a_report_that_comes_late_is_put_right_too(store):
+    await store.segments.add([segment(1)])
+    assert await store.footage_times.correct(IS) == 1
+    await store.segments.add([segment(2), segment(2, camera=8)])
+    assert await store.footage_times.correct(IS) == 2
