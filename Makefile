@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
 PLAYER := tests/player/node_modules/.package-lock.json
 
-.PHONY: run test check bench format lock clean debian
+.PHONY: run test check bench rounds format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -42,6 +42,9 @@ check: $(STAMP)  ## lint, format, types, import contracts
 
 bench: $(STAMP)  ## benchmarks; each prints its figures beside a limit or peer
 	$(BIN)/pytest $(or $(TESTS),tests/benchmarks) -p no:randomly -s -m benchmark
+
+rounds: $(STAMP)  ## kill -9 and torn writes against recording; ROUNDS=300
+	$(BIN)/python tests/simulators/kill_rounds.py --rounds $(or $(ROUNDS),300)
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

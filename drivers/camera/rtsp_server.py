@@ -9,9 +9,8 @@ from typing import Self
 
 import structlog
 
-from drivers.camera.fanout import Fanout
 from drivers.camera.rtsp_protocol import Credentials
-from drivers.camera.rtsp_session import RtspSession
+from drivers.camera.rtsp_session import Feed, RtspSession
 
 log = structlog.get_logger(__name__)
 
@@ -28,7 +27,7 @@ class ServedStream:
         stalled: connections stay up, and no frame is sent.
     """
 
-    def __init__(self, *, feed: Fanout, credentials: Credentials | None = None) -> None:
+    def __init__(self, *, feed: Feed, credentials: Credentials | None = None) -> None:
         self.feed = feed
         self.credentials = credentials
         self.refuse_with: int | None = None

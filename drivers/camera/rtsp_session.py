@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol
 
-from drivers.camera.fanout import Fanout, Subscription
+from drivers.camera.frames import EncodedFrame, VideoFormat
 from drivers.camera.rtp import Packetizer
 from drivers.camera.rtsp_protocol import (
     METHODS,
@@ -32,10 +33,39 @@ _SESSION_TIMEOUT = 60
 _LONGEST_HEAD = 16_384
 
 
+class Frames(Protocol):
+    """One viewer's frames."""
+
+    def frames(self) -> AsyncIterator[EncodedFrame]:
+        """Frames in order, until the stream ends."""
+        ...
+
+
+class Feed(Protocol):
+    """Where a stream's frames come from; `Fanout` is one."""
+
+    @property
+    def viewers(self) -> int:
+        """How many subscriptions there are."""
+        ...
+
+    async def format(self) -> VideoFormat:
+        """The format, as soon as it is known."""
+        ...
+
+    def subscribe(self) -> AbstractContextManager[Frames]:
+        """One viewer, for the length of the block."""
+        ...
+
+
 class Stream(Protocol):
     """What a session needs of a stream; `ServedStream` is one."""
 
-    feed: Fanout
+    @property
+    def feed(self) -> Feed:
+        """Where its frames come from."""
+        ...
+
     credentials: Credentials | None
     refuse_with: int | None
     stalled: bool
@@ -212,7 +242,7 @@ class RtspSession:
             await self._send_all(self._stream, self._outlet, subscription)
         self.abort()
 
-    async def _send_all(self, stream: Stream, outlet: _Outlet, subscription: Subscription) -> None:
+    async def _send_all(self, stream: Stream, outlet: _Outlet, subscription: Frames) -> None:
         async for frame in subscription.frames():
             if not stream.stalled:
                 async with asyncio.timeout(_SEND_SECONDS):

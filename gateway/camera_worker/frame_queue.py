@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
-from gateway.domain.footage import CameraCondition, GapReason
+from gateway.domain.footage import CameraCondition, GapReason, Pin
 
 MOST_FRAMES = 500
 MOST_BYTES = 32_000_000
@@ -43,7 +43,16 @@ class RecordingStopped:
     """Nothing follows."""
 
 
-QueueItem = EncodedFrame | EncodedAudio | CameraConnected | CameraLost | FramesDropped | RecordingStopped
+@dataclass(frozen=True, slots=True)
+class FootagePinned:
+    """These times are wanted of a camera that is recorded for events only, and no others any more."""
+
+    pins: tuple[Pin, ...]
+
+
+QueueItem = (
+    EncodedFrame | EncodedAudio | CameraConnected | CameraLost | FramesDropped | FootagePinned | RecordingStopped
+)
 
 
 class FrameQueue:
@@ -94,7 +103,7 @@ class FrameQueue:
                 self._items.append(FramesDropped(gap))
                 self._changed.notify()
 
-    def put(self, item: CameraConnected | CameraLost | RecordingStopped) -> None:
+    def put(self, item: CameraConnected | CameraLost | FootagePinned | RecordingStopped) -> None:
         """Add what must not be lost."""
         with self._changed:
             self._items.append(item)

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.reports import ReportBuffer
+from gateway.camera_worker.reserving import Reserving
 from gateway.camera_worker.server import WorkerServer
 from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
@@ -38,7 +39,8 @@ async def serve(socket: Path, *, parent: int) -> None:
     worker = CameraWorker(clock=clock, reports=reports, budget=budget)
     async with asyncio.TaskGroup() as viewers:
         views = Views(feed_of=worker.live, tasks=viewers)
-        server = WorkerServer(worker=worker, views=views, reports=reports)
+        reserving = Reserving(feed_of=worker.recorded)
+        server = WorkerServer(worker=worker, views=views, reserving=reserving, reports=reports)
         runner = web.AppRunner(server.application(), handle_signals=False, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         # under its own name only once it listens: whoever waits for the name may connect at once
@@ -57,6 +59,7 @@ async def serve(socket: Path, *, parent: int) -> None:
                 continue
         await worker.stop(_END_SECONDS)
         await server.end(_LAST_REPORTS_SECONDS)
+        await reserving.end()
         views.end_all()
 
 

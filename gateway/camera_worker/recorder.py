@@ -14,18 +14,20 @@ from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import (
     CameraConnected,
     CameraLost,
+    FootagePinned,
     FrameQueue,
     FramesDropped,
     QueueItem,
     RecordingStopped,
 )
 from gateway.camera_worker.live_feed import LiveFeed
+from gateway.camera_worker.pre_roll import PreRoll
 from gateway.camera_worker.reader import CameraReader
 from gateway.camera_worker.salvage import salvage
 from gateway.camera_worker.segment_file import DiskFailed
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.clock import Clock, Stamp, boot_id
-from gateway.domain.footage import CameraCondition, CameraReported, GapReason, SegmentFinished, WorkerCamera
+from gateway.domain.footage import CameraCondition, CameraReported, GapReason, Pin, SegmentFinished, WorkerCamera
 
 log = structlog.get_logger(__name__)
 
@@ -60,6 +62,11 @@ class CameraRecorder:
         self._report = report
         self._salvage_first = salvage_first
         self._marker = marker
+        self._pre_roll = (
+            PreRoll(media=media, seconds=camera.pre_roll_seconds, finished=self._segment_finished)
+            if camera.record == "events"
+            else None
+        )
         self._queue = FrameQueue()
         self._reader = CameraReader(
             camera=camera, url=camera.url, sink=self._queue, live=live, audio=camera.audio, clock=clock, budget=budget
@@ -80,6 +87,11 @@ class CameraRecorder:
         """Begin to connect and record."""
         self._thread.start()
         self._reader.start()
+
+    def pin(self, pins: tuple[Pin, ...]) -> None:
+        """Of a camera that is recorded for events only: what is wanted of it, and no more than that."""
+        if self.camera.record == "events":
+            self._queue.put(FootagePinned(pins))
 
     def stop(self) -> None:
         """End the recording soon, its open segment made durable; returns at once."""
@@ -112,6 +124,7 @@ class CameraRecorder:
             segment_seconds=self.camera.segment_seconds,
             finished=self._segment_finished,
             gap=gap,
+            shelf=self._pre_roll,
             marker=self._marker,
             boot_id=boot_id(),
         )
@@ -160,6 +173,9 @@ class CameraRecorder:
                     self._set(condition, detail)  # after the last segment: whoever hears of it has all that came before
             case FramesDropped(gap=gap):
                 segmenter.lose(gap)
+            case FootagePinned(pins=pins):
+                if self._pre_roll is not None:
+                    self._pre_roll.pin(pins)
             case RecordingStopped():
                 segmenter.disconnect(GapReason.NONE)
                 return True

@@ -36,13 +36,14 @@ class SegmentFile:
         return self._digest.hexdigest()
 
     def create(self) -> None:
-        """Make the file and its folder.
+        """Make the file and its folder, afresh after a failure.
 
         Raises:
             DiskFailed: it cannot be made, or exists already.
         """
         try:
             self._look_for_marker()
+            self._digest, self.size = hashlib.sha256(), 0
             _make_folder(self._part.parent)
             self._descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         except OSError as error:

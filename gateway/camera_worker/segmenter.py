@@ -11,6 +11,7 @@ from pathlib import Path
 
 from drivers.camera import formats
 from drivers.camera.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
+from gateway.camera_worker.pre_roll import OpenFile, Shelf, ToDisk
 from gateway.camera_worker.segment_file import PART_SUFFIX, SegmentFile
 from gateway.camera_worker.timeline import Timeline
 from gateway.camera_worker.transport_stream import TransportMuxer
@@ -26,7 +27,7 @@ _FARTHEST_SOUND_TICKS = 2 * TICKS_PER_SECOND
 class _Open:
     """The segment being written."""
 
-    def __init__(self, *, file: SegmentFile, first: EncodedFrame, format_: VideoFormat, trusted: bool) -> None:
+    def __init__(self, *, file: OpenFile, first: EncodedFrame, format_: VideoFormat, trusted: bool) -> None:
         self.file = file
         self.first_pts = first.pts
         self.last_pts = first.pts
@@ -45,6 +46,7 @@ class Segmenter:
         segment_seconds: a segment of at least this length ends at the next keyframe.
         finished: called with each durable segment.
         gap: why footage is missing before the first segment.
+        shelf: takes the segments in place of the disk.
         marker: a file in the media folder without which nothing may be written there; "": none.
         boot_id: of the machine's run that frames' monotonic times count in.
     """
@@ -57,15 +59,16 @@ class Segmenter:
         segment_seconds: float,
         finished: Callable[[SegmentFinished], None],
         gap: GapReason = GapReason.STARTED,
+        shelf: Shelf | None = None,
         marker: str = "",
         boot_id: str = "",
     ) -> None:
+        self._shelf: Shelf = shelf or ToDisk(media=media, finished=finished)
         self._marker = media / marker if marker else None
         self._boot_id = boot_id
         self._camera_id = camera_id
         self._media = media
         self._segment_ticks = int(segment_seconds * TICKS_PER_SECOND)
-        self._finished = finished
         self._gap = gap
         self._format: VideoFormat | None = None
         self._sound: AudioFormat | None = None
@@ -206,9 +209,8 @@ class Segmenter:
             self._last_dts = frame.dts - self._step
         start = self._timeline.moment_of(frame.pts)
         part = self._media / str(self._camera_id) / utc_hour(start) / f"{start}{PART_SUFFIX}"
-        file = SegmentFile(part=part, marker=self._marker)
         try:
-            file.create()
+            file = self._shelf.opened(SegmentFile(part=part, marker=self._marker), start)
         except OSError:
             self.missing(GapReason.DISK)
             raise
@@ -231,32 +233,28 @@ class Segmenter:
         gap = GapReason.CLOCK if moved and self._gap is GapReason.NONE else self._gap
         end_pts = current.last_pts + self._step if end is None else end
         duration = timeline.moment_of(end_pts) - timeline.moment_of(current.first_pts)
-        path = segment_path(self._camera_id, start, duration, utc_hour(start))
+        segment = SegmentFinished(
+            camera_id=self._camera_id,
+            path=segment_path(self._camera_id, start, duration, utc_hour(start)),
+            started_at=start,
+            clock_trusted=current.trusted,
+            duration=duration,
+            size=current.file.size,
+            gap=gap,
+            codec=",".join([current.format.codec, *([current.sound.name] if current.sound else [])]),
+            width=current.format.width,
+            height=current.format.height,
+            frames=current.frames,
+            boot_id=self._boot_id,
+            monotonic=uptime.moment_of(current.first_pts),
+        )
         try:
-            current.file.finish(self._media / path)
+            self._shelf.take(current.file, segment)
         except OSError:
             self.missing(GapReason.DISK)
             raise
         self._first_of_run = False
         self._gap = GapReason.NONE
-        self._finished(
-            SegmentFinished(
-                camera_id=self._camera_id,
-                path=path,
-                started_at=start,
-                clock_trusted=current.trusted,
-                duration=duration,
-                size=current.file.size,
-                gap=gap,
-                codec=",".join([current.format.codec, *([current.sound.name] if current.sound else [])]),
-                width=current.format.width,
-                height=current.format.height,
-                frames=current.frames,
-                sha256=current.file.sha256,
-                boot_id=self._boot_id,
-                monotonic=uptime.moment_of(current.first_pts),
-            )
-        )
 
 
 def utc_hour(micros: int) -> str:

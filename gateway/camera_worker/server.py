@@ -15,11 +15,13 @@ from pydantic import BaseModel, ValidationError
 from gateway.camera_worker.clip import cut_clip
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
 from gateway.camera_worker.reports import ReportBuffer
+from gateway.camera_worker.reserving import Reserving
 from gateway.camera_worker.thumbnail import take_thumbnail
 from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
 from gateway.domain.footage import (
     CutClip,
+    PinnedFootage,
     TakeThumbnail,
     WorkerAssignment,
     WorkerBeat,
@@ -42,9 +44,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class WorkerServer:
     """The worker's requests and its one stream of reports."""
 
-    def __init__(self, *, worker: CameraWorker, views: Views, reports: ReportBuffer) -> None:
+    def __init__(self, *, worker: CameraWorker, views: Views, reserving: Reserving, reports: ReportBuffer) -> None:
         self._worker = worker
         self._views = views
+        self._reserving = reserving
         self._reports = reports
         self._reader: asyncio.Task[object] | None = None
         self._jobs = 0
@@ -55,6 +58,7 @@ class WorkerServer:
         """The aiohttp application with all its routes."""
         app = web.Application(middlewares=[_errors], client_max_size=4_000_000)
         app.router.add_put("/cameras", self._put_cameras)
+        app.router.add_put("/pins", self._put_pins)
         app.router.add_get("/reports", self._get_reports)
         app.router.add_post("/clips", self._post_clip)
         app.router.add_post("/thumbnails", self._post_thumbnail)
@@ -75,6 +79,11 @@ class WorkerServer:
         assignment = await _asked(request, WorkerAssignment)
         self._views.allow(assignment.live)
         await self._worker.assign(assignment)
+        await self._reserving.serve(assignment.rtsp)
+        return web.Response(status=204)
+
+    async def _put_pins(self, request: web.Request) -> web.StreamResponse:
+        self._worker.pin((await _asked(request, PinnedFootage)).pins)
         return web.Response(status=204)
 
     async def _post_clip(self, request: web.Request) -> web.StreamResponse:

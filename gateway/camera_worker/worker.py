@@ -13,7 +13,7 @@ from gateway.camera_worker.live_stream import LiveStream
 from gateway.camera_worker.recorder import CameraRecorder
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.clock import Clock
-from gateway.domain.footage import CameraReported, SegmentFinished, WorkerAssignment, WorkerCamera
+from gateway.domain.footage import CameraReported, Pin, SegmentFinished, WorkerAssignment, WorkerCamera
 
 log = structlog.get_logger(__name__)
 
@@ -30,10 +30,12 @@ class CameraWorker:
         self._recorders: dict[int, CameraRecorder] = {}
         self._feeds: dict[int, LiveFeed] = {}
         self._live: dict[int, LiveStream] = {}
+        self._mains: dict[int, LiveFeed] = {}
         self._known: set[int] = set()
         self._changing = asyncio.Lock()
         self.media: Path | None = None
         self._marker = ""
+        self._pins: tuple[Pin, ...] = ()
 
     @property
     def cameras(self) -> int:
@@ -47,6 +49,10 @@ class CameraWorker:
     def live(self, camera_id: int) -> LiveFeed | None:
         """What a camera sends just now; None for one that is not assigned."""
         return self._feeds.get(camera_id)
+
+    def recorded(self, camera_id: int) -> LiveFeed | None:
+        """What of a camera is recorded, as it comes; None for one that is not assigned."""
+        return self._mains.get(camera_id)
 
     async def assign(self, assignment: WorkerAssignment) -> None:
         """Record these cameras and no others; a camera whose entry is unchanged is not touched."""
@@ -65,6 +71,12 @@ class CameraWorker:
                 if camera_id not in self._recorders:
                     self._begin(camera, media, loop)
 
+    def pin(self, pins: tuple[Pin, ...]) -> None:
+        """What is wanted of the cameras that are recorded for events only, those that are assigned later too."""
+        self._pins = pins
+        for recorder in self._recorders.values():
+            self._tell_pins(recorder)
+
     async def stop(self, seconds: float) -> None:
         """End all recordings, their open segments made durable if that takes no longer than `seconds`."""
         await self._end(list(self._recorders.values()), seconds)
@@ -77,22 +89,27 @@ class CameraWorker:
         if camera.live_url is not None:
             stream = LiveStream(camera=camera, url=camera.live_url, clock=self._clock, budget=self._budget, loop=loop)
             self._live[camera.camera_id] = stream
-        feed = LiveFeed(loop=loop) if stream is None else stream.feed
-        self._feeds[camera.camera_id] = feed
+        main = LiveFeed(loop=loop)
+        self._mains[camera.camera_id] = main
+        self._feeds[camera.camera_id] = main if stream is None else stream.feed
         recorder = CameraRecorder(
             camera=camera,
             media=media,
             clock=self._clock,
             budget=self._budget,
             marker=self._marker,
-            live=feed if stream is None else None,
+            live=main,
             report=report,
             # once only: later a part may belong to a recording of ours that is just ending
             salvage_first=camera.camera_id not in self._known,
         )
         self._known.add(camera.camera_id)
         self._recorders[camera.camera_id] = recorder
+        self._tell_pins(recorder)
         recorder.start()
+
+    def _tell_pins(self, recorder: CameraRecorder) -> None:
+        recorder.pin(tuple(pin for pin in self._pins if pin.camera_id == recorder.camera.camera_id))
 
     def _hear(self, recorder: CameraRecorder, item: SegmentFinished | CameraReported) -> None:
         current = self._recorders.get(recorder.camera.camera_id)
@@ -105,6 +122,7 @@ class CameraWorker:
             if (stream := self._live.pop(recorder.camera.camera_id, None)) is not None:
                 stream.stop()
             self._feeds.pop(recorder.camera.camera_id).end()
+            self._mains.pop(recorder.camera.camera_id).end()
         for recorder in leaving:
             self._recorders.pop(recorder.camera.camera_id, None)
             self._reports.forget(recorder.camera.camera_id)

@@ -38,6 +38,7 @@ class GapReason(StrEnum):
     DISK = "disk"
     CLOCK = "clock"
     WORKER = "worker"
+    NO_EVENT = "no_event"
 
 
 class CameraCondition(StrEnum):
@@ -61,6 +62,17 @@ class WorkerCamera(_Wire):
     transport: Literal["tcp", "udp"] = "tcp"
     segment_seconds: float = Field(default=2.0, ge=0.5, le=30)
     stall_seconds: float = Field(default=5.0, ge=1, le=120)
+    record: Literal["continuous", "events"] = "continuous"
+    pre_roll_seconds: float = Field(default=60.0, ge=1, le=3600, description="held in memory when `record` is events")
+
+
+class RtspServing(_Wire):
+    """Serve cameras on by RTSP at this address, to whoever knows the account by digest."""
+
+    host: str
+    port: int = Field(ge=0, le=65535)
+    username: str
+    password: str = Field(repr=False)
 
 
 class WorkerAssignment(_Wire):
@@ -70,6 +82,21 @@ class WorkerAssignment(_Wire):
     marker: str = Field(default="", description="a file that is in the media folder while its disk is mounted")
     cameras: tuple[WorkerCamera, ...]
     live: LiveViewing = LiveViewing()
+    rtsp: RtspServing | None = None
+
+
+class Pin(_Wire):
+    """Footage of a camera from `begin` until `until` (wall micros) is wanted."""
+
+    camera_id: int
+    begin: int
+    until: int
+
+
+class PinnedFootage(_Wire):
+    """`PUT /pins`: all that is wanted of cameras that are recorded for events only."""
+
+    pins: tuple[Pin, ...] = Field(max_length=10_000)
 
 
 class SegmentFinished(_Wire):

@@ -36,6 +36,7 @@ _HOUR_MICROS = 3_600_000_000
 _SETTLED_MICROS = 60_000_000
 _EVER = 2**62
 _GAP_MICROS = 1_000_000
+_LAST_MICROS = 600_000_000
 
 
 class UntoldGap(NamedTuple):
@@ -118,6 +119,7 @@ class FootageIndex:
         garbage = await self._store.segments.garbage()
         await self.delete(garbage)
         lost = await self._drop_lost()
+        cut = await self._set_aside(cameras)
         for camera_id in cameras:
             latest = await self._store.segments.latest(camera_id)
             if latest is not None:
@@ -131,8 +133,11 @@ class FootageIndex:
                 if ended_at is not None and segment.started_at - ended_at > _GAP_MICROS:
                     untold.append(UntoldGap(segment.camera_id, ended_at, segment.started_at))
                 ends[segment.camera_id] = max(ended_at or 0, segment.started_at + segment.duration)
-        if garbage or lost or found:
-            log.info("footage_recovered", deletions_finished=len(garbage), rows_without_file=lost, files_adopted=found)
+        if garbage or lost or cut or found:
+            log.info(
+                "footage_recovered",
+                deletions_finished=len(garbage), rows_without_file=lost, files_cut_off=cut, files_adopted=found,
+            )  # fmt: skip
         return tuple(untold)
 
     async def adopt(self, cameras: frozenset[int]) -> tuple[SegmentFinished, ...]:
@@ -193,6 +198,31 @@ class FootageIndex:
                 lost += len(missing)
         return lost
 
+    async def _set_aside(self, cameras: tuple[int, ...]) -> int:
+        """What a disk lost of each camera's last minutes though it had said it was written; returns how many files."""
+        cut = 0
+        for camera_id in cameras:
+            latest = await self._store.segments.latest(camera_id)
+            if latest is None:
+                continue
+            rows = await self._store.segments.between(camera_id, latest.ended_at - _LAST_MICROS, latest.ended_at)
+            sizes = [(row.path, row.size) for row in rows]
+            paths = await asyncio.to_thread(media_files.cut_off, self._media, sizes)
+            if paths:
+                log.error("segments_cut_off", camera_id=camera_id, segments=len(paths))
+                broken = [row for row in rows if row.path in paths]
+                await self._keep_leaves(broken)
+                await self._store.segments.forget(broken)
+                await self._rename(paths)
+                cut += len(paths)
+        return cut
+
+    async def _rename(self, paths: frozenset[str]) -> None:
+        try:
+            await asyncio.to_thread(media_files.set_aside, self._media, paths)
+        except OSError as error:
+            raise StoreError(f"the media folder cannot be written: {error.strerror}") from error
+
     async def _keep_leaves(self, segments: Sequence[Segment]) -> None:
         try:
             await asyncio.to_thread(leaf_log.keep, self._media, segments)
@@ -225,12 +255,17 @@ class FootageIndex:
     async def _adopt_hour(
         self, folder: HourFolder, files: tuple[SegmentFile, ...], *, ended_before: int
     ) -> tuple[SegmentFinished, ...]:
+        known = await self._store.segments.known(f"{folder.camera_id}/{folder.hour}")
         found = media_files.adopted(
             files,
-            known=await self._store.segments.known(f"{folder.camera_id}/{folder.hour}"),
+            known=known,
             ended_before=ended_before,
             clock_trusted=self._clock.wall().trusted,
         )
+        broken = frozenset(file.path for file in files if not file.is_whole and file.path not in known)
+        if broken:
+            log.error("files_cut_off", camera_id=folder.camera_id, files=len(broken))
+            await self._rename(broken)
         if found:
             await self._store.segments.add(found)
             self._cover(found)

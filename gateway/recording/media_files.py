@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gateway.domain.footage import TOUCHING_MICROS, GapReason, SegmentFinished, parse_segment_path
 
+_PACKET = 188
 _CAMERA = re.compile(r"^\d{1,10}$")
 _HOUR = re.compile(r"^\d{10}$")
 
@@ -41,6 +42,11 @@ class SegmentFile:
     def ended_at(self) -> int:
         """Wall micros of its end."""
         return self.started_at + self.duration
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it ends where a transport packet does, as all that were written to their end."""
+        return self.size > 0 and self.size % _PACKET == 0
 
 
 def hour_folders(media: Path, *, cameras: frozenset[int] | None = None, since: str = "") -> Iterator[HourFolder]:
@@ -73,13 +79,13 @@ def adopted(
 ) -> tuple[SegmentFinished, ...]:
     """Those of one hour's `files` (by start) that nobody told of and that ended before, as segments. Pure.
 
-    What a name cannot tell stays unknown: the codec and the picture's size. Footage is missing before one that does
-    not touch the file before it.
+    A file that does not hold whole transport packets was cut off and is none of them. What a name cannot tell stays
+    unknown: the codec and the picture's size. Footage is missing before one that does not touch the file before it.
     """
     found: list[SegmentFinished] = []
     until: int | None = None
     for file in files:
-        if file.path not in known and file.ended_at < ended_before:
+        if file.path not in known and file.ended_at < ended_before and file.is_whole:
             touches = until is None or abs(file.started_at - until) <= TOUCHING_MICROS
             found.append(
                 SegmentFinished(
@@ -94,6 +100,29 @@ def adopted(
             )
         until = file.ended_at
     return tuple(found)
+
+
+def cut_off(media: Path, sizes: Iterable[tuple[str, int]]) -> frozenset[str]:
+    """Those of these segments, by path and the bytes they were written with, whose file has another size now."""
+    found: set[str] = set()
+    for path, size in sizes:
+        with contextlib.suppress(FileNotFoundError):  # another question
+            if (media / path).stat().st_size != size:
+                found.add(path)
+    return frozenset(found)
+
+
+def set_aside(media: Path, paths: Iterable[str]) -> None:
+    """Give finished segments that were cut off the name of one being written, so that a worker saves what is whole.
+
+    Raises OSError.
+    """
+    for path in paths:
+        parsed = parse_segment_path(path)
+        if parsed is not None:
+            file = media / path
+            file.rename(file.with_name(f"{parsed[1]}.part"))
+            _sync_folder(file.parent)
 
 
 def remove(media: Path, paths: Iterable[str], *, empty_before: str = "") -> None:

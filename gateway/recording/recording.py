@@ -11,7 +11,7 @@ import structlog
 
 from gateway.clock import Clock
 from gateway.domain.errors import CameraUnavailable, ConfigError, NotFoundError, StoreError
-from gateway.domain.footage import CameraCondition, WorkerCamera
+from gateway.domain.footage import CameraCondition, RtspServing, WorkerCamera
 from gateway.domain.passages import CameraEvent
 from gateway.domain.viewing import LiveViewing
 from gateway.recording import playlists
@@ -250,6 +250,7 @@ class Recording:
 
     async def _record(self, sockets: Path) -> None:
         wanted = await asyncio.to_thread(self._with_credentials)
+        rtsp = await asyncio.to_thread(self._rtsp_account)
         self._workers = tuple(
             CameraWorker(
                 name=f"camera-worker-{number}",
@@ -263,6 +264,7 @@ class Recording:
                 live=LiveViewing(
                     addresses=self._site.live.addresses, viewers_per_camera=self._site.live.viewers_per_camera
                 ),
+                rtsp=None if rtsp is None else rtsp.model_copy(update={"port": rtsp.port + number - 1}),
             )
             for number, cameras in enumerate(groups(self._site.cameras, most=CAMERAS_PER_WORKER), 1)
         )
@@ -296,6 +298,18 @@ class Recording:
             except ConfigError as error:
                 log.error("camera_without_credentials", camera_id=camera.id, error=str(error))  # noqa: TRY400 (the sentence suffices)
         return wanted
+
+    def _rtsp_account(self) -> RtspServing | None:
+        """How cameras are served on by RTSP: where, and to whom; None: they are not."""
+        section = self._site.rtsp
+        if section is None:
+            return None
+        try:
+            password = self._secrets.get(section.password)
+        except ConfigError as error:
+            log.error("rtsp_not_served", error=str(error))  # noqa: TRY400 (the sentence suffices)
+            return None
+        return RtspServing(host=section.host, port=section.port, username=section.username, password=password)
 
     async def _assign(self, wanted: dict[int, WorkerCamera]) -> None:
         off = {camera.id: _NO_SECRET for camera in self._site.cameras if camera.id not in wanted}

@@ -13,7 +13,7 @@ import aiohttp
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from gateway.domain.errors import CameraUnavailable, GatewayError
-from gateway.domain.footage import CutClip, TakeThumbnail, WorkerAssignment, WorkerFailed, WorkerReport
+from gateway.domain.footage import CutClip, PinnedFootage, TakeThumbnail, WorkerAssignment, WorkerFailed, WorkerReport
 from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewOpened, ViewRefused
 
 HUNG_SECONDS = 3.0
@@ -57,6 +57,10 @@ class WorkerClient:
     async def assign(self, assignment: WorkerAssignment) -> None:
         """Make these the worker's cameras. Raises CameraUnavailable."""
         await self._ask("PUT", "/cameras", assignment, within=_ASSIGN_SECONDS)
+
+    async def pin(self, pinned: PinnedFootage) -> None:
+        """Tell all that is wanted of cameras that are recorded for events only. Raises CameraUnavailable."""
+        await self._ask("PUT", "/pins", pinned, within=_ASSIGN_SECONDS)
 
     async def cut(self, clip: CutClip) -> None:
         """Have a clip cut; it is durable on return. Raises CameraUnavailable."""

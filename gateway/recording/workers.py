@@ -12,7 +12,7 @@ import structlog
 
 from gateway.clock import Clock
 from gateway.domain.errors import CameraUnavailable
-from gateway.domain.footage import WorkerAssignment, WorkerBeat, WorkerCamera, WorkerReport
+from gateway.domain.footage import RtspServing, WorkerAssignment, WorkerBeat, WorkerCamera, WorkerReport
 from gateway.domain.viewing import LiveViewing
 from gateway.recording.worker_client import WorkerClient, WorkerSilent
 from gateway.recording.worker_process import WorkerProcess
@@ -58,6 +58,7 @@ class CameraWorker:
         progress: Progress,
         listener: WorkerListener,
         live: LiveViewing | None = None,
+        rtsp: RtspServing | None = None,
         backoff: Backoff | None = None,
     ) -> None:
         """`cameras`: the ids of the cameras that are its own, whether assigned just now or not."""
@@ -72,6 +73,7 @@ class CameraWorker:
         self._progress = progress
         self._listener = listener
         self._live_viewing = live or LiveViewing()
+        self._rtsp = rtsp
         self._backoff = backoff or Backoff()
         self._assigned: tuple[WorkerCamera, ...] = ()
         self._client: WorkerClient | None = None
@@ -178,5 +180,9 @@ class CameraWorker:
 
     def _assignment(self) -> WorkerAssignment:
         return WorkerAssignment(
-            media=str(self._media), marker=self._marker, cameras=self._assigned, live=self._live_viewing
+            media=str(self._media),
+            marker=self._marker,
+            cameras=self._assigned,
+            live=self._live_viewing,
+            rtsp=self._rtsp,
         )

@@ -22,6 +22,7 @@ from gateway.site.models import (
     Device,
     LaneSection,
     Link,
+    RtspSection,
     Site,
     SiteSection,
 )
@@ -51,6 +52,7 @@ class Draft:
     site: SiteSection | None
     api: ApiSection | None
     central: CentralSection | None
+    rtsp: RtspSection | None
     accounts: Rows[Account]
     links: Rows[Link]
     devices: Rows[Device]
@@ -72,6 +74,7 @@ def whole(site: Site) -> Draft:
         site=site.site,
         api=site.api,
         central=site.central,
+        rtsp=site.rtsp,
         accounts=_all(site.api.accounts),
         links=_all(site.links),
         devices=_all(site.devices),
@@ -119,6 +122,7 @@ def _salvaged(tree: Tree, error: ValidationError) -> Draft:
         site=_section(tree, "site", SiteSection, broken),
         api=_section(tree, "api", ApiSection, broken),
         central=_section(tree, "central", CentralSection, broken),
+        rtsp=_section(tree, "rtsp", RtspSection, broken),
         accounts=_rows(api_tree, ("api", "accounts"), "username", TypeAdapter(Account), broken),
         links=_rows(tree, ("links",), "id", TypeAdapter(Link), broken),
         devices=_rows(tree, ("devices",), "id", TypeAdapter[Device](Device), broken),

@@ -107,6 +107,8 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
     ]
     if draft.central:
         named.append(("central.password", draft.central.password))
+    if draft.rtsp:
+        named.append(("rtsp.password", draft.rtsp.password))
     for index, camera in draft.cameras.sound.items():
         keys = (("password", camera.password), ("token", camera.token))
         named += [(f"cameras[{index}].{key}", name) for key, name in keys if name is not None]

@@ -129,6 +129,24 @@ class LiveSection(_Section):
         return value
 
 
+class RtspSection(_Section):
+    """`[rtsp]`: cameras served on to the site's other equipment, at `rtsp://<host>:<port>/camera/<id>`.
+
+    Cameras are recorded four to a process: the first four are served at `port`, the next at the port after it, and so
+    on. Without this section nothing is served.
+    """
+
+    host: str = Field(default="0.0.0.0", min_length=1, max_length=253)  # noqa: S104  # other equipment is what it is for
+    port: int = Field(default=8554, ge=1, le=65_000)
+    username: Name
+    password: SecretName
+
+    @field_validator("host")
+    @classmethod
+    def _listening(cls, value: str) -> str:
+        return listening_host(value)
+
+
 class PolicySection(_Section):
     """`[policy]`: rules for the whole site."""
 
@@ -313,6 +331,7 @@ class Site(_Section):
     central: CentralSection | None = None
     storage: StorageSection = StorageSection()
     live: LiveSection = LiveSection()
+    rtsp: RtspSection | None = None
     policy: PolicySection = PolicySection()
     events: EventsSection = EventsSection()
     links: tuple[Link, ...] = ()

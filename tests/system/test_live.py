@@ -47,7 +47,7 @@ def test_chromium_shows_a_camera_live(browser, make_site, wait_until):
     assert seen["status"] == 201
     assert 0 < seen["first"] < 5000
     assert seen["width"] > 0
-    assert seen["decoded"] > 20
+    assert seen["decoded"] >= 10
     assert seen["ended"] == 200
 
 

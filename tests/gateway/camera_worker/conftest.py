@@ -22,7 +22,7 @@ from drivers.camera import testcard
 from drivers.camera.fanout import Fanout
 from drivers.camera.rtsp_protocol import Credentials
 from drivers.camera.rtsp_server import RtspServer, ServedStream
-from gateway.domain.footage import SegmentFinished, WorkerBeat, WorkerCamera
+from gateway.domain.footage import RtspServing, SegmentFinished, WorkerBeat, WorkerCamera
 
 SIMULATORS = Path(__file__).parents[2] / "simulators"
 
@@ -197,8 +197,10 @@ class Worker:
             text = await response.text()
             return response.status, json.loads(text) if text else {}
 
-    async def assign(self, *cameras: WorkerCamera) -> None:
+    async def assign(self, *cameras: WorkerCamera, rtsp: RtspServing | None = None) -> None:
         body = {"media": str(self.media), "cameras": [camera.model_dump() for camera in cameras]}
+        if rtsp is not None:
+            body["rtsp"] = rtsp.model_dump()
         assert await self.ask("PUT", "/cameras", body) == (204, {})
 
     def segments(self, camera_id: int = 1) -> list[SegmentFinished]:

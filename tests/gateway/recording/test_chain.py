@@ -17,6 +17,10 @@ from gateway.store import Choice, Segment
 START = 1_767_268_800_000_000
 
 
+def content(camera_id: int, n: int) -> bytes:
+    return f"{camera_id}-{n}".encode().ljust(188, b"G")
+
+
 @pytest.fixture
 def media(tmp_path):
     (tmp_path / "media").mkdir()
@@ -38,7 +42,7 @@ def put(media):
     """A segment's file and its report; `told=False`: a report without the hash, as of an adopted file."""
 
     def write(n: int, *, camera_id: int = 7, told: bool = True) -> SegmentFinished:
-        start, data = START + n * 2_000_000, f"{camera_id}-{n}".encode()
+        start, data = START + n * 2_000_000, content(camera_id, n)
         path = segment_path(camera_id, start, 2_000_000, utc_hour(start))
         (media / path).parent.mkdir(parents=True, exist_ok=True)
         (media / path).write_bytes(data)
@@ -78,7 +82,7 @@ async def test_adopted_files_are_hashed_and_linked_beside_the_recording(store, i
     rows = await store.segments.between(7, 0, 2**60)
     assert all(row.place for row in rows if row.path != rows[5].path)
     assert rows[-1].place.number == 2, "what was recorded meanwhile did not wait"
-    assert rows[3].sha256 == hashlib.sha256(b"7-3").hexdigest()
+    assert rows[3].sha256 == hashlib.sha256(content(7, 3)).hexdigest()
     leaves = await chain.leaves(7, after=1, before=51)
     assert walked(link(rows[0]), leaves) == (await store.footage_links.head(7))[1]
 
@@ -87,7 +91,7 @@ async def test_any_two_links_are_proven_of_one_chain_whatever_was_deleted_betwee
     await pin(7, before=4, after=4, at=START + 40_000_000)
     await store.segments.add([put(n) for n in range(40)])
     anchors = {row.place.number: link(row) for row in await store.segments.between(7, 0, 2**60)}
-    await index.delete(await store.segments.discard(Choice(at_least=9 * 4)))
+    await index.delete(await store.segments.discard(Choice(at_least=9 * 188)))
     (media / (await store.segments.after(0))[-1].path).unlink()
     await index.recover((7,))  # one was lost
     await store.segments.add([put(n) for n in range(40, 45)])

@@ -48,7 +48,7 @@ async def test_start_up_finishes_deletions_drops_lost_rows_and_adopts_files(stor
     assert len(await store.segments.discard(Choice(at_least=1))) == 1
     await store.segments.add([kept, lost])
     (media / lost.path).unlink()
-    adopted = [put(START + 3_600_000_000 + n * 2_000_000, camera_id=8, size=100 + n) for n in range(3)]
+    adopted = [put(START + 3_600_000_000 + n * 2_000_000, camera_id=8, size=188 * (1 + n)) for n in range(3)]
     late = put(START + 3_700_000_000, camera_id=8)
     (media / "8" / "2026010113" / "123.part").write_bytes(b"x")
     (media / "clips").mkdir()
@@ -64,7 +64,7 @@ async def test_start_up_finishes_deletions_drops_lost_rows_and_adopts_files(stor
     assert (media / "clips" / "5.mp4").exists()
     rows = await store.segments.between(8, 0, 2**60)
     assert [(row.size, row.gap) for row in rows] == [
-        (100, GapReason.NONE), (101, GapReason.NONE), (102, GapReason.NONE), (188, GapReason.WORKER),
+        (188, GapReason.NONE), (376, GapReason.NONE), (564, GapReason.NONE), (188, GapReason.WORKER),
     ]  # fmt: skip
     assert index.covered_until(7) == START + 2_000_000
     assert index.covered_until(8) == late.started_at + late.duration
@@ -72,6 +72,18 @@ async def test_start_up_finishes_deletions_drops_lost_rows_and_adopts_files(stor
 
     await index.recover((7, 8))  # a second time finds nothing to do
     assert len(await store.segments.paths()) == 5
+
+
+async def test_files_that_a_disk_cut_off_are_left_for_a_worker_to_save(store, index, media, put):
+    whole, row_left, no_row = put(START, size=376), put(START + 2_000_000, size=376), put(START + 4_000_000, size=188)
+    await store.segments.add([whole, row_left])
+    (media / row_left.path).write_bytes(b"G" * 188)
+    (media / no_row.path).write_bytes(b"G" * 100)
+    await index.recover((7,))
+    assert await store.segments.paths() == {whole.path}
+    assert {file.name for file in (media / "7" / "2026010112").iterdir()} == {
+        whole.path.rpartition("/")[2], f"{START + 2_000_000}.part", f"{START + 4_000_000}.part",
+    }  # fmt: skip
 
 
 async def test_many_rows_are_walked_in_steps(store, index, media, put):

@@ -1,0 +1,121 @@
+"""Each camera served on by RTSP, so that other equipment takes its picture from here and the camera has one client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
+
+import structlog
+
+from drivers.camera import formats
+from drivers.camera.frames import EncodedFrame, VideoFormat
+from drivers.camera.rtsp_protocol import Credentials
+from drivers.camera.rtsp_server import RtspServer, ServedStream
+from drivers.contract import ProtocolViolation
+from gateway.camera_worker.live_feed import LiveFeed, LiveView
+from gateway.domain.footage import RtspServing
+
+log = structlog.get_logger(__name__)
+
+_PREFIX = "/camera/"
+_LOOK_SECONDS = 0.2
+_LONGEST_ID = 20
+
+
+class _Frames:
+    """A view's frames, as an RTSP session asks for them."""
+
+    def __init__(self, view: LiveView) -> None:
+        self._view = view
+
+    async def frames(self) -> AsyncIterator[EncodedFrame]:
+        """Frames in order, until the camera is no longer read."""
+        while (picture := await self._view.next()) is not None:
+            yield picture.frame
+
+
+class _Feed:
+    """A camera's live feed with the face of a fan-out."""
+
+    def __init__(self, live: LiveFeed) -> None:
+        self._live = live
+
+    @property
+    def viewers(self) -> int:
+        return self._live.viewers
+
+    async def format(self) -> VideoFormat:
+        """The format, as soon as the camera has sent a keyframe."""
+        while True:
+            for _, frame in self._live.group():
+                try:
+                    told = formats.told_by(frame, known=None)
+                except ProtocolViolation:
+                    break  # the camera's parameter sets make no sense; others may follow
+                if told is not None:
+                    return told
+                break
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    @contextmanager
+    def subscribe(self) -> Iterator[_Frames]:
+        """One viewer, for the length of the block."""
+        with self._live.watch() as view:
+            yield _Frames(view)
+
+
+class _Streams(Mapping[str, ServedStream]):
+    """The cameras by path: `/camera/<id>`."""
+
+    def __init__(self, *, feed_of: Callable[[int], LiveFeed | None], credentials: Credentials) -> None:
+        self._feed_of = feed_of
+        self._credentials = credentials
+
+    def __getitem__(self, path: str) -> ServedStream:
+        number = path.removeprefix(_PREFIX)
+        named = path.startswith(_PREFIX) and number.isascii() and number.isdecimal() and len(number) < _LONGEST_ID
+        feed = self._feed_of(int(number)) if named else None
+        if feed is None:
+            raise KeyError(path)
+        return ServedStream(feed=_Feed(feed), credentials=self._credentials)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class Reserving:
+    """The RTSP server of this process's cameras, as last asked for. `feed_of`: a camera's feed, None for others."""
+
+    def __init__(self, *, feed_of: Callable[[int], LiveFeed | None]) -> None:
+        self._feed_of = feed_of
+        self._asked: RtspServing | None = None
+        self._server: AbstractAsyncContextManager[RtspServer] | None = None
+
+    async def serve(self, asked: RtspServing | None) -> None:
+        """Serve like this from now on; None: not at all. A port that cannot be had is told in the log, and tried anew
+        when next asked.
+        """
+        if asked == self._asked:
+            return
+        await self.end()
+        if asked is None:
+            return
+        streams = _Streams(feed_of=self._feed_of, credentials=Credentials(asked.username, asked.password))
+        server = RtspServer(streams=streams, host=asked.host, port=asked.port)
+        try:
+            await server.__aenter__()
+        except OSError as error:
+            log.error("rtsp_not_served", host=asked.host, port=asked.port, error=error.strerror)  # noqa: TRY400
+            return
+        self._asked, self._server = asked, server
+        log.info("rtsp_served", host=asked.host, port=server.port)
+
+    async def end(self) -> None:
+        """Serve no more; viewers' connections end."""
+        server, self._server, self._asked = self._server, None, None
+        if server is not None:
+            await server.__aexit__(None, None, None)

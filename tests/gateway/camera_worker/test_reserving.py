@@ -1,0 +1,67 @@
+"""Cameras served on by RTSP: from the worker that records them, to whoever knows the account."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+
+import pytest
+
+from drivers.camera.source import CameraRefused, RtspSource
+from gateway.domain.footage import RtspServing, WorkerCamera
+
+WORD = "a word: with/odd@signs"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+async def served(start_worker, gst_camera):
+    """A worker that records camera 201 and serves it on; gives the port."""
+    source = gst_camera()
+    worker = await start_worker()
+    port = free_port()
+    serving = RtspServing(host="127.0.0.1", port=port, username="recorder", password=WORD)
+    await worker.assign(WorkerCamera(camera_id=201, url=source.url(), segment_seconds=0.5), rtsp=serving)
+    await worker.until(lambda: bool(worker.segments(201)))
+    return port
+
+
+def frames_of(url: str, *, transport: str, number: int) -> list:
+    with RtspSource(url=url, transport=transport) as source:
+        source.open()
+        return [frame for frame, _ in zip(source.frames(), range(number), strict=False)]
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+async def test_a_viewer_who_knows_the_account_gets_what_is_recorded(served, transport):
+    url = f"rtsp://recorder:a%20word%3A%20with%2Fodd%40signs@127.0.0.1:{served}/camera/201"
+    frames = await asyncio.to_thread(frames_of, url, transport=transport, number=12)
+    assert frames[0].keyframe
+    assert len(frames) == 12
+    times = [frame.dts for frame in frames]
+    assert times == sorted(set(times))
+
+
+async def test_others_are_refused(served):
+    for account in ("", "recorder:wrong@", "other:x@"):
+        with pytest.raises(CameraRefused):
+            await asyncio.to_thread(
+                frames_of, f"rtsp://{account}127.0.0.1:{served}/camera/201", transport="tcp", number=1
+            )
+    known = "recorder:a%20word%3A%20with%2Fodd%40signs@"
+    for path in ("/camera/202", "/camera/", "/", "/camera/201x", "/camera/\u0662\u0660\u0661"):
+        with pytest.raises(CameraRefused):
+            await asyncio.to_thread(frames_of, f"rtsp://{known}127.0.0.1:{served}{path}", transport="tcp", number=1)
+
+
+async def test_ffmpeg_decodes_it(served, judge):
+    url = f"rtsp://recorder:a%20word%3A%20with%2Fodd%40signs@127.0.0.1:{served}/camera/201"
+    words = [judge.ffmpeg, "-v", "error", "-rtsp_transport", "tcp", "-i", url, "-frames:v", "20", "-f", "null", "-"]
+    run = await asyncio.to_thread(subprocess.run, words, capture_output=True, timeout=30, check=False)
+    assert (run.returncode, run.stderr) == (0, b"")

@@ -1,0 +1,17 @@
+"""A few rounds of kill -9 and torn writes; `make rounds` does three hundred."""
+
+from __future__ import annotations
+
+import random
+
+import kill_rounds
+import pytest
+
+
+@pytest.mark.timeout(120)
+def test_no_kill_breaks_a_promise(tmp_path):
+    (tmp_path / "site").mkdir()
+    for tally in kill_rounds.rounds(tmp_path / "site", 12, seed=random.randrange(10**6)):
+        seen = tally.seen
+    assert seen["clips decoded"] > 0
+    assert seen["segments"] > 100
