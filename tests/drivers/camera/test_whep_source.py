@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
+import ssl
 import threading
 import time
 from itertools import pairwise
 
 import av
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from hostile_camera import TICKS, film, joined
 from whep_camera import WhepCamera, WhepScript
 
-from drivers.camera import h264
+from drivers.camera import h264, h265
 from drivers.camera.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
 from drivers.camera.sources import source_at
 from drivers.camera.video_track import FootageLost
@@ -64,6 +70,34 @@ async def test_each_picture_comes_through_as_it_was_encoded_and_the_session_is_e
     assert units(frames) == units(film()[:45])
     assert {after.pts - before.pts for before, after in pairwise(frames)} == {TICKS}
     assert decoded(frames) == 45
+
+
+async def test_h265_is_taken_as_it_comes():
+    frames = await seen(script(film=film("h265")), 30)
+    assert {frame.codec for frame in frames} == {"h265"}
+    assert units(frames)[:30] == [
+        [unit for unit in each if h265.nal_type(unit) != h265.DELIMITER] for each in units(film("h265")[:30])
+    ]
+
+
+async def test_over_https_with_a_certificate_that_the_camera_signed_itself(tmp_path):
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "camera")])
+    now = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    certificate = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(1).not_valid_before(now).not_valid_after(now + dt.timedelta(days=9_000))
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (tmp_path / "both.pem").write_bytes(secret + certificate.public_bytes(serialization.Encoding.PEM))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "both.pem")
+    async with WhepCamera(script(token="s3cret"), tls=context) as camera:
+        assert len(await asyncio.to_thread(read, camera.url(":s3cret@"), 2)) == 2
+        assert camera.deleted == 1
 
 
 @pytest.mark.parametrize(
