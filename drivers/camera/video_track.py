@@ -70,6 +70,7 @@ class VideoTrack:
         self._reordering: int | None = None
         self._clock = TICKS_PER_SECOND
         self._waits_for_keyframe = True
+        self._misses_some = False
         self._whole_at = 0.0
         self._looked_at: list[tuple[Picture, float]] | None = []
         self.latest: PictureTime | None = None
@@ -175,12 +176,15 @@ class VideoTrack:
         if picture.damaged:
             self.damaged += 1
             self._waits_for_keyframe = self._waits_for_keyframe or picture.keyframe or hole
+            self._misses_some = self._waits_for_keyframe
             return
         if self._waits_for_keyframe and not (picture.keyframe and self._format):
             self.damaged += self.told_any
+            self._misses_some = True
             return
-        if self._waits_for_keyframe and self.told_any:
+        if self._misses_some and self.told_any:
             yield FootageLost(by_network=self._lossy)
+        self._misses_some = False
         self._waits_for_keyframe = False
         self.told_any = True
         self._whole_at = arrived

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import struct
-from collections.abc import Callable, Mapping
+import socket
+from collections.abc import Callable
+from typing import Any
 
 from aiortc import (
     RTCCertificate,
@@ -21,38 +22,41 @@ from aiortc import (
     RTCIceGatherer,
     RTCIceParameters,
     RTCIceTransport,
-    RTCRtpCodecParameters,
 )
-from aiortc.rtcrtpparameters import RTCRtpReceiveParameters
-from aiortc.rtcrtpreceiver import NackGenerator, StreamStatistics
 from aiortc.rtp import (
     RTCP_PSFB_PLI,
     RTCP_RTPFB_NACK,
     AnyRtcpPacket,
     RtcpByePacket,
+    RtcpPacket,
     RtcpPsfbPacket,
     RtcpReceiverInfo,
     RtcpRrPacket,
     RtcpRtpfbPacket,
     RtcpSrPacket,
-    RtpPacket,
-    unwrap_rtx,
+    is_rtcp,
 )
 from aiortc.sdp import candidate_from_sdp, candidate_to_sdp
+from pylibsrtp import Error as SrtpError
 
-from drivers.camera.depacketizer import Reordering
 from drivers.camera.errors import CameraEnded, CameraUnreachable
+from drivers.camera.rtp_reception import RtpReception
 from drivers.camera.whep_dialogue import Answered, Fingerprint, IceAccount, offer
 
-_HEAD = struct.Struct("!BBHII")
+_RECEIVE_BUFFER = 2_097_152
+"""A keyframe comes at once, and may be hundreds of packets."""
 _REPORT_SECONDS = 1.0
 _KEYFRAME_SECONDS = 0.5
+_LONGEST_KEYFRAME_SECONDS = 8.0
+"""Between two requests for a keyframe, as long as none comes through: each one more is a burst on a network that may
+be losing packets for being full."""
 _FIRST_KEYFRAME_SECONDS = 0.2
 """So long a camera has to begin with one by itself, as most do."""
 _GATHERING_SECONDS = 0.01
 """What comes within it is handed on together: a picture's packets, mostly."""
 _CLOSING_SECONDS = 1.0
-_VIDEO_CLOCK = 90_000
+_MEDIA = range(128, 192)
+"""The first byte of what is neither STUN nor DTLS (RFC 7983)."""
 
 
 class WebRtcLine:
@@ -62,11 +66,15 @@ class WebRtcLine:
         self._gatherer = RTCIceGatherer(iceServers=[])  # none but the two sides: nobody else hears of a site's cameras
         self._ice = RTCIceTransport(self._gatherer)
         self._dtls = RTCDtlsTransport(self._ice, [RTCCertificate.generateCertificate()])
-        self._packets = _Packets(monotonic=monotonic)
+        self._packets = RtpReception(payload_types=())
+        self._came = asyncio.Event()
+        self._ended = False
+        self._sender_report = (0, 0.0)
         self._monotonic = monotonic
         self._ssrc = secrets.randbits(32)
         self._reported_at = 0.0
         self._asked_at = 0.0
+        self._ask_again_seconds = _KEYFRAME_SECONDS
 
     async def offer(self) -> str:
         """Our offer, with all our addresses.
@@ -75,6 +83,9 @@ class WebRtcLine:
             CameraUnreachable: this machine has none.
         """
         await self._gatherer.gather()
+        for protocol in self._ice._connection._protocols:
+            own = protocol.transport.get_extra_info("socket")
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         candidates = [candidate_to_sdp(each) for each in self._gatherer.getLocalCandidates()]
         if not candidates:
             raise CameraUnreachable("this machine has no network address for WebRTC")
@@ -110,11 +121,13 @@ class WebRtcLine:
                 "its UDP ports must be open to this machine"
             )
         prints = [RTCDtlsFingerprint(each.algorithm, each.value) for each in answered.fingerprints]
-        self._packets.expect(answered.retransmits)
-        self._dtls._register_rtp_receiver(self._packets, _receiving(answered))
+        self._packets = RtpReception(payload_types=[*answered.encodings], retransmits=answered.retransmits)
+        self._dtls.on("statechange", self._state_changed)
         await self._dtls.start(RTCDtlsParameters(fingerprints=prints))
         if self._dtls.state != "connected":
             raise CameraUnreachable("the camera's WebRTC encryption cannot be agreed on (DTLS)")
+        for protocol in self._ice._connection._protocols:
+            self._take_from(protocol)
         self._reported_at = self._monotonic()
         self._asked_at = self._reported_at - _KEYFRAME_SECONDS + _FIRST_KEYFRAME_SECONDS
 
@@ -124,24 +137,28 @@ class WebRtcLine:
         Raises:
             CameraEnded: the camera ended the session.
         """
-        now = self._monotonic()
-        if wants_keyframe and self._packets.media and now - self._asked_at >= _KEYFRAME_SECONDS:
-            self._asked_at = now
-            await self._send(RtcpPsfbPacket(fmt=RTCP_PSFB_PLI, ssrc=self._ssrc, media_ssrc=self._packets.media))
+        await self._ask_for_keyframe(wanted=wants_keyframe)
         try:
             async with asyncio.timeout(seconds):
-                await self._packets.came.wait()
+                await self._came.wait()
             await asyncio.sleep(_GATHERING_SECONDS)
         except TimeoutError:
             pass
-        if missing := self._packets.missing():
-            report = RtcpRtpfbPacket(fmt=RTCP_RTPFB_NACK, ssrc=self._ssrc, media_ssrc=self._packets.media)
-            report.lost = missing
-            await self._send(report)
-        if now - self._reported_at >= _REPORT_SECONDS and (told := self._packets.report()) is not None:
+        self._came.clear()
+        now = self._monotonic()
+        if missing := self._packets.missing(now):
+            request = RtcpRtpfbPacket(fmt=RTCP_RTPFB_NACK, ssrc=self._ssrc, media_ssrc=self._packets.sender)
+            request.lost = missing
+            await self._send(request)
+        if now - self._reported_at >= _REPORT_SECONDS:
             self._reported_at = now
-            await self._send(RtcpRrPacket(ssrc=self._ssrc, reports=[told]))
-        return self._packets.take()
+            await self._report(now)
+        taken = self._packets.take()
+        if self._ended:
+            self._came.set()
+            if not taken:
+                raise CameraEnded("the camera ended the stream")
+        return taken
 
     async def close(self) -> None:
         """Leave; the camera is told by DTLS."""
@@ -154,106 +171,65 @@ class WebRtcLine:
         with contextlib.suppress(ConnectionError):  # whether the session is over, its packets tell
             await self._dtls._send_rtp(bytes(packet))
 
+    async def _ask_for_keyframe(self, *, wanted: bool) -> None:
+        now = self._monotonic()
+        if not wanted:
+            self._ask_again_seconds = _KEYFRAME_SECONDS
+        elif self._packets.sender and now - self._asked_at >= self._ask_again_seconds:
+            self._asked_at = now
+            self._ask_again_seconds = min(_LONGEST_KEYFRAME_SECONDS, 2 * self._ask_again_seconds)
+            await self._send(RtcpPsfbPacket(fmt=RTCP_PSFB_PLI, ssrc=self._ssrc, media_ssrc=self._packets.sender))
 
-class _Packets:
-    """Where the session's packets arrive; takes the place of aiortc's receiver."""
-
-    def __init__(self, *, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._retransmits: Mapping[int, int] = {}
-        self._order = Reordering()
-        self._nack = NackGenerator()
-        self._statistics: StreamStatistics | None = None
-        self._ordered: list[bytes | memoryview] = []
-        self._gone: list[int] = []
-        self._sender_report = (0, 0.0)
-        self._ended = False
-        self.came = asyncio.Event()
-        self.media = 0
-        """The sender's number; 0 while nothing has come."""
-
-    def expect(self, retransmits: Mapping[int, int]) -> None:
-        """Which payload types repeat which."""
-        self._retransmits = retransmits
-
-    def take(self) -> list[bytes | memoryview]:
-        """What has come, in order.
-
-        Raises:
-            CameraEnded: nothing more has, or will.
-        """
-        taken, self._ordered = self._ordered, []
-        self.came.clear()
-        if self._ended:
-            self.came.set()
-            if not taken:
-                raise CameraEnded("the camera ended the stream")
-        return taken
-
-    def missing(self) -> list[int]:
-        """Packets to ask for again; each once."""
-        gone, self._gone = self._gone, []
-        return [number for number in gone if number in self._nack.missing]
-
-    def report(self) -> RtcpReceiverInfo | None:
-        """What a receiver's report says (RFC 3550, 6.4.2)."""
-        stream = self._statistics
-        if stream is None or stream.max_seq is None:
-            return None
-        told, heard_at = self._sender_report
-        return RtcpReceiverInfo(
-            ssrc=self.media,
-            fraction_lost=stream.fraction_lost,
-            packets_lost=stream.packets_lost,
-            highest_sequence=stream.max_seq,
-            jitter=stream.jitter,
-            lsr=told,
-            dlsr=int((self._monotonic() - heard_at) * 65536) & 0xFFFFFFFF if told else 0,
+    async def _report(self, now: float) -> None:
+        told = self._packets.report()
+        if told is None:
+            return
+        clock, heard_at = self._sender_report
+        report = RtcpReceiverInfo(
+            ssrc=self._packets.sender,
+            fraction_lost=told.fraction,
+            packets_lost=told.lost,
+            highest_sequence=told.highest,
+            jitter=told.jitter,
+            lsr=clock,
+            dlsr=int((now - heard_at) * 65536) & 0xFFFFFFFF if clock else 0,
         )
+        await self._send(RtcpRrPacket(ssrc=self._ssrc, reports=[report]))
 
-    async def _handle_rtp_packet(self, packet: RtpPacket, arrival_time_ms: int) -> None:  # noqa: ARG002  # aiortc's own
-        repeated = self._retransmits.get(packet.payload_type)
-        if repeated is not None:
-            if len(packet.payload) < 2 or not self.media:
+    def _take_from(self, protocol: Any) -> None:
+        """Take media where its datagrams arrive: the way through aiortc's queues would cost several times as much."""
+        others = protocol.datagram_received
+
+        def received(data: bytes, address: tuple[Any, ...]) -> None:
+            if data and data[0] in _MEDIA:
+                self._take(data)
+            else:
+                others(data, address)
+
+        protocol.datagram_received = received
+
+    def _take(self, data: bytes) -> None:
+        keys = self._dtls._rx_srtp
+        try:
+            if is_rtcp(data):
+                for packet in RtcpPacket.parse(keys.unprotect_rtcp(data)):
+                    self._heed(packet)
                 return
-            packet = unwrap_rtx(packet, payload_type=repeated, ssrc=self.media)
-        elif packet.ssrc != self.media or self._statistics is None:
-            self.media = packet.ssrc
-            self._order, self._nack = Reordering(), NackGenerator()
-            self._statistics = StreamStatistics(_VIDEO_CLOCK)
-        if repeated is None and self._statistics is not None:
-            self._statistics.add(packet)
-        known = set(self._nack.missing)
-        if self._nack.add(packet):
-            self._gone += sorted(self._nack.missing - known)
-        head = _HEAD.pack(
-            0x80,
-            packet.marker << 7 | packet.payload_type,
-            packet.sequence_number,
-            packet.timestamp,
-            packet.ssrc,
-        )
-        self._ordered += self._order.push(head + packet.payload, self._monotonic())
-        if self._ordered or self._gone:
-            self.came.set()
+            self._packets.push(keys.unprotect(data), self._monotonic())
+        except (SrtpError, ValueError):  # a stranger's, a repetition, or rubbish
+            return
+        self._came.set()
 
-    async def _handle_rtcp_packet(self, packet: AnyRtcpPacket) -> None:
+    def _heed(self, packet: AnyRtcpPacket) -> None:
         if isinstance(packet, RtcpSrPacket):
             self._sender_report = (packet.sender_info.ntp_timestamp >> 16 & 0xFFFFFFFF, self._monotonic())
-        elif isinstance(packet, RtcpByePacket):
-            self._handle_disconnect()
+        elif isinstance(packet, RtcpByePacket) and self._packets.sender in packet.sources:
+            self._end()
 
-    def _handle_disconnect(self) -> None:
+    def _state_changed(self) -> None:
+        if self._dtls.state in ("closed", "failed"):
+            self._end()
+
+    def _end(self) -> None:
         self._ended = True
-        self.came.set()
-
-
-def _receiving(answered: Answered) -> RTCRtpReceiveParameters:
-    """By payload types alone: that is all that the packets' way to their receiver is found by."""
-    numbers = [*answered.encodings, *answered.retransmits]
-    return RTCRtpReceiveParameters(
-        codecs=[
-            RTCRtpCodecParameters(mimeType="video/any", clockRate=_VIDEO_CLOCK, payloadType=number)
-            for number in numbers
-        ]
-    )
+        self._came.set()

@@ -22,6 +22,8 @@ from drivers.camera.whep_session import WhepSession
 from drivers.contract import ProtocolViolation
 
 _POLL_SECONDS = 0.25
+_LONGEST_DAMAGED_SECONDS = 30.0
+"""A camera that heeds no request for a keyframe may be this late with the next; a new session begins with one."""
 
 T = TypeVar("T")
 
@@ -91,7 +93,7 @@ class WhepSource:
         A keyframe is asked for whenever a picture was lost.
 
         Raises:
-            CameraStalled: no whole frame came within `stall_seconds`.
+            CameraStalled: nothing came within `stall_seconds`, or nothing whole within half a minute.
             CameraEnded: the camera ended the session.
             CameraUnreachable: `interrupt` was called.
         """
@@ -99,16 +101,24 @@ class WhepSource:
         if track is None:
             raise CameraUnreachable("the source is not open")
         damaged = 0
+        wants_keyframe = True
+        came_through_at = self._monotonic()
         while True:
-            wants = track.waits_for_keyframe or track.damaged > damaged
-            damaged = track.damaged
             packets = self._wait_for(
-                line.receive(_POLL_SECONDS, wants_keyframe=wants), "the event loop of the session hangs"
+                line.receive(_POLL_SECONDS, wants_keyframe=wants_keyframe), "the event loop of the session hangs"
             )
             now = self._monotonic()
-            yield from track.frames(packets, now)
+            for frame in track.frames(packets, now):
+                if isinstance(frame, EncodedFrame) and frame.keyframe:
+                    wants_keyframe = False
+                came_through_at = now
+                yield frame
+            wants_keyframe = wants_keyframe or track.damaged > damaged
+            damaged = track.damaged
             if now - track.heard_at > self._stall_seconds:
                 raise CameraStalled(f"no video for {self._stall_seconds:g} s")
+            if now - came_through_at > _LONGEST_DAMAGED_SECONDS:
+                raise CameraStalled("no picture came through whole: the network loses too many packets")
 
     def gather(self, size: int) -> None:
         """Without effect: WebRTC's library reads each packet as it comes."""

@@ -12,6 +12,8 @@ from gateway.domain.footage import CameraCondition, GapReason, Pin
 MOST_FRAMES = 500
 MOST_BYTES = 32_000_000
 WAKE_BYTES = 500_000
+_MOST_ITEMS_A_FRAME = 4
+"""Sound comes in more pieces than pictures do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class FrameQueue:
         self._most_bytes = most_bytes
         self._items: deque[QueueItem] = deque()
         self._bytes = 0
+        self._frames = 0
         self._shedding = False
         self._dropped = 0
         self._changed = threading.Condition()
@@ -81,7 +84,7 @@ class FrameQueue:
     def put_frame(self, frame: EncodedFrame) -> None:
         """Add a frame, or drop it."""
         with self._changed:
-            full = len(self._items) >= self._most_frames or self._bytes + len(frame.data) > self._most_bytes
+            full = self._frames >= self._most_frames or self._bytes + len(frame.data) > self._most_bytes
             if full or (self._shedding and not frame.keyframe):
                 self._shedding = True
                 self._dropped += 1
@@ -90,6 +93,7 @@ class FrameQueue:
                 self._shedding = False
                 self._items.append(FramesDropped())
             self._items.append(frame)
+            self._frames += 1
             self._bytes += len(frame.data)
             if self._bytes >= WAKE_BYTES:
                 self._changed.notify()
@@ -97,7 +101,7 @@ class FrameQueue:
     def put_sound(self, sound: EncodedAudio) -> None:
         """Add a piece of sound, or drop it; nobody misses it who misses the pictures."""
         with self._changed:
-            if self._shedding or len(self._items) >= self._most_frames:
+            if self._shedding or len(self._items) >= _MOST_ITEMS_A_FRAME * self._most_frames:
                 return
             self._items.append(sound)
             self._bytes += len(sound.data)
@@ -129,4 +133,5 @@ class FrameQueue:
             item = self._items.popleft()
             if isinstance(item, EncodedFrame | EncodedAudio):
                 self._bytes -= len(item.data)
+                self._frames -= isinstance(item, EncodedFrame)
             return item

@@ -7,7 +7,12 @@ best estimate of the true offset. It is judged once per segment, so one late bur
 from __future__ import annotations
 
 LONGEST_DRIFT_MICROS = 500_000
-"""Beyond this the anchor is set anew, at a segment's boundary; below it segments stay contiguous."""
+"""Beyond this the anchor is set anew, at a segment's boundary: that is no drift, but a clock that was set."""
+EASY_DRIFT_MICROS = 100_000
+"""Below this segments touch exactly: a network may delay all of a segment's frames for so long."""
+LONGEST_SLEW_MICROS = 10_000
+"""A clock that runs too fast or too slow is followed by at most this from one segment to the next, far less than two
+segments may be apart and still count as one run of footage."""
 
 
 class Timeline:
@@ -28,7 +33,7 @@ class Timeline:
         self._earliest = offset if self._earliest is None else min(self._earliest, offset)
 
     def settle(self, *, first: bool) -> bool:
-        """Judge what was observed since the last call; True when the anchor moved and segments no longer touch.
+        """Judge what was observed since the last call; True when the anchor was set anew and segments no longer touch.
 
         In the first segment of a connection the anchor follows any earlier estimate (a server that sends its cached
         frames in one burst), since nothing precedes it that it would have to touch.
@@ -39,6 +44,8 @@ class Timeline:
             self._at += min(offset, 0)
             return False
         if abs(offset) <= LONGEST_DRIFT_MICROS:
+            beyond = max(0, abs(offset) - EASY_DRIFT_MICROS)
+            self._at += min(beyond, LONGEST_SLEW_MICROS) * (1 if offset > 0 else -1)
             return False
         self._at += offset
         return True

@@ -6,6 +6,7 @@ Importing this module takes about 20 MB of memory; whoever serves no viewers doe
 from __future__ import annotations
 
 import asyncio
+import threading
 from fractions import Fraction
 from typing import Self
 
@@ -29,14 +30,23 @@ CONNECT_SECONDS = 15.0
 _CATCH_UP_BYTES_PER_SECOND = 5_000_000
 _RESTART_SECONDS = 0.5
 _CLOSE_SECONDS = 1.0
+_HOST_ADDRESSES = aioice.ice.get_host_addresses
 
 
 def offer_addresses(addresses: tuple[str, ...]) -> None:
     """From now on offer viewers of this process these addresses of the machine, instead of all that it has.
 
-    The library has no other place for it.
+    The library has no other place for it. Cameras that are read by WebRTC, each in a thread of its own, may be on any
+    of the machine's networks: for them nothing changes.
     """
-    aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: list(addresses)  # noqa: ARG005
+    viewers = threading.main_thread()
+
+    def offered(use_ipv4: bool, use_ipv6: bool) -> list[str]:  # noqa: FBT001  # the library's own signature
+        if threading.current_thread() is viewers:
+            return list(addresses)
+        return _HOST_ADDRESSES(use_ipv4, use_ipv6)
+
+    aioice.ice.get_host_addresses = offered
 
 
 class LiveTrack(MediaStreamTrack):

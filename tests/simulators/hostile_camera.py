@@ -27,6 +27,8 @@ from drivers.camera.rtsp_protocol import parse_request, parse_transport, session
 
 RATE = 25
 TICKS = 90_000 // RATE
+OTHER_PAYLOAD_TYPE = 98
+"""What a film's second codec goes by."""
 
 
 @functools.cache
@@ -208,6 +210,7 @@ class HostileCamera:
         for writer in self._writers:
             writer.transport.abort()
         await asyncio.wait_for(asyncio.gather(*self._tasks), 5)
+        await asyncio.sleep(0)
 
     def url(self, account: str = "") -> str:
         return f"rtsp://{account}127.0.0.1:{self.port}/cam"
@@ -328,6 +331,13 @@ class _Visit:
                 return 302, {"Location": script.redirect()}, b""
             told = formats.told_by(script.film[0])
             body = session_description(told, host="127.0.0.1")
+            for codec in {frame.codec for frame in script.film} - {script.film[0].codec}:
+                other = str(OTHER_PAYLOAD_TYPE).encode()
+                name = codec.value.upper().encode()
+                body = body.replace(b"RTP/AVP 96", b"RTP/AVP 96 " + other)
+                body = body.replace(
+                    b"a=control:trackID=0", b"a=rtpmap:%b %b/90000\r\na=control:trackID=0" % (other, name)
+                )
             if script.sets_in == "band":
                 body = re.sub(rb"a=fmtp[^\r]*\r\n", b"", body)
             if script.sound is not None:
@@ -429,7 +439,12 @@ class _Visit:
                     told = replace(told, data=_bare(told))
                 if script.reports and index % 20 == 0:
                     self._report(1, told.pts / 90_000, packetizer.timestamp(told.pts))
-                packets = script.packets(index, packetizer.packets(told))
+                packets = packetizer.packets(told)
+                if told.codec is not script.film[0].codec:
+                    packets = [
+                        packet[:1] + bytes((packet[1] & 0x80 | OTHER_PAYLOAD_TYPE,)) + packet[2:] for packet in packets
+                    ]
+                packets = script.packets(index, packets)
                 index += 1
                 if script.between and self.datagrams is None:
                     self.writer.write(script.between)

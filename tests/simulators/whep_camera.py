@@ -7,6 +7,7 @@ import base64
 import hashlib
 import re
 import secrets
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,7 +19,8 @@ from aiortc.rtp import is_rtcp
 from hostile_camera import RATE, TICKS
 
 from drivers.camera.depacketizer import payload_offset
-from drivers.camera.frames import EncodedFrame
+from drivers.camera.frames import EncodedFrame, VideoCodec
+from drivers.camera.rtp import Packetizer
 
 
 @dataclass
@@ -45,6 +47,15 @@ class WhepScript:
     """Pictures of a session after which `ends_by` happens; 0: never."""
     ends_by: str = "session"
     """`session` (it is closed), `network` (its sockets vanish), `stall`."""
+
+
+class _H265:
+    """What aiortc lacks: H.265 into RTP, in the place of its encoder."""
+
+    def pack(self, packet):
+        frame = EncodedFrame(bytes(packet), packet.pts, packet.pts, False, 0.0, VideoCodec.H265)
+        packetizer = Packetizer(ssrc=0, sequence=0, timestamp=0, largest=1_200)
+        return [each[12:] for each in packetizer.packets(frame)], packet.pts
 
 
 class _Film(MediaStreamTrack):
@@ -121,7 +132,11 @@ class _Visit:
         sender._send_keyframe = asked_for_keyframe
         if self.script.deaf:
             self._hang_up()
-        return self.peer.localDescription.sdp
+        sdp = self.peer.localDescription.sdp
+        if self.script.film[0].codec is VideoCodec.H265:
+            sender._RTCRtpSender__encoder = _H265()
+            sdp = sdp.replace("H264/90000", "H265/90000")
+        return sdp
 
     def _hang_up(self) -> None:
         for transceiver in self.peer.getTransceivers():
@@ -143,6 +158,7 @@ class WhepCamera:
 
     script: WhepScript
     port: int = 0
+    tls: ssl.SSLContext | None = None
     offers: int = 0
     deleted: int = 0
     requests: list[tuple[str, str]] = field(default_factory=list)
@@ -154,7 +170,7 @@ class WhepCamera:
         app.router.add_route("*", "/{path:.*}", self._answer)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, ssl_context=self.tls)
         await site.start()
         self.port = self._runner.addresses[0][1]
         return self
@@ -165,7 +181,7 @@ class WhepCamera:
             await visit.peer.close()
 
     def url(self, account: str = "") -> str:
-        return f"whep://{account}127.0.0.1:{self.port}/cam/whep"
+        return f"whep{'s' if self.tls else ''}://{account}127.0.0.1:{self.port}/cam/whep"
 
     @property
     def last(self) -> _Visit:

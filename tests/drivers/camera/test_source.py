@@ -230,6 +230,16 @@ async def test_the_picture_changes_in_the_middle(codecs):
         assert frames[0].codec == "h265"
 
 
+async def test_another_codec_by_another_payload_type_costs_nothing():
+    frames = await seen(script(film=joined(film(frames=20), film("h265", frames=20))), 60)
+    assert [frame.codec for frame in frames[::20]] == ["h264", "h265", "h264"]
+    assert not [frame for frame in frames if isinstance(frame, FootageLost)]
+    assert all(before.dts < after.dts for before, after in pairwise(frames))
+    for at in (0, 20, 40):
+        assert frames[at].keyframe
+        assert decoded(frames[at : at + 20], frames[at].codec) == 20
+
+
 def assert_whole_but_for_times(frames):
     assert_whole(frames)
     assert sum(frame.keyframe for frame in frames) == 3

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
+import ssl
 import threading
 import time
 from itertools import pairwise
 
 import av
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from hostile_camera import TICKS, film, joined
 from whep_camera import WhepCamera, WhepScript
 
-from drivers.camera import h264
+from drivers.camera import h264, h265
 from drivers.camera.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
 from drivers.camera.sources import source_at
 from drivers.camera.video_track import FootageLost
@@ -66,6 +72,34 @@ async def test_each_picture_comes_through_as_it_was_encoded_and_the_session_is_e
     assert decoded(frames) == 45
 
 
+async def test_h265_is_taken_as_it_comes():
+    frames = await seen(script(film=film("h265")), 30)
+    assert {frame.codec for frame in frames} == {"h265"}
+    assert units(frames)[:30] == [
+        [unit for unit in each if h265.nal_type(unit) != h265.DELIMITER] for each in units(film("h265")[:30])
+    ]
+
+
+async def test_over_https_with_a_certificate_that_the_camera_signed_itself(tmp_path):
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "camera")])
+    now = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    certificate = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(1).not_valid_before(now).not_valid_after(now + dt.timedelta(days=9_000))
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (tmp_path / "both.pem").write_bytes(secret + certificate.public_bytes(serialization.Encoding.PEM))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "both.pem")
+    async with WhepCamera(script(token="s3cret"), tls=context) as camera:
+        assert len(await asyncio.to_thread(read, camera.url(":s3cret@"), 2)) == 2
+        assert camera.deleted == 1
+
+
 @pytest.mark.parametrize(
     ("known", "account", "wrong"),
     [
@@ -117,22 +151,53 @@ async def test_a_lost_packet_is_asked_for_again_and_costs_nothing():
 async def test_a_loss_for_good_has_a_keyframe_asked_for():
     told = script(film=film(frames=100, gop=100), loses=lambda picture, _times, _last: picture == 30)
     async with WhepCamera(told) as camera:
-        frames = await asyncio.to_thread(read, camera.url(), 60)
-        assert camera.last.plis >= 1
+        frames = await asyncio.to_thread(read, camera.url(), 95)
+        assert camera.last.naks >= 2  # what stays away is asked for more than once
+        assert camera.last.plis == 1
     assert not [frame for frame in frames if isinstance(frame, FootageLost)]
     again = [at for at, frame in enumerate(frames) if frame.keyframe][1]
-    assert 28 < again < 50
+    assert 50 < again < 90
 
 
 async def test_a_lost_keyframe_is_a_loss_and_another_is_asked_for():
     told = script(loses=lambda picture, _times, last: picture == 21 and last, heeds_pli=False)
     async with WhepCamera(told) as camera:
-        frames = await asyncio.to_thread(read, camera.url(), 40)
-        assert camera.last.plis >= 1
+        frames = await asyncio.to_thread(read, camera.url(), 60)
     lost = [at for at, frame in enumerate(frames) if isinstance(frame, FootageLost)]
     assert frames[lost[0]] == FootageLost(by_network=True)
     assert frames[lost[0] + 1].keyframe
     assert decoded(frames[: lost[0]]) == lost[0]
+
+
+async def test_keyframes_are_asked_for_ever_less_often_while_none_comes_through():
+    """A keyframe is a burst of packets; asking for one after the other may be what keeps them from coming through."""
+    told = script(film=film(frames=50, gop=50), loses=lambda _picture, _times, last: last)
+    async with WhepCamera(told) as camera:
+        with pytest.raises(CameraStalled):
+            await asyncio.to_thread(read, camera.url(), 99, stall_seconds=1.0)
+        assert 1 <= camera.last.plis <= 2
+
+
+async def test_a_burst_that_a_slow_reader_is_late_for_is_not_lost():
+    large = film(frames=25, gop=25, width=1280, height=720)
+    assert len(large[0].data) > 150_000
+    async with WhepCamera(script(film=large, pace=1.0)) as camera:
+
+        def late():
+            with WhepSource(url=camera.url(), stall_seconds=2.0) as source:
+                source.open()
+                found = []
+                for frame in source.frames():
+                    found.append(frame)
+                    if len(found) in (20, 45):
+                        time.sleep(0.3)  # noqa: TID251  # what a busy machine does to a thread
+                    if len(found) == 60:
+                        break
+                return found
+
+        frames = await asyncio.to_thread(late)
+    assert not [frame for frame in frames if isinstance(frame, FootageLost)]
+    assert {after.pts - before.pts for before, after in pairwise(frames)} == {TICKS}
 
 
 async def test_the_picture_changes_its_size_in_the_middle():

@@ -1,4 +1,4 @@
-from drivers.camera.frames import EncodedFrame
+from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
 from gateway.camera_worker.frame_queue import CameraConnected, FrameQueue, FramesDropped
 
 
@@ -24,3 +24,19 @@ def test_is_bounded_in_bytes_too():
     for n in range(5):
         queue.put_frame(frame(n, keyframe=True))
     assert queue.dropped == 3
+
+
+def test_sound_takes_no_frames_room_and_is_dropped_with_the_frames_it_belongs_to():
+    queue = FrameQueue(most_frames=2)
+    sounds = [EncodedAudio(b"x", n, 0.0, AudioFormat(AudioCodec.AAC, 8_000, 1)) for n in range(20)]
+    for sound in sounds[:3]:
+        queue.put_sound(sound)
+    queue.put_frame(frame(1, keyframe=True))
+    queue.put_frame(frame(2))
+    for sound in sounds[3:]:
+        queue.put_sound(sound)
+    queue.put_frame(frame(3))
+    queue.put_sound(sounds[0])
+    assert queue.dropped == 1
+    taken = list(iter(lambda: queue.get(0), None))
+    assert taken == [*sounds[:3], frame(1, keyframe=True), frame(2), *sounds[3:6]]

@@ -1,17 +1,20 @@
-"""One worker with a dozen cameras, each of which misbehaves in its own way, and one that does not."""
+"""One worker with sixteen cameras, each of which misbehaves in its own way, and one that does not."""
 
 from __future__ import annotations
 
+import random
 from contextlib import AsyncExitStack
 from itertools import pairwise
 from pathlib import Path
 
 from hostile_camera import HostileCamera, Script, film, joined
 
+from gateway.camera_worker.timeline import LONGEST_SLEW_MICROS
 from gateway.domain.footage import GapReason, WorkerCamera
 
 RUBBISH = b"rubbish$\x09\x00\x09" + b"$\x01\x00\x08\x80\xc8\x00\x01\0\0\0\7" * 40
-HEALTHY, MOST_MEGABYTES = 1, 160
+HEALTHY, FAST, SLOW, LONG_GROUPS, TWO_CODECS = 1, 13, 14, 15, 17
+MOST_MEGABYTES = 170
 
 
 def without_keyframe(index, packets):
@@ -22,7 +25,19 @@ def wild(index, pts):
     return pts + (index > 25) * 70_000_000 - (index % 7 == 0) * 3_600
 
 
+def some_lost(index, packets):
+    """One datagram in fifty, always the same ones."""
+    return [packet for at, packet in enumerate(packets) if random.Random(1_000 * index + at).random() > 0.02]
+
+
+def running(speed: float):
+    return lambda _index, pts: round(pts * speed)
+
+
+LONG = joined(film(frames=250, gop=250), *(film(frames=gop, gop=gop) for gop in (8, 3, 40, 15)))
+"""Ten seconds without a keyframe, then groups of any length."""
 CAMERAS = {
+    LONG_GROUPS: (Script(film=LONG), {}, None),  # first, since it takes longest
     HEALTHY: (Script(film=film()), {}, None),
     2: (Script(film=film(), ends_after=30, ends_by="stall"), {}, GapReason.CAMERA),
     3: (Script(film=film(), ends_after=30, ends_by="mid_frame"), {}, GapReason.CAMERA),
@@ -38,6 +53,10 @@ CAMERAS = {
     ),
     11: (Script(film=film(gop=5), between=RUBBISH), {}, None),
     12: (Script(film=film(), sets_in="sdp"), {"transport": "udp"}, None),
+    FAST: (Script(film=film(), timestamp=running(1.02)), {}, None),
+    SLOW: (Script(film=film(), timestamp=running(0.98)), {}, None),
+    16: (Script(film=film(), packets=some_lost), {"transport": "udp"}, GapReason.NETWORK),
+    TWO_CODECS: (Script(film=joined(film(frames=20), film("h265", frames=20))), {}, None),
 }  # fmt: skip
 
 
@@ -53,11 +72,11 @@ async def test_each_gap_has_its_reason_and_the_healthy_camera_none(start_worker,
         silent = await stack.enter_async_context(HostileCamera(Script(silent=True)))
         worker = await start_worker()
         await worker.assign(
-            WorkerCamera(camera_id=99, url=silent.url(), segment_seconds=0.5, stall_seconds=1.0),
             *(
                 WorkerCamera(camera_id=number, url=served[number].url(), segment_seconds=0.5, stall_seconds=1.0, **more)
                 for number, (_, more, _) in CAMERAS.items()
             ),
+            WorkerCamera(camera_id=99, url=silent.url(), segment_seconds=0.5, stall_seconds=1.0),
         )
 
         def gaps(number):
@@ -65,9 +84,10 @@ async def test_each_gap_has_its_reason_and_the_healthy_camera_none(start_worker,
 
         def enough(number):
             wanted = CAMERAS[number][2]
-            return gaps(number) if wanted else len(worker.segments(number)) >= 5
+            needed = {FAST: 12, SLOW: 12, LONG_GROUPS: 3}.get(number, 5)
+            return gaps(number) if wanted else len(worker.segments(number)) >= needed
 
-        await worker.until(lambda: all(enough(number) for number in CAMERAS), 25.0)
+        await worker.until(lambda: all(enough(number) for number in CAMERAS), 35.0)
         for number, (_, _, wanted) in CAMERAS.items():
             if wanted is None:
                 assert gaps(number) == [], number
@@ -84,6 +104,15 @@ async def test_each_gap_has_its_reason_and_the_healthy_camera_none(start_worker,
             segments = worker.segments(number)
             files = [worker.media / segment.path for segment in (segments[0], segments[-1])]
             assert [judge.decode(file) for file in files] == ["", ""], number
+        for number in (FAST, SLOW):  # their clocks are followed, in steps that nobody sees
+            segments = worker.segments(number)
+            steps = [after.started_at - before.started_at - before.duration for before, after in pairwise(segments)]
+            assert max(map(abs, steps)) <= LONGEST_SLEW_MICROS + 1
+            assert (sum(steps) > 0) is (number == SLOW)
+        durations = [segment.duration for segment in worker.segments(LONG_GROUPS)]
+        assert durations[0] == 10_000_000
+        assert len(set(durations)) >= 3
+        assert {segment.codec[:4] for segment in worker.segments(TWO_CODECS)} == {"avc1", "hvc1"}
         assert {segment.codec[:4] for segment in worker.segments(8)} == {"hvc1"}
         assert {segment.width for segment in worker.segments(9)} == {160, 320}
         assert worker.terminate() < 1.5

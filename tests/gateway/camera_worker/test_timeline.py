@@ -1,7 +1,7 @@
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gateway.camera_worker.timeline import LONGEST_DRIFT_MICROS, Timeline
+from gateway.camera_worker.timeline import EASY_DRIFT_MICROS, LONGEST_SLEW_MICROS, Timeline
 
 START = 1_800_000_000_000_000
 
@@ -39,5 +39,26 @@ def test_a_clock_step_sets_the_anchor_anew_at_the_boundary():
 
 def test_small_drift_is_left_alone():
     timeline = Timeline(pts=0, at=START)
-    timeline.observe(pts=0, arrived=START + LONGEST_DRIFT_MICROS)
+    timeline.observe(pts=0, arrived=START + EASY_DRIFT_MICROS)
     assert timeline.settle(first=False) is False
+    assert timeline.moment_of(0) == START
+
+
+@settings(max_examples=30)
+@given(st.integers(-4_000, 4_000), st.integers(2, 10))
+def test_a_camera_whose_clock_runs_wrong_is_followed_without_a_gap(millionths, seconds):
+    """For an hour, as long as it is not off by more than a step in each segment: of two seconds, half a percent."""
+    length = seconds
+    assume(abs(millionths) * length <= LONGEST_SLEW_MICROS * 9 // 10)
+    timeline = Timeline(pts=0, at=START)
+    ended = START
+    for number in range(3600 // length):
+        begin = number * length
+        for at in (begin, begin + length / 2):
+            timeline.observe(pts=round(at * 90_000 * (1 + millionths / 1e6)), arrived=START + round(at * 1e6))
+        assert timeline.settle(first=number == 0) is False
+        ticks = [round(at * 90_000 * (1 + millionths / 1e6)) for at in (begin, begin + length)]
+        started = timeline.moment_of(ticks[0])
+        assert abs(started - ended) <= LONGEST_SLEW_MICROS + 1_000
+        assert abs(started - (START + begin * 1_000_000)) < EASY_DRIFT_MICROS + 50_000
+        ended = timeline.moment_of(ticks[1])

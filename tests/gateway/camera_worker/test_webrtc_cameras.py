@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from itertools import pairwise
 
+import aioice.ice
 from hostile_camera import HostileCamera, Script, film, joined
 from whep_camera import WhepCamera, WhepScript
 
+from gateway.camera_worker import viewer
 from gateway.domain.footage import GapReason, WorkerCamera
 
 FILM = joined(film(frames=20), film(frames=20, width=320, height=192))
@@ -59,3 +62,11 @@ async def test_recorded_and_each_gap_has_its_reason(start_worker, judge):
             files = [worker.media / segment.path for segment in worker.segments(number)]
             assert [judge.decode(file) for file in (files[0], files[-1])] == ["", ""], number
         assert worker.terminate() < 1.5
+
+
+async def test_addresses_for_viewers_are_not_those_for_cameras(monkeypatch):
+    real = aioice.ice.get_host_addresses(True, False)
+    monkeypatch.setattr(aioice.ice, "get_host_addresses", aioice.ice.get_host_addresses)
+    viewer.offer_addresses(("203.0.113.7",))
+    assert aioice.ice.get_host_addresses(True, True) == ["203.0.113.7"]
+    assert await asyncio.to_thread(aioice.ice.get_host_addresses, True, False) == real
