@@ -71,14 +71,17 @@ class Field:
     listeners: Mapping[str, PushListener]
     showing: Mapping[int, ShowingReader]
 
-    def start(self, supervisor: Supervisor, *, reports: Reports) -> None:
-        """Set lines and drivers going; they report to `reports`."""
+    def start_lines(self, supervisor: Supervisor) -> None:
+        """Set lines going. They must outlive the drivers: the last that a driver does is to end what it holds on."""
         for name, bus in self.buses.items():
             supervisor.keep(f"bus-{name}", bus.run)
-        for name, listener in self.listeners.items():
-            supervisor.keep(f"listener-{name}", listener.run)
         for name, line in self.osdp_lines.items():
             supervisor.keep(f"osdp-{name}", line.run)
+
+    def start(self, supervisor: Supervisor, *, reports: Reports) -> None:
+        """Set drivers going; they report to `reports`."""
+        for name, listener in self.listeners.items():
+            supervisor.keep(f"listener-{name}", listener.run)
         for driver in self.drivers:
             supervisor.keep(f"device-{driver.device_id}", partial(driver.run, reports))
 

@@ -103,7 +103,7 @@ class House:
         self._standing = CentralStanding(client=client, started_at=self._clock.wall().micros) if client else None
 
     async def live(self) -> None:
-        """Start, serve until told to stop, and end in order: first who asks, then who acts, then who remembers."""
+        """Start, serve until told to stop, and end in order: who asks and acts, lines, who remembers."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
@@ -113,11 +113,13 @@ class House:
                 lasting.keep("store", self._store.run)
                 lasting.keep("recorder", self._lanes.recorder.run)
                 await self._remember_start()
-                async with Supervisor(clock=self._clock) as house:
-                    self._start(house)
-                    await self._stop.wait()
-                    self._notify.stopping()
-                    log.info("gateway_stopping")
+                async with Supervisor(clock=self._clock) as lines:
+                    self._field.start_lines(lines)
+                    async with Supervisor(clock=self._clock) as house:
+                        self._start(house)
+                        await self._stop.wait()
+                        self._notify.stopping()
+                        log.info("gateway_stopping")
                 await self._last_words()
         finally:
             await self._store.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,10 +21,10 @@ from drivers.contract import (
     Report,
     Reports,
 )
-from drivers.modbus.frames import Framing, Write, WriteMany
+from drivers.modbus.frames import Framing, Read, Write, WriteMany
 from drivers.modbus.profile import Command, GateProfile
 from drivers.modbus.session import Session
-from drivers.modbus.unit import PolledUnit
+from drivers.modbus.unit import PolledUnit, kept_value
 from drivers.modbus.watch import points_of, position_of
 from drivers.transactions import UnitRests
 from drivers.watch import Watch, poll_deadline
@@ -38,9 +39,10 @@ _NO_STEP: dict[GatePosition, frozenset[GatePosition]] = {
 """Where a step command towards the key would do something else, or nobody knows what it would do."""
 _RELEASE_SECONDS = 0.5
 _RELEASE_AGAIN = 0.1
+_LAST_RELEASES_SECONDS = 0.8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _HeldOutput:
     """An output that the host's own pulse keeps on."""
 
@@ -89,6 +91,13 @@ class ModbusGate:
         self._wake = asyncio.Event()
         self._commanded: GatePosition | None = None
         self._held_outputs: list[_HeldOutput] = []
+        self._pulsed = tuple(
+            command
+            for command in (profile.commands.open, profile.commands.close, profile.commands.stop)
+            if command is not None and command.pulse_seconds is not None
+        )
+        self._outputs_are_known = not self._pulsed
+        self._has_ended = False
 
     @property
     def device_id(self) -> int:
@@ -96,7 +105,11 @@ class ModbusGate:
         return self._device_id
 
     async def run(self, reports: Reports) -> None:
-        """Poll and report until cancelled. A host's pulse still on then is ended first, if the line works."""
+        """Poll and report until cancelled. A host's pulse still on then is ended first, if the line works.
+
+        So is one that is found on when the device comes, or comes back: whoever began it is not there to end it.
+        """
+        self._has_ended = False
         watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
         try:
             while True:
@@ -107,8 +120,10 @@ class ModbusGate:
                     reports(report)
                 await self._rest(until=min([due, *(output.due for output in self._held_outputs)]))
         finally:
-            if self._held_outputs:
-                await self._release_outputs(until=float("inf"))
+            self._has_ended = True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_RELEASES_SECONDS):
+                    await self._release_all()
 
     async def open(self, *, deadline: MonotonicSeconds) -> None:
         """Command the gate to open; returns once the controller acknowledged it."""
@@ -132,6 +147,8 @@ class ModbusGate:
     ) -> None:
         if command is None:
             raise DeviceFault(f"{self._profile.name} has no command to {name}")
+        if self._has_ended:
+            raise LineDown("the gateway stops: nobody would end what begins now")
         if not command.idempotent:
             self._check_step(name, leads_to)
         held: _HeldOutput | None = None
@@ -164,12 +181,14 @@ class ModbusGate:
 
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:
         try:
+            await self._release_what_is_found_on(watch)
             held, at = await self._unit.ask(deadline=lambda: poll_deadline(watch, now=self._monotonic()))
         except DriverError as error:
             told = watch.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
             self._position = watch.position
-            if not watch.is_online:
+            if isinstance(error, LineDown) or not watch.is_online:
                 self._unit.forget()
+                self._outputs_are_known = not self._pulsed
             return told
         points = points_of(self._profile, held)
         position = position_of(self._profile, held, points, before=watch.position, commanded=self._commanded)
@@ -186,12 +205,36 @@ class ModbusGate:
 
     async def _release_outputs(self, *, until: MonotonicSeconds) -> None:
         """End the host's pulses that are due; one that cannot be ended now is tried again until it is."""
-        due = [output for output in self._held_outputs if output.due <= until]
-        self._held_outputs = [output for output in self._held_outputs if output.due > until]
-        for output in due:
-            now = self._monotonic()
+        for output in [output for output in self._held_outputs if output.due <= until]:
             try:
-                await self._session.write(output.release, deadline=now + _RELEASE_SECONDS)
+                await self._session.write(output.release, deadline=self._monotonic() + _RELEASE_SECONDS)
             except DriverError:
                 # The poll beside it reports the device's state; what matters here is that the output is not forgotten.
                 self._held_outputs.append(_HeldOutput(output.release, self._monotonic() + _RELEASE_AGAIN))
+            self._held_outputs.remove(output)
+
+    async def _release_all(self) -> None:
+        while self._held_outputs:
+            await self._release_outputs(until=float("inf"))
+            if self._held_outputs:
+                await asyncio.sleep(_RELEASE_AGAIN)
+
+    async def _release_what_is_found_on(self, watch: Watch) -> None:
+        """Before anything else of a device that has come: a gateway that died in a pulse left its output on."""
+        if self._outputs_are_known:
+            return
+        for command in self._pulsed:
+            release = self._profile.release_of(command)
+            is_ours = any(output.release == release for output in self._held_outputs)
+            if not is_ours and await self._may_be_on(command, watch):
+                await self._session.write(release, deadline=self._monotonic() + _RELEASE_SECONDS)
+        self._outputs_are_known = True
+
+    async def _may_be_on(self, command: Command, watch: Watch) -> bool:
+        write = self._profile.write_of(command)
+        read = Read(command.write, write.address, 1)
+        try:
+            (found,), _ = await self._session.read(read, deadline=poll_deadline(watch, now=self._monotonic()))
+        except DeviceFault:
+            return True  # its outputs cannot be read: to switch one off that is off changes nothing
+        return found == kept_value(write)

@@ -72,7 +72,7 @@ class PolledUnit:
         if not part.read_back:
             await self._session.put(write, deadline=deadline())
             return
-        wanted = _wanted(write)
+        wanted = kept_value(write)
         read = Read(part.write, write.address, 1)
         (found,), _ = await self._session.read(read, deadline=deadline())
         if found == wanted:
@@ -100,7 +100,8 @@ class PolledUnit:
             raise DeviceFault("its watchdog ran out: its outputs are off until it is prepared again")
 
 
-def _wanted(write: Write | WriteMany) -> int:
+def kept_value(write: Write | WriteMany) -> int:
+    """What a read gives where this write was obeyed."""
     if isinstance(write, WriteMany):
         return write.values[0]
     return int(bool(write.value)) if write.table is Table.COIL else write.value

@@ -30,7 +30,7 @@ from gateway.site.models import (
 )
 from gateway.site.osdp_keys import osdp_key_faults
 from gateway.site.secrets import Secrets
-from gateway.site.serial_devices import SerialDevice
+from gateway.site.serial_devices import SerialDevice, SerialGateDevice
 from gateway.site.serial_faults import serial_faults
 
 
@@ -90,15 +90,25 @@ def find_profile(name: str, folders: Iterable[Path]) -> Path | None:
     return next((found for folder in folders if (found := folder / f"{name}.toml").is_file()), None)
 
 
+_HELD_CLOSE = (
+    "the gateway itself ends the pulse of its close output, and if it dies in between, that stays on until it is back; "
+    "a device that makes the pulse is to be preferred"
+)
+
+
 def unproven(site: Site, path: Path) -> Iterator[str]:
-    """What of the site's device profiles was never seen on a device, a sentence for each profile in use."""
+    """What of the profiles in use was never seen on a device, or hangs on this gateway's life: a sentence for each."""
     folders = profile_folders(site, path)
-    names = [device.profile for device in site.devices if isinstance(device, ModbusDevice | SerialDevice)]
-    for name in dict.fromkeys(names):
+    named = [device for device in site.devices if isinstance(device, ModbusDevice | SerialDevice)]
+    gates = {device.profile for device in named if isinstance(device, ModbusGateDevice | SerialGateDevice)}
+    for name in dict.fromkeys(device.profile for device in named):
         found = find_profile(name, folders)
-        text = tomllib.loads(found.read_text("utf-8")).get("unproven", "") if found is not None else ""
-        if text:
-            yield f"profile {name}: {text}"
+        raw = tomllib.loads(found.read_text("utf-8")) if found is not None else {}
+        if raw.get("unproven"):
+            yield f"profile {name}: {raw['unproven']}"
+        close = raw.get("commands", {}).get("close", {})
+        if name in gates and (close.get("pulse_by") == "host" or "release" in close):
+            yield f"profile {name}: {_HELD_CLOSE}"
 
 
 def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:

@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import time
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,17 +21,19 @@ from drivers.contract import (
     DeviceLost,
     GateMoved,
     GatePosition,
+    LineDown,
     LinkError,
     PointChanged,
     PointState,
 )
 from drivers.link import LinkSpec
-from drivers.modbus.frames import Write
+from drivers.modbus.frames import Read, Table, Write
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.profile import PulseBy
+from drivers.modbus.profile import PulseBy, load_profile
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.modbus_wiring import CameWiring, RelayWiring
+from gateway.demo.profile_wiring import ProfileWiring
 
 LINES = ["tcp", "rtu over tcp", "rtu over a serial port"]
 
@@ -331,6 +334,98 @@ async def test_a_host_pulse_is_ended_even_when_the_first_release_fails(field, li
         assert writes()[0] == 0xFF00
         assert set(writes()[1:]) == {0}
         assert len(writes()) == after
+
+
+def coil_writes(far_end):
+    return [(r.request.address, r.request.value) for r in far_end.received if isinstance(r.request, Write)]
+
+
+@pytest.fixture
+def held_profile(profiles):
+    """Its pulses are the host's, and longer than any of these tests."""
+    profile = load_profile(profiles / "relay-and-inputs.toml")
+    named = ("open", "close", "stop")
+    longer = {name: getattr(profile.commands, name).model_copy(update={"pulse_ms": 60_000}) for name in named}
+    return profile.model_copy(update={"commands": profile.commands.model_copy(update=longer)})
+
+
+@pytest.mark.parametrize("order", ["open", "close"])
+async def test_a_host_pulse_that_is_on_when_the_gate_is_stopped_is_ended(running, listener, held_profile, order):
+    far_end = ModbusFarEnd(units={1: ProfileWiring(profile=held_profile, barrier=Barrier())})
+    async with far_end.tcp() as port:
+        bus = Bus(name="gates", spec=LinkSpec(f"tcp://127.0.0.1:{port}"))
+        gate = ModbusGate(device_id=101, bus=bus, profile=held_profile, unit=1, framing="tcp")
+        async with running(bus.run()):  # the line outlives the gate, as in the house
+            async with running(gate.run(listener)):
+                await listener.until(lambda: listener.of(DeviceConnected))
+                if order == "open":
+                    await gate.open(deadline=soon())
+                else:
+                    await gate.close(deadline=soon(), forbidden=lambda: "")
+                stopped = time.monotonic()
+            assert time.monotonic() - stopped < 1.0
+            coil = ["open", "close"].index(order)
+            assert coil_writes(far_end) == [(coil, 0xFF00), (coil, 0)]
+            with pytest.raises(LineDown, match="stops"):
+                await gate.open(deadline=soon())
+
+
+async def test_a_gate_that_is_stopped_while_its_output_is_released_still_releases_it(
+    running, listener, eventually, held_profile
+):
+    close = held_profile.commands.close.model_copy(update={"pulse_ms": 50})
+    profile = held_profile.model_copy(update={"commands": held_profile.commands.model_copy(update={"close": close})})
+    far_end = ModbusFarEnd(units={1: ProfileWiring(profile=profile, barrier=Barrier())})
+    async with far_end.tcp() as port:
+        bus = Bus(name="gates", spec=LinkSpec(f"tcp://127.0.0.1:{port}"))
+        gate = ModbusGate(device_id=101, bus=bus, profile=profile, unit=1, framing="tcp")
+        async with running(bus.run()):
+            async with running(gate.run(listener)):
+                await listener.until(lambda: listener.of(DeviceConnected))
+                await gate.close(deadline=soon(), forbidden=lambda: "")
+                far_end.misbehave(1, Misbehaviour(deaf=True))
+                await eventually(lambda: (1, 0) in coil_writes(far_end))
+                far_end.misbehave(1)
+            assert coil_writes(far_end)[-1] == (1, 0)
+            assert coil_writes(far_end).count((1, 0)) == 2
+
+
+async def test_an_output_that_is_found_on_is_released_before_anything_else(field, listener, eventually, held_profile):
+    """Whoever switched it on died before its pulse was over; then the device's line is cut in another."""
+    wirings = []
+
+    def left_on(*, barrier):
+        wirings.append(ProfileWiring(profile=held_profile, barrier=barrier))
+        wirings[0].write(Write(Table.COIL, 1, 0xFF00), now=0.0)
+        return wirings[0]
+
+    async with field(profile=held_profile, wiring=left_on) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        assert coil_writes(it.far_end) == [(1, 0)]
+        first_read = next(n for n, r in enumerate(it.far_end.received) if r.request.table is Table.DISCRETE_INPUT)
+        assert all(isinstance(r.request, Read | Write) for r in it.far_end.received[:first_read])
+        assert any(isinstance(r.request, Write) for r in it.far_end.received[:first_read])
+        wirings[0].write(Write(Table.COIL, 0, 0xFF00), now=0.0)
+        it.far_end.hang_up()
+        await eventually(lambda: coil_writes(it.far_end) == [(1, 0), (0, 0)])
+
+
+async def test_a_pulse_of_our_own_goes_on_over_a_lost_line(field, listener, eventually, held_profile):
+    async with field(profile=held_profile, wiring=partial(ProfileWiring, profile=held_profile)) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        await it.gate.open(deadline=soon())
+        it.far_end.hang_up()
+        await eventually(lambda: it.bus.down_reason is not None)
+        await eventually(lambda: it.bus.down_reason is None)
+        polls = len(it.far_end.received)
+        await eventually(lambda: len(it.far_end.received) > polls + 4)
+        assert coil_writes(it.far_end) == [(0, 0xFF00)]
+
+
+async def test_outputs_of_a_device_that_pulses_itself_are_not_touched(field, listener):
+    async with field() as it:
+        await listener.until(lambda: listener.of(GateMoved))
+        assert {r.request.table for r in it.far_end.received} == {Table.DISCRETE_INPUT}
 
 
 async def test_a_command_that_the_profile_lacks_is_refused(field, relay_profile):

@@ -36,3 +36,21 @@ def test_what_was_never_seen_on_a_device_is_noted(tmp_path):
     )
     (note,) = unproven(load(path), path)
     assert note.startswith("profile came-gard-ptx: the output numbers come from the register map alone")
+
+
+def test_a_close_that_hangs_on_this_gateways_life_is_noted(tmp_path):
+    path = tmp_path / "site.toml"
+    path.write_text(
+        """
+        site = { name = "North" }
+        links = [{ id = "a", url = "tcp://127.0.0.1:1" }, { id = "b", url = "tcp://127.0.0.1:2" }]
+        devices = [
+          { id = 1, name = "G", driver = "modbus-gate", link = "a", profile = "relay-and-inputs" },
+          { id = 2, name = "H", driver = "modbus-gate", link = "b", profile = "relay-barrier" },
+          { id = 3, name = "I", driver = "modbus-io", link = "b", profile = "wago-750", unit = 2 },
+        ]
+        """
+    )
+    notes = [note for note in unproven(load(path), path) if "pulse" in note]
+    assert [note.partition(":")[0] for note in notes] == ["profile relay-and-inputs"]
+    assert "stays on until it is back" in notes[0]
