@@ -124,12 +124,12 @@ class RtspViewing:
         return playing
 
     def gather(self, size: int) -> None:
-        """Receive no sooner than when so many bytes are there, or a quarter of a second has passed; over TCP alone."""
+        """Receive no sooner than when so many bytes are there, or a tenth of a second has passed; over TCP alone."""
         if self._connection is not None and not self._ports:
             self._connection.gather(size)
 
     def receive(self) -> list[Arrived]:
-        """What comes next; an empty list at the latest after a quarter of a second.
+        """What comes next; an empty list at the latest after a tenth of a second.
 
         Raises:
             CameraEnded: the camera ended the session.

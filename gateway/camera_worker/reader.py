@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
 GATHER_BYTES = 65_536
-"""While nobody watches, a camera is read no more often than when so much has come, or four times a second."""
+"""While nobody watches, a camera is read no more often than when so much has come, or ten times a second."""
 
 
 class Sink(Protocol):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 LONGEST_DRIFT_MICROS = 500_000
 """Beyond this the anchor is set anew, at a segment's boundary: that is no drift, but a clock that was set."""
-EASY_DRIFT_MICROS = 100_000
-"""Below this segments touch exactly: a network may delay all of a segment's frames for so long."""
+EASY_DRIFT_MICROS = 150_000
+"""Below this segments touch exactly: a network, or a reader that gathers, may hold up all of a segment so long."""
 LONGEST_SLEW_MICROS = 10_000
 """A clock that runs too fast or too slow is followed by at most this from one segment to the next, far less than two
 segments may be apart and still count as one run of footage."""
