@@ -75,7 +75,7 @@ class FootageIndex:
         """Rows have other times than before. Raises StoreError."""
         await self.flush()
         for camera_id in tuple(self._covered):
-            latest = await self._store.segments.latest(camera_id)
+            latest = await self._store.segments.latest(camera_id, before=self._not_after())
             if latest is not None:
                 self._covered[camera_id] = latest.ended_at
 
@@ -129,7 +129,7 @@ class FootageIndex:
         lost = await self._drop_lost()
         cut = await self._set_aside(cameras)
         for camera_id in cameras:
-            latest = await self._store.segments.latest(camera_id)
+            latest = await self._store.segments.latest(camera_id, before=self._not_after())
             if latest is not None:
                 self._covered[camera_id] = latest.ended_at
         found, untold = 0, list[UntoldGap]()
@@ -189,9 +189,16 @@ class FootageIndex:
             await self._store.journal.record(Entry(events=events))
             _drop_first(self._events, len(events))
 
+    def _not_after(self) -> int:
+        """Footage from later on was stamped by a clock that stood in the future, and covers nothing that comes."""
+        return self._clock.wall().micros + _HOUR_MICROS
+
     def _cover(self, segments: Sequence[SegmentFinished]) -> None:
+        not_after = self._not_after()
         for segment in segments:
             ended_at = segment.started_at + segment.duration
+            if ended_at > not_after:
+                continue
             self._covered[segment.camera_id] = max(ended_at, self._covered.get(segment.camera_id, 0))
 
     async def _drop_lost(self) -> int:
@@ -210,7 +217,7 @@ class FootageIndex:
         """What a disk lost of each camera's last minutes though it had said it was written; returns how many files."""
         cut = 0
         for camera_id in cameras:
-            latest = await self._store.segments.latest(camera_id)
+            latest = await self._store.segments.latest(camera_id, before=self._not_after())
             if latest is None:
                 continue
             rows = await self._store.segments.between(camera_id, latest.ended_at - _LAST_MICROS, latest.ended_at)

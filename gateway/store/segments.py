@@ -129,13 +129,14 @@ class Segments:
             )
         )
 
-    async def latest(self, camera_id: int) -> Segment | None:
-        """The newest segment of a camera, or None."""
+    async def latest(self, camera_id: int, *, before: int = _EVER) -> Segment | None:
+        """The newest segment of a camera that began before these wall micros, or None."""
 
         def query(connection: sqlite3.Connection) -> Segment | None:
             row = connection.execute(
-                f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND garbage = 0 ORDER BY started_at DESC LIMIT 1",
-                (camera_id,),
+                f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND garbage = 0 AND started_at < ?"
+                " ORDER BY started_at DESC LIMIT 1",
+                (camera_id, before),
             ).fetchone()
             return _segment(row) if row else None
 

@@ -91,7 +91,7 @@ class FootageClock:
     """Wall time as the footage tells it."""
 
     def __init__(self) -> None:
-        self.micros = START
+        self.micros = START + 86_400 * SECOND  # behind all footage, until it is known where that ends
 
     def monotonic(self) -> float:
         return time.monotonic()

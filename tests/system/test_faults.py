@@ -106,6 +106,41 @@ def test_a_full_disk_stops_no_gate_and_loses_nothing_that_was_told(make_site, wa
     wait_until(lambda: again() >= len({e["device_id"] for e in lost}), within=45, why="and resumes by itself")
 
 
+def test_a_media_disk_that_goes_away_stops_no_gate_and_recording_resumes_on_it(make_site, wait_until, small_disk):
+    site = make_site(start=False)
+    media = site.data / "media"
+    media.mkdir(parents=True)
+    subprocess.run(["mount", "--bind", str(small_disk), str(media)], check=True)
+    site.site.write_text(site.site.read_text().replace("free_floor_gigabytes = 0.2", "free_floor_gigabytes = 0.002"))
+    try:
+        site.start_gateway()
+        wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=20, why="cards come from central")
+        wait_until(lambda: len(_footage(small_disk)) > 2, within=30, why="cameras record")
+        before = newest(site)
+        subprocess.run(["umount", "-l", str(media)], check=True)
+        site.present("entry", GOOD_CARDS[0].sent)
+        wait_until(
+            lambda: (
+                {EventKind.ACCESS_GRANTED, EventKind.VEHICLE_PASSED, EventKind.CAMERA_LOST} <= types_since(site, before)
+            ),
+            within=30,
+            why="the vehicle passes and is recorded, and the loss of video is told",
+        )
+        lost = [e for e in site.api.events(types=[EventKind.CAMERA_LOST]) if e["id"] > before]
+        assert all("marker" in e["description"] for e in lost), lost
+        assert list(media.iterdir()) == [], "nothing is written where the disk is not"
+        kept = _footage(small_disk)
+        subprocess.run(["mount", "--bind", str(small_disk), str(media)], check=True)
+        wait_until(lambda: len(_footage(small_disk) - kept) > 2, within=40, why="recording resumes by itself")
+    finally:
+        site.close()
+        subprocess.run(["umount", "-l", str(media)], check=False, capture_output=True)
+
+
+def _footage(disk: Path) -> set[str]:
+    return {path.name for path in disk.glob("*/*/*.ts")}
+
+
 def device(site, device_id: int) -> dict:
     return site.api.call("/v1/device", id=device_id)["device"]
 

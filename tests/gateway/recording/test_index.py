@@ -96,6 +96,15 @@ async def test_what_a_clock_that_was_never_set_stamped_is_not_believed(store, in
     assert [(row.started_at, row.clock_trusted) for row in rows] == [(7_200_000_000, False), (START, True)]
 
 
+async def test_footage_of_a_clock_that_stood_in_the_future_covers_nothing(store, index, put, clock):
+    ahead = clock.wall().micros + 30 * 86_400_000_000
+    await store.segments.add([put(START), put(ahead, camera_id=8)])
+    put(ahead)
+    await index.recover((7, 8))
+    assert index.covered_until(7) == START + 2_000_000
+    assert index.covered_until(8) is None
+
+
 async def test_many_rows_are_walked_in_steps(store, index, media, put):
     reports = [put(START + n * 2_000_000) for n in range(2100)]
     await store.segments.add(reports)
