@@ -1,6 +1,7 @@
 """The unit as shipped, judged by systemd itself."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -75,3 +76,15 @@ def test_systemd_makes_the_user_and_the_folders(program, file, tmp_path):
     assert "edge-gateway:" in (tmp_path / "etc/passwd").read_text()
     if file == "tmpfiles":
         assert (tmp_path / "etc/edge-gateway/secrets").stat().st_mode & 0o777 == 0o700
+
+
+def test_as_many_datagrams_may_wait_as_the_cameras_readers_ask_for():
+    (value,) = re.findall(r"^net\.core\.rmem_max = (\d+)$", (SYSTEMD / "edge-gateway.sysctl").read_text(), re.MULTILINE)
+    drivers = SYSTEMD.parent / "drivers" / "camera"
+    asked = [
+        int(number.replace("_", ""))
+        for name in ("datagrams.py", "webrtc_line.py")
+        for number in re.findall(r"^_RECEIVE_BUFFER = ([\d_]+)$", (drivers / name).read_text(), re.MULTILINE)
+    ]
+    assert len(asked) == 2
+    assert int(value) >= max(asked)

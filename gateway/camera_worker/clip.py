@@ -19,6 +19,7 @@ from gateway.domain.footage import ClipCut, CutClip, parse_segment_path
 
 _TIME_BASE = Fraction(1, TICKS_PER_SECOND)
 _HEAD_BYTES = 4 * 188
+_LONGEST_SOUND_TICKS = TICKS_PER_SECOND
 _LEAST_SOUND_TICKS = 90
 """Pieces of sound are longer: two that begin closer together are one, told twice."""
 
@@ -111,7 +112,7 @@ class _Tracks:
         self._target = target
         self._pictures: Stream = target.add_stream_from_template(pictures)
         self._sound: Stream | None = None
-        self._heard_until = 0
+        self._heard_until = -_LONGEST_SOUND_TICKS
         if sounding is not None:
             with _opened(sounding) as source:
                 if source.streams.audio and source.streams.audio[0].codec_context.sample_rate:
@@ -154,11 +155,11 @@ class _Tracks:
             self._target.mux_one(held)
 
     def _hear(self, packet: Packet[Stream], shift: int, end: int) -> None:
-        """Copy a piece of sound that begins within the clip, and after the one before."""
+        """Copy a piece of sound that is heard within the clip, and begins after the one before."""
         if self._sound is None or packet.pts is None:
             return
         pts = packet.pts + shift
-        if pts < self._heard_until or pts >= end:
+        if pts + (packet.duration or 0) <= 0 or pts < self._heard_until or pts >= end:
             return
         packet.pts = packet.dts = pts
         packet.time_base = _TIME_BASE

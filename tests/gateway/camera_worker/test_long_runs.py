@@ -68,6 +68,8 @@ async def test_thousands_of_reconnects_leave_nothing_behind(tmp_path, monkeypatc
     ends = ["close", "reset", "bye", "mid_frame"]
     told = Script(film=film(gop=2), pace=400.0, ends_after=3, sound=sound("pcmu"), most_sessions=10**6)
     async with HostileCamera(told) as camera, Recording(tmp_path, monkeypatch, camera.url()) as recording:
+        # a picture on one connection in eight: this is about connections, not about the disk
+        told.packets = lambda index, packets: [] if camera.connections % 8 and index < 3 else packets
 
         def turned(count: int) -> bool:
             told.ends_by = ends[camera.connections % len(ends)]
@@ -83,9 +85,9 @@ async def test_thousands_of_reconnects_leave_nothing_behind(tmp_path, monkeypatc
         # what grows is the test's own list of segments, and the requests that the camera remembers
         assert objects < before[2] + 3_000 + 3 * recorded
         assert resident_megabytes() < megabytes + 12
-        told.ends_after, told.pace = 0, 1.0
+        told.ends_after, told.pace, told.packets = 0, 1.0, lambda _index, packets: packets
         await until(lambda: [segment.gap for segment in recording.segments[-2:]] == [GapReason.NONE] * 2)
-    assert recorded > RECONNECTS // 3
+    assert recorded > RECONNECTS // 30
     assert {segment.gap for segment in recording.segments[1:recorded]} <= {GapReason.CAMERA, GapReason.NETWORK}
 
 

@@ -44,7 +44,7 @@ async def test_sound_is_recorded_where_it_is_asked_for_and_stays_in_step(start_w
         worker = await start_worker()
         await worker.assign(
             *(
-                WorkerCamera(camera_id=number, url=served[number].url(), segment_seconds=1.0, audio=audio)
+                WorkerCamera(camera_id=number, url=served[number].url(), segment_seconds=0.5, audio=audio)
                 for number, (_, audio) in CAMERAS.items()
             )
         )
@@ -75,7 +75,7 @@ def assert_sounds_run_on(judge, files, number):
         times += [float(packet["pts_time"]) for packet in packets]
     step = 1024 / (44_100 if number == AAC else 8_000)
     steps = [after - before for before, after in pairwise(times)]
-    assert len(steps) > 20
+    assert len(steps) > 12
     # a clock that is set right once, by the first reports, is not heard again
     assert sum(abs(one - step) > 0.002 for one in steps) <= 1
 
@@ -102,7 +102,7 @@ def assert_in_step(heard, begin, number):
         for at, level in enumerate(heard[: -60 if number == MU else -20])
         if EDGE < (begin + at / 100) % 0.5 < 0.5 - EDGE and (level > TONE) != ((begin + at / 100) % 1 < 0.5)
     ]
-    assert len(heard) > 250
+    assert len(heard) > 150
     assert wrong == [], number
 
 
