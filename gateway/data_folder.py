@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -19,6 +20,7 @@ MEDIA_MARKER = ".edge-gateway-media"
 """In the media folder while its disk is mounted."""
 
 _RECORD = "media.uuid"
+_TAKES_NOTHING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 class MediaCondition(StrEnum):
@@ -39,8 +41,10 @@ class DataFolder:
     A media folder that is not ready does not keep a gateway from starting: lanes work without footage.
     """
 
-    def __init__(self, *, path: Path, lock: int, media_condition: MediaCondition) -> None:
+    def __init__(self, *, path: Path, lock: int, media_condition: MediaCondition, takes_nothing: str = "") -> None:
+        """`takes_nothing`: why nothing can be written in it now, "" when that can be done."""
         self.path = path
+        self.takes_nothing = takes_nothing
         self.media_condition = media_condition
         self._lock: int | None = lock
 
@@ -48,20 +52,27 @@ class DataFolder:
     def open(cls, path: Path) -> DataFolder:
         """Create the folder where needed, take its lock and try writing in it. Blocks on the disk.
 
-        Raises ConfigError when another gateway runs on it or it is no usable folder, StoreError when it is full or
-        read-only.
+        A folder that a gateway has used is opened when its disk is full or read-only too: gates open by what is known
+        there. `takes_nothing` says so then. Raises ConfigError when another gateway runs on it or it is no usable
+        folder, StoreError for a new one whose disk is full or read-only.
         """
         path = path.absolute()
         try:
             path.mkdir(mode=_MODE, parents=True, exist_ok=True)
-            lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o640)
+            lock = _open_lock(path / "lock")
         except OSError as error:
             raise _refusal(path, error) from error
         try:
             _take(lock, path)
-            (path / "run").mkdir(mode=_MODE, exist_ok=True)
-            _try_writing(path)
-            return cls(path=path, lock=lock, media_condition=media_condition(path))
+            takes_nothing = ""
+            try:
+                (path / "run").mkdir(mode=_MODE, exist_ok=True)
+                _try_writing(path)
+            except OSError as error:
+                if error.errno not in _TAKES_NOTHING or not (path / "site.db").exists():
+                    raise
+                takes_nothing = str(_refusal(path, error))
+            return cls(path=path, lock=lock, media_condition=media_condition(path), takes_nothing=takes_nothing)
         except OSError as error:
             os.close(lock)
             raise _refusal(path, error) from error
@@ -113,6 +124,24 @@ class DataFolder:
         self.media_condition = MediaCondition.READY
 
 
+def takes_data(folder: Path) -> bool:
+    """Whether something can be written in this folder just now. Blocks on the disk."""
+    try:
+        _try_writing(folder)
+    except OSError:
+        return False
+    return True
+
+
+def _open_lock(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o640)
+    except OSError as error:
+        if error.errno != errno.EROFS or not path.exists():
+            raise
+        return os.open(path, os.O_RDONLY)
+
+
 def _take(lock: int, path: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -120,8 +149,9 @@ def _take(lock: int, path: Path) -> None:
         holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
         who = f"process {holder}" if holder.isdecimal() else "another process"
         raise ConfigError(f"data folder {path} is in use by another edge-gateway, {who}") from error
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    with contextlib.suppress(OSError):  # on a disk that takes nothing the lock holds all the same
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 
 def _try_writing(folder: Path) -> None:
@@ -133,6 +163,11 @@ def _try_writing(folder: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
     finally:
+        _remove(probe)
+
+
+def _remove(probe: Path) -> None:
+    with contextlib.suppress(OSError):  # a read-only disk refuses to remove even what is not there
         probe.unlink(missing_ok=True)
 
 
@@ -184,7 +219,7 @@ def _try_making(folder: Path) -> None:
     try:
         probe.touch()
     finally:
-        probe.unlink(missing_ok=True)
+        _remove(probe)
 
 
 def _mark(path: Path, media_id: str) -> None:

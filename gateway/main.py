@@ -42,6 +42,7 @@ _BEAT_SECONDS = 1.0
 _SERVE_AGAIN_SECONDS = 3.0
 _CONTROL_SECONDS = 15.0
 _LAST_WORDS_SECONDS = 5.0
+_DECLARE_AGAIN_SECONDS = 5.0
 
 
 def run(*, site_path: Path, data: Path) -> int:
@@ -51,6 +52,8 @@ def run(*, site_path: Path, data: Path) -> int:
     secrets = Secrets(folder=secrets_folder(site_path), heard=redaction.hide)
     site = load(site_path, secrets=secrets)
     with DataFolder.open(data) as folder, Logs(redaction=redaction):
+        if folder.takes_nothing:
+            log.error("gateway_starts_without_recording", why=folder.takes_nothing)
         house = House(site=site, site_path=site_path, folder=folder, secrets=secrets, notify=notify)
         asyncio.run(house.live())
     return 0
@@ -105,6 +108,8 @@ class House:
                 lasting.keep("store", self._store.run)
                 lasting.keep("recorder", self._lanes.recorder.run)
                 await self._remember_start()
+                if not await self._declared():
+                    lasting.once("declare", self._declare_later())
                 async with Supervisor(clock=self._clock) as house:
                     self._start(house)
                     await self._stop.wait()
@@ -193,7 +198,7 @@ class House:
         if self._interface_fault:
             reasons.append(self._interface_fault)
         if self._store.failing:
-            reasons.append(f"nothing can be recorded: {self._store.failing}")
+            reasons.append(self._unrecorded())
         return tuple(reasons)
 
     def _status(self) -> str:
@@ -203,7 +208,12 @@ class House:
             f"{self._site.site.name}: {len(self._site.lanes)} lanes, {away} devices away, "
             f"{recording} of {len(self._site.cameras)} cameras recording"
         )
-        return f"{text}; {self._interface_fault}" if self._interface_fault else text
+        faults = (self._unrecorded(), self._interface_fault)
+        return "; ".join((*(fault for fault in faults if fault), text))
+
+    def _unrecorded(self) -> str:
+        """Why nothing can be recorded just now, "" while it can."""
+        return f"nothing can be recorded: {self._store.failing}" if self._store.failing else ""
 
     def _media_fault(self) -> str:
         """Why footage must not be written now. Blocks on the disk."""
@@ -217,28 +227,38 @@ class House:
         return sentences[media_condition(self._folder.path)]
 
     async def _remember_start(self) -> None:
-        """Note the start, and what the last end left behind. A disk that refuses does not keep lanes from starting."""
-        now = self._clock.wall().micros
+        """Note the start, and take up what the last end left behind: also when the disk takes nothing for now."""
         site = self._site
         events = [self._event(EventKind.GATEWAY_STARTED, f"the gateway of {site.site.name} has started")]
         if self._store.was_unclean:
             events.insert(0, self._event(EventKind.POWER_LOST, "the last run ended without warning"))
         events += [self._event(EventKind.STORE_DAMAGED, text) for text in self._store.salvaged]
-        try:
-            await self._lanes.areas.recall()
-            await self._store.devices.declare(
-                (KnownRecord(id=item.id, name=item.name, kind=item.driver, at_site=True) for item in site.devices),
-                now=now,
-            )
-            await self._store.cameras.declare(
-                (KnownRecord(id=item.id, name=item.name, kind="", at_site=True) for item in site.cameras), now=now
-            )
-            await self._store.journal.record(Entry(events=tuple(events)))
-            await self._lanes.settle_unfinished()
-            await self._lanes.resume()
-        except StoreError as error:
-            log.error("start_not_recorded", error=str(error))  # noqa: TRY400 (the sentence says it all)
+        self._lanes.recorder.put(Entry(events=tuple(events)))
+        for recall in (self._lanes.areas.recall, self._lanes.settle_unfinished, self._lanes.resume):
+            try:
+                await recall()
+            except StoreError as error:  # what cannot be read any more must not keep the rest from being known
+                log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
         log.info("gateway_started", site=site.site.name, data=str(self._folder.path))
+
+    async def _declared(self) -> bool:
+        """Note the site's devices and cameras; whether the disk took it."""
+        now, site = self._clock.wall().micros, self._site
+        devices = [KnownRecord(id=item.id, name=item.name, kind=item.driver, at_site=True) for item in site.devices]
+        cameras = [KnownRecord(id=item.id, name=item.name, kind="", at_site=True) for item in site.cameras]
+        try:
+            await self._store.devices.declare(devices, now=now)
+            await self._store.cameras.declare(cameras, now=now)
+        except StoreError as error:
+            log.warning("devices_not_noted", error=str(error))
+            return False
+        return True
+
+    async def _declare_later(self) -> None:
+        while True:
+            await asyncio.sleep(_DECLARE_AGAIN_SECONDS)
+            if await self._declared():
+                return
 
     async def _last_words(self) -> None:
         """Everything that lanes said goes to disk, then that the gateway stopped."""

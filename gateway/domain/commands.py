@@ -37,6 +37,7 @@ class Command:
         source: who wanted it: `lane`, or `user:<name>`.
         deadline_at: after this it must not act.
         detail: why it was refused or is unknown.
+        recorded: False: carried out though the disk has not taken it. It is recorded once the disk does.
     """
 
     command_id: str
@@ -48,3 +49,4 @@ class Command:
     deadline_at: int
     state: CommandState = CommandState.RECORDED
     detail: str = ""
+    recorded: bool = True

@@ -107,8 +107,9 @@ class Board(Protocol):
     async def command(self, *, device_id: int, action: GateAction, source: str) -> Command:
         """Record a command for a gate and set it going; returns once it is on disk.
 
-        Raises NotFoundError for an id that is no gate of this site, CommandRefused when the device is away or the
-        command is not allowed now (the refusal is recorded), StoreError when it cannot be recorded.
+        A disk that refuses, or does not answer in time, does not keep a person from commanding a gate: the command is
+        carried out, and its `recorded` is False. Raises NotFoundError for an id that is no gate of this site,
+        CommandRefused when the device is away or the command is not allowed now (the refusal is recorded).
         """
         ...
 

@@ -51,6 +51,7 @@ _LANE_STUCK_SECONDS = 10.0
 _LONGEST_PLATE = 32
 _LONGEST_REASON = 200
 _RECORDED_WITHIN = 5.0
+_COMMAND_RECORDED_WITHIN = 1.0
 _AS_SENT = ReaderBits()
 
 
@@ -132,7 +133,7 @@ class Lanes:
             kind, text = EventKind.COMMAND_UNKNOWN, f"{command.action}: {reason}"
             settled = replace(command, state=CommandState.UNKNOWN, detail=reason)
             event = self._event(kind, text, device_id=command.device_id, lane_id=command.lane_id)
-            await self._store.journal.record(Entry(events=(event,), commands=(settled,)))
+            self.recorder.put(Entry(events=(event,), commands=(settled,)))
         return len(unfinished)
 
     async def resume(self) -> None:
@@ -179,11 +180,11 @@ class Lanes:
             command = replace(command, state=CommandState.REFUSED, detail=refusal)
             kind, text = EventKind.COMMAND_REFUSED, f"{text}: {refusal}"
         event = self._event(kind, text, device_id=device_id, lane_id=runner.rules.lane_id)
-        await self._store.journal.record(Entry(events=(event,), commands=(command,)))
+        recorded = await self._record_now(Entry(events=(event,), commands=(command,)))
         if refusal:
             raise CommandRefused(refusal)
         runner.post(m.CommandRequested(command, deadline=asked_at + life))
-        return command
+        return replace(command, recorded=recorded)
 
     async def order(self, *, lane_id: str, kind: OrderKind | None, reason: str, source: str) -> None:
         """See `Board.order`."""
@@ -310,6 +311,13 @@ class Lanes:
         if action is GateAction.OPEN:
             return runner.locked_down
         return runner.why_not_close() if action is GateAction.CLOSE else ""
+
+    async def _record_now(self, entry: Entry) -> bool:
+        """Whether this is on disk, within a second; otherwise it is recorded once the disk takes it."""
+        lost = self.recorder.lost
+        self.recorder.put(entry)
+        within = 0 if self._store.failing else _COMMAND_RECORDED_WITHIN
+        return await self.recorder.recorded(lost=lost, within=within)
 
     def _tell(self, kind: EventKind, text: str, device_id: int) -> None:
         self.recorder.put(Entry(events=(self._event(kind, text, device_id=device_id),)))

@@ -12,18 +12,22 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import structlog
 
+from gateway.data_folder import takes_data
 from gateway.domain.errors import StoreError
 from gateway.store.commit import Job, Outcome, commit
-from gateway.store.faults import is_damage, refused
+from gateway.store.faults import DiskTakesNothing, is_damage, refused
 from gateway.store.ids import SALVAGE_GAP, UNCLEAN_GAP, is_behind_note, note_ids, raise_ids
-from gateway.store.migrations import Migration, migrate
-from gateway.store.recovery import closed_mark, recover
+from gateway.store.migrations import Migration, migrate, refuse_newer
+from gateway.store.readers import Readers
+from gateway.store.recovery import Recovery, closed_mark, recover
+from gateway.store.salvage import read_without_writing
 
 T = TypeVar("T")
 
@@ -72,6 +76,9 @@ class Database:
     """A SQLite file with one writer and group commit.
 
     `write` and `read` work from `open` until `close`. `run`, kept alive as a task, tends the file meanwhile.
+
+    On a disk that is full or read-only at the opening, what is there is read; `run` opens the file for writing as soon
+    as the disk takes data again. Until then nothing is locked or indexed on disk: readers take turns with that opening.
     """
 
     def __init__(self, *, path: Path, steps: tuple[Migration, ...], after_salvage: str = "") -> None:
@@ -89,9 +96,9 @@ class Database:
         self._writer: sqlite3.Connection | None = None
         self._writing: ThreadPoolExecutor | None = None
         self._reading: ThreadPoolExecutor | None = None
-        self._local = threading.local()
-        self._readers: list[sqlite3.Connection] = []
-        self._readers_lock = threading.Lock()
+        self._readers = Readers(path=path)
+        self._taking_up = threading.Lock()
+        self._recovery: Recovery | None = None
         self._committing = 0
         self._failing = ""
         self._damage = ""
@@ -107,7 +114,10 @@ class Database:
         return len(self._queue) + self._committing
 
     async def open(self) -> None:
-        """Recover if the last end was unclean, migrate, and be ready. Raises StoreError with one sentence."""
+        """Recover if the last end was unclean, migrate, and be ready; on a disk that takes nothing, to read alone.
+
+        Raises StoreError with one sentence.
+        """
         writing = ThreadPoolExecutor(1, thread_name_prefix=f"write-{self.path.stem}")
         try:
             self._writer = await asyncio.get_running_loop().run_in_executor(writing, self._open)
@@ -194,17 +204,34 @@ class Database:
             waiting.settle(outcome)
         self._commit_next(writing)
 
-    def _open(self) -> sqlite3.Connection:
-        recovery = recover(self.path, self._steps, self._after_salvage)
-        self.was_unclean, self.salvaged = recovery.unclean, recovery.salvaged
+    def _open(self) -> sqlite3.Connection | None:
+        """The writing connection; None when there is only reading for now."""
+        try:
+            return self._open_for_writing()
+        except DiskTakesNothing as refusal:
+            try:
+                with closing(read_without_writing(self.path)) as connection:
+                    version = refuse_newer(connection, self._steps)
+            except (sqlite3.Error, OSError):
+                version = 0
+            if not version:
+                raise  # there is nothing to read either
+            self._failing = f"{str(refusal).rpartition(';')[0]}; nothing is recorded"
+            log.error("store_only_read", file=self.path.name, error=str(refusal))  # noqa: TRY400 (the sentence says it all)
+            return None
+
+    def _open_for_writing(self) -> sqlite3.Connection:
+        if self._recovery is None:
+            self._recovery = recover(self.path, self._steps, self._after_salvage)
+            self.was_unclean, self.salvaged = self._recovery.unclean, self._recovery.salvaged
         try:
             try:
                 return self._connect_writer()
             except sqlite3.Error as error:
                 if not is_damage(error):
                     raise
-                recovery = recover(self.path, self._steps, self._after_salvage, fault=str(error))
-                self.salvaged = recovery.salvaged
+                self._recovery = recover(self.path, self._steps, self._after_salvage, fault=str(error))
+                self.salvaged = self._recovery.salvaged
                 return self._connect_writer()
         except (sqlite3.Error, OSError) as error:
             raise refused(self.path, error, "it cannot be opened") from error
@@ -246,7 +273,8 @@ class Database:
         connection = self._writer
         self.commits += 1
         if connection is None:
-            return self._all_refused(len(jobs), self._not_open())
+            why = self._failing.rpartition(";")[0]
+            return [Outcome(error=StoreError(f"{why}; nothing was recorded")) for _ in jobs]
         try:
             outcomes = commit(connection, jobs)
         except Exception as error:  # noqa: BLE001 (whatever it is, those who wait must hear of it, and the writer goes on)
@@ -271,6 +299,8 @@ class Database:
 
     def _tend(self) -> None:
         """In the writing thread, now and then: a commit that changes nothing, and a look at the WAL's length."""
+        if self._writer is None:
+            self._take_up()
         self._commit([_rewrite_version] if self._failing else [])
         connection = self._writer
         if connection is None or self._failing:
@@ -283,6 +313,17 @@ class Database:
         except sqlite3.Error as error:
             log.warning("checkpoint_failed", file=self.path.name, error=str(error))
 
+    def _take_up(self) -> None:
+        """In the writing thread: open the file for writing after all, if the disk takes data by now."""
+        if not takes_data(self.path.parent):
+            return
+        with self._taking_up:  # who reads without locks must not see the file change
+            self._readers.close()
+            try:
+                self._writer = self._open_for_writing()
+            except StoreError as error:
+                log.warning("store_still_only_read", file=self.path.name, error=str(error))
+
     def _note_ids(self, connection: sqlite3.Connection) -> None:
         try:
             note_ids(connection, self.path)
@@ -293,13 +334,15 @@ class Database:
 
     def _read(self, query: Job[T]) -> T:
         """In a reading thread. The transaction makes all of a query's statements see one moment."""
+        turn: AbstractContextManager[object] = self._taking_up if self._writer is None else nullcontext()
         try:
-            connection = self._reader()
-            connection.execute("BEGIN")
-            try:
-                return query(connection)
-            finally:
-                connection.rollback()
+            with turn:
+                connection = self._readers.mine(without_writing=self._writer is None)
+                connection.execute("BEGIN")
+                try:
+                    return query(connection)
+                finally:
+                    connection.rollback()
         except sqlite3.Error as error:
             if is_damage(error):
                 self._damage = str(refused(self.path, error, "it is checked and mended at the next start"))
@@ -307,23 +350,8 @@ class Database:
         except OverflowError as error:
             raise StoreError(f"{self.path.name}: a number that was asked for is out of range") from error
 
-    def _reader(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = sqlite3.connect(
-                self.path, isolation_level=None, check_same_thread=False, timeout=_OTHER_PROGRAM_SECONDS
-            )
-            connection.execute("PRAGMA wal_autocheckpoint = 0")
-            connection.execute("PRAGMA query_only = ON")
-            self._local.connection = connection
-            with self._readers_lock:
-                self._readers.append(connection)
-        return connection
-
     def _close(self) -> None:
-        for reader in self._readers:
-            reader.close()
-        self._readers.clear()
+        self._readers.close()
         connection, self._writer = self._writer, None
         if connection is None:
             return

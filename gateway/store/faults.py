@@ -24,6 +24,8 @@ _OWN = frozenset(
 )
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _UNREADABLE = frozenset({sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
+_FULL = "the disk is full"
+_READ_ONLY = "the data folder is read-only"
 _NO_ROOM_BYTES = 128 * 1024  # less than this left, and SQLite's plain "disk I/O error" means a full disk
 
 
@@ -42,9 +44,15 @@ def is_damage(error: Exception) -> bool:
     return _code(error) & _PRIMARY in _DAMAGE or _code(error) in _UNREADABLE
 
 
+class DiskTakesNothing(StoreError):
+    """The disk is full or read-only: what is on it can still be read."""
+
+
 def refused(path: Path, error: Exception, then: str) -> StoreError:
     """The error for whoever asked: the file, what the disk says in plain words, and what that means for them."""
-    return StoreError(f"{path.name}: {_words(path, error)}; {then}")
+    words = _words(path, error)
+    kind = DiskTakesNothing if words in (_FULL, _READ_ONLY) else StoreError
+    return kind(f"{path.name}: {words}; {then}")
 
 
 def _words(path: Path, error: Exception) -> str:
@@ -52,14 +60,14 @@ def _words(path: Path, error: Exception) -> str:
     number = error.errno if isinstance(error, OSError) else 0
     unsaid = code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
     sayings = (
-        (code == sqlite3.SQLITE_FULL or number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "the disk is full"),
-        (code == sqlite3.SQLITE_READONLY or number == errno.EROFS, "the data folder is read-only"),
+        (code == sqlite3.SQLITE_FULL or number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _FULL),
+        (code == sqlite3.SQLITE_READONLY or number == errno.EROFS, _READ_ONLY),
         (number in (errno.EACCES, errno.EPERM), "the data folder may not be written to by this user"),
         (number in (errno.ENOENT, errno.ENOTDIR), "the data folder does not exist"),
         (code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), "another program holds the file"),
         (is_damage(error), f"the file is damaged ({error})"),
-        (unsaid and _is_read_only(path.parent), "the data folder is read-only"),
-        (unsaid and _free_bytes(path) < _NO_ROOM_BYTES, "the disk is full"),
+        (unsaid and _is_read_only(path.parent), _READ_ONLY),
+        (unsaid and _free_bytes(path) < _NO_ROOM_BYTES, _FULL),
     )
     return next((words for holds, words in sayings if holds), str(error))
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from gateway.domain.errors import StoreError
-from gateway.store.faults import is_own, refused
+from gateway.store.faults import DiskTakesNothing, is_own, refused
 
 log = structlog.get_logger(__name__)
 
@@ -27,6 +26,23 @@ def read_only(path: Path) -> sqlite3.Connection:
         f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=_OTHER_PROGRAM_SECONDS
     )
     connection.text_factory = _lenient
+    return connection
+
+
+def read_without_writing(path: Path) -> sqlite3.Connection:
+    """Open a file, its -wal read along, on a disk that takes nothing: not even a -shm is wanted. Nothing is locked.
+
+    For as long as nobody writes the file; who does must close such connections first.
+    """
+    wal = path.with_name(path.name + "-wal")
+    logged = wal.exists() and wal.stat().st_size > 0
+    # Without locks SQLite keeps the index of the log in its own memory; without a log no index is needed.
+    how = "mode=ro&vfs=unix-none" if logged else "immutable=1"
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None, check_same_thread=False
+    )
+    if logged:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     return connection
 
 
@@ -79,7 +95,7 @@ def _copy_table(old: sqlite3.Connection, fresh: sqlite3.Connection, table: str, 
             fresh.execute(insert, row)
         except sqlite3.Error as error:
             if not is_own(error):
-                raise StoreError(f"{table}: {error}; there is no place for what can be saved") from error
+                raise DiskTakesNothing(f"{table}: {error}; there is no place for what can be saved") from error
             log.warning("row_lost", table=table, error=str(error))  # what stands in it cannot be in such a column
 
     for number, source in _paths(fresh, table, by_rowid=by_rowid):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -21,6 +23,7 @@ log = structlog.get_logger(__name__)
 
 _REST_PER_PULL = 9.0  # a pull takes at most a tenth of the time
 _JITTER = 0.1
+_REFUSED_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,8 @@ class Sync:
         """Keep in step until cancelled, then sign out."""
         try:
             async with Supervisor(clock=self._clock) as supervisor:
-                supervisor.keep("pull", self._keep_pulling)
-                supervisor.keep("outbox", self._keep_sending)
+                supervisor.keep("pull", partial(self._while_disk_refuses, self._keep_pulling))
+                supervisor.keep("outbox", partial(self._while_disk_refuses, self._keep_sending))
                 await asyncio.Event().wait()
         except asyncio.CancelledError:  # only then is it over for good: a closed client stays closed
             await self._client.close()
@@ -72,6 +75,15 @@ class Sync:
     async def snapshot(self) -> SyncSnapshot:
         """How sync is at this moment. Raises StoreError when the books cannot be read."""
         return SyncSnapshot(central=self._client.state, pull=self._down.report, books=await self._store.outbox.books())
+
+    async def _while_disk_refuses(self, child: Callable[[], Awaitable[None]]) -> None:
+        """Begin `child` again after each refusal of the store, which tells of itself."""
+        while True:
+            try:
+                await child()
+            except StoreError as error:
+                log.debug("sync_waits_for_disk", error=str(error))
+                await asyncio.sleep(_REFUSED_SECONDS * random.uniform(1, 1 + _JITTER))  # noqa: S311 (spreads load)
 
     async def _keep_pulling(self) -> None:
         while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -27,8 +28,7 @@ def test_a_field_that_is_gone_is_told_once_and_commands_are_refused(make_site, w
     site = make_site()
     wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=20, why="cards come from central")
     before = newest(site)
-    site.field.kill()
-    site.field.wait()
+    site.lose_field()
     wait_until(
         lambda: {EventKind.DEVICE_LOST, EventKind.CENTRAL_LOST, EventKind.CAMERA_LOST} <= types_since(site, before),
         within=40,
@@ -109,7 +109,100 @@ def device(site, device_id: int) -> dict:
     return site.api.call("/v1/device", id=device_id)["device"]
 
 
-def test_a_read_only_folder_is_refused_in_one_sentence(make_site, small_disk):
+def fill(disk: Path) -> Path:
+    """Fill a disk to its last byte; returns the file to remove."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(b"\0" * size)
+    return filler
+
+
+@pytest.fixture
+def site_on_small_disk(make_site, small_disk, wait_until):
+    site = make_site(start=False)
+    site.data = small_disk / "data"
+    text = site.site.read_text().replace("free_floor_gigabytes = 0.2", "free_floor_gigabytes = 0.004")
+    site.site.write_text(text)
+    site.start_gateway()
+    wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=20, why="cards come from central")
+    return site
+
+
+def not_ready(site) -> list[str]:
+    with contextlib.suppress(OSError, ValueError):
+        return json.loads(site.api.raw("GET", "/health/ready")[1]).get("not_ready", [])
+    return []
+
+
+def unrecorded(site) -> bool:
+    reasons = not_ready(site)
+    return len(reasons) == 1 and "nothing can be recorded" in reasons[0]
+
+
+def lane_position(site) -> str:
+    return site.lane("entry")["position"]
+
+
+def test_a_person_opens_a_gate_though_the_disk_is_full(site_on_small_disk, wait_until, small_disk):
+    site = site_on_small_disk
+    before = newest(site)
+    filler = fill(small_disk)
+    answers = []
+
+    def told_unrecorded():
+        answer = site.api.call("/v1/device/open", id=101)
+        answers.append(answer["command"]["id"])
+        return not answer["command"]["recorded"]
+
+    wait_until(told_unrecorded, within=20, why="the disk takes nothing, and the person is told so")
+    wait_until(lambda: lane_position(site) in {"opening", "open"}, within=5, why="the gate opens all the same")
+    filler.unlink()
+    wait_until(
+        lambda: {EventKind.COMMAND_RECORDED, EventKind.COMMAND_DONE} <= types_since(site, before),
+        within=20,
+        why="the command is recorded when there is room",
+    )
+    wait_until(lambda: site.api.call("/v1/device/open", id=101)["command"]["recorded"], within=10, why="as usual")
+    told = [e for e in site.api.events(types=[EventKind.COMMAND_RECORDED]) if e["id"] > before]
+    assert len(told) == len(answers) + 1, "each of them once"
+
+
+@pytest.mark.parametrize("fault", ["full", "read-only"])
+def test_a_gateway_starts_and_lets_cards_pass_on_a_disk_that_takes_nothing(
+    site_on_small_disk, wait_until, small_disk, fault
+):
+    site = site_on_small_disk
+    site.api.call("/status/lane/order", lane_id="exit", order="lock_down", reason="works")
+    before = newest(site)
+    site.kill_gateway()
+    (site.data / "cards.db-shm").unlink()  # of the databases one finds its index still there, the other no room for it
+    filler = fill(small_disk)
+    if fault == "read-only":
+        subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    site.spawn_gateway()
+    wait_until(lambda: unrecorded(site), within=30, why="it runs and says that nothing is recorded")
+    site.api.sign_in()
+    assert "gateway_starts_without_recording" in site.log.read_text()
+    assert site.lane("exit")["order"] == "lock_down", "what a person ordered holds"
+    site.present("entry", GOOD_CARDS[0].sent)
+    wait_until(lambda: lane_position(site) in {"opening", "open"}, within=15, why="a card opens")
+    wait_until(lambda: lane_position(site) == "closed", within=20, why="and the gate closes behind the vehicle")
+    assert not site.api.call("/v1/device/open", id=101)["command"]["recorded"]
+    wait_until(lambda: lane_position(site) in {"opening", "open"}, within=5, why="a person opens")
+    if fault == "read-only":
+        subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    filler.unlink()
+    wait_until(site.api.is_ready, within=30, why="it records again by itself")
+    wanted = {EventKind.GATEWAY_STARTED, EventKind.ACCESS_GRANTED, EventKind.VEHICLE_PASSED, EventKind.RECORDS_WAITED}
+    wait_until(lambda: wanted <= types_since(site, before), within=20, why="all that happened meanwhile is recorded")
+    assert "Traceback" not in site.log.read_text(), site.log.read_text()
+    assert site.stop_gateway() == 0
+
+
+def test_a_new_read_only_folder_is_refused_in_one_sentence(make_site, small_disk):
     import sys
 
     site = make_site(start=False)

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from gateway.clock import iso_utc
 from gateway.domain.commands import GateAction
-from gateway.domain.errors import NotFoundError
+from gateway.domain.errors import NotFoundError, StoreError
 from gateway.lanes.board import Board
 from gateway.site.models import Site
 from gateway.store import KnownRecord, Store
@@ -56,16 +56,23 @@ class Devices:
         return await self._command(request, caller, GateAction.CLOSE)
 
     async def _command(self, request: web.Request, caller: Caller, action: GateAction) -> web.StreamResponse:
-        """Success means recorded; whether the gate moves is told by its position and by events."""
+        """Success means recorded, unless `recorded` says no: a disk that refuses keeps nobody from commanding a gate.
+
+        Whether the gate moves is told by its position and by events.
+        """
         wanted = await read_body(request, ById)
         command = await self._board.command(device_id=wanted.id, action=action, source=f"user:{caller.username}")
-        known = await self._store.devices.get(wanted.id)
+        try:
+            known = await self._store.devices.get(wanted.id)
+        except StoreError:  # the gate is told already
+            known = None
         return success(
             device=self._record(known) if known else {"id": wanted.id},
             command={
                 "id": command.command_id,
                 "action": command.action.value,
                 "state": command.state.value,
+                "recorded": command.recorded,
                 "requested_at": iso_utc(command.requested_at),
                 "deadline_at": iso_utc(command.deadline_at),
             },

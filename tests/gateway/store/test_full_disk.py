@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -90,18 +91,65 @@ async def test_a_disk_that_is_full_at_the_end_loses_nothing(small_disk, opened, 
         assert {event.id for event in page.events} == acknowledged
 
 
-async def test_a_disk_that_is_full_at_the_start_is_named(small_disk, opened, entry):
+async def until_written(store):
+    async with asyncio.timeout(10):
+        while store.failing:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_disk_that_is_full_at_the_start_is_read_and_written_as_soon_as_it_can_be(
+    small_disk, opened, entry, monkeypatch
+):
+    monkeypatch.setattr(database_module, "_TEND_SECONDS", 0.05)
     async with opened(small_disk) as store:
-        await store.journal.record(entry())
+        first = await store.journal.record(entry())
     ballast = fill(small_disk)
-    with pytest.raises(StoreError, match=r"the disk is full; it cannot be opened"):
+    async with opened(small_disk) as store:
+        assert store.failing == "site.db: the disk is full; nothing is recorded"
+        assert (await store.events.page(EventFilter())).count == 1
+        assert await store.cards.count() == 0
+        with pytest.raises(StoreError, match=r"^site\.db: the disk is full; nothing was recorded$"):
+            await store.journal.record(entry())
+        await asyncio.sleep(0.2)  # tended some times meanwhile
+        assert store.failing
+        ballast.unlink()
+        await until_written(store)
+        assert store.salvaged == ()
+        assert not store.was_unclean
+        assert (await store.journal.record(entry())).event_ids[0] == first.event_ids[0] + 1
+        assert (await store.events.page(EventFilter())).count == 2
+    async with opened(small_disk) as store:
+        assert not store.was_unclean
+        assert (await store.events.page(EventFilter())).count == 2
+
+
+async def test_readers_beside_the_taking_up_see_one_moment_each(small_disk, opened, entry, monkeypatch):
+    monkeypatch.setattr(database_module, "_TEND_SECONDS", 0.05)
+    async with opened(small_disk) as store:
+        await asyncio.gather(*(store.journal.record(entry(description="x" * 500)) for _ in range(400)))
+    ballast = fill(small_disk)
+
+    async def look(store):
+        async with asyncio.timeout(10):
+            while store.failing or (await store.events.page(EventFilter())).count < 410:
+                page = await store.events.page(EventFilter(), limit=1000)
+                assert page.count == len(page.events)
+
+    async with opened(small_disk) as store, asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(look(store))
+        await asyncio.sleep(0.1)
+        ballast.unlink()
+        await until_written(store)
+        for _ in range(10):
+            await store.journal.record(entry())
+
+
+async def test_a_new_folder_on_a_full_disk_is_refused(small_disk, opened):
+    fill(small_disk)
+    with pytest.raises(StoreError, match="the disk is full; it cannot be opened"):
         async with opened(small_disk):
             pass
-    assert not list(small_disk.glob("*damaged*"))
-    ballast.unlink()
-    async with opened(small_disk) as store:
-        assert store.salvaged == ()
-        assert (await store.events.page(EventFilter())).count == 1
 
 
 async def test_no_room_to_save_a_damaged_file_says_so_and_leaves_it_as_it_is(small_disk, opened, entry):
@@ -114,9 +162,9 @@ async def test_no_room_to_save_a_damaged_file_says_so_and_leaves_it_as_it_is(sma
     (small_disk / "site.db.closed").unlink()
     content = database.read_bytes()
     ballast = fill(small_disk)
-    with pytest.raises(StoreError, match=r"full|no place"):
-        async with opened(small_disk):
-            pass
+    async with opened(small_disk) as store:
+        assert "no place for what can be saved" in store.failing or "full" in store.failing
+        assert await store.cards.count() == 0, "the other file is read all the same"
     assert database.read_bytes() == content
     ballast.unlink()
     async with opened(small_disk) as store:
@@ -124,16 +172,31 @@ async def test_no_room_to_save_a_damaged_file_says_so_and_leaves_it_as_it_is(sma
         assert (await store.events.page(EventFilter())).count > 300
 
 
-async def test_a_read_only_folder_is_named(small_disk, opened):
-    async with opened(small_disk):
-        pass
+@pytest.mark.parametrize("end", ["clean", "killed"])
+async def test_a_read_only_folder_is_read(small_disk, opened, entry, monkeypatch, end):
+    monkeypatch.setattr(database_module, "_TEND_SECONDS", 0.05)
+    async with opened(small_disk) as store:
+        await store.journal.record(entry())
+        if end == "killed":
+            for part in small_disk.glob("*.db*"):
+                shutil.copy(part, part.with_name(f"kept-{part.name}"))
+    for part in small_disk.glob("kept-*"):
+        part.rename(part.with_name(part.name.removeprefix("kept-")))
+    if end == "killed":
+        (small_disk / "site.db.closed").unlink()
+        assert (small_disk / "site.db-wal").stat().st_size
+        (small_disk / "site.db-shm").unlink()
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
-    with pytest.raises(StoreError, match="the data folder is read-only; it cannot be opened"):
-        async with opened(small_disk):
-            pass
-    subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
+    async with opened(small_disk) as store:
+        assert store.failing == "site.db: the data folder is read-only; nothing is recorded"
+        assert (await store.events.page(EventFilter())).count == 1
+        subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
+        await until_written(store)
+        await store.journal.record(entry())
+        assert store.was_unclean is (end == "killed")
     async with opened(small_disk) as store:
         assert store.salvaged == ()
+        assert (await store.events.page(EventFilter())).count == 2
 
 
 def test_a_file_that_may_not_grow_refuses_and_keeps_what_it_acknowledged(tmp_path):

@@ -107,8 +107,10 @@ async function command(node, action) {
   const buttons = node.querySelectorAll(".controls button");
   for (const button of buttons) button.disabled = true;
   try {
-    await post(`/v1/device/${action}`, { id: node.lane.gate_id });
-    toast(`${action === "open" ? "Open" : "Close"} recorded for ${node.lane.name}. Watch the gate for the movement.`);
+    const { command: told } = await post(`/v1/device/${action}`, { id: node.lane.gate_id });
+    const word = action === "open" ? "Open" : "Close";
+    if (told.recorded) toast(`${word} recorded for ${node.lane.name}. Watch the gate for the movement.`);
+    else toast(`${word} sent to ${node.lane.name}, but NOT recorded: the disk takes nothing. Note who and why.`, true);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     toast(`${node.lane.name}: ${error.message}`, true);
