@@ -62,7 +62,7 @@ Profile = TypeVar("Profile", UnitProfile, GateProfile, SerialGateProfile, TagRea
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Every line and device of a site; `showing` are the readers with lamps, by their ids."""
+    """Every line and device of a site; `showing` are the readers with lamps, `stoppable` the gates that can stop."""
 
     buses: Mapping[str, Bus]
     osdp_lines: Mapping[str, OsdpLine]
@@ -70,6 +70,7 @@ class Field:
     drivers: tuple[Driver, ...]
     listeners: Mapping[str, PushListener]
     showing: Mapping[int, ShowingReader]
+    stoppable: frozenset[int]
 
     def start_lines(self, supervisor: Supervisor) -> None:
         """Set lines going. They must outlive the drivers: the last that a driver does is to end what it holds on."""
@@ -99,23 +100,28 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
     shared = {device.link for device in site.devices if _is_asked(device, tag_profiles)}
     buses = {name: Bus(name=name, spec=specs[name], monotonic=clock.monotonic) for name in sorted(shared)}
     gates: dict[int, Gate] = {}
+    stoppable: set[int] = set()
     others: list[Driver] = []
     pushed: dict[str, list[PushedPlates]] = {}
     for device in site.devices:
         if isinstance(device, ModbusGateDevice):
+            gate_profile = _loaded(device.profile, folders, load_profile)
+            stoppable.update({device.id} if gate_profile.commands.stop else ())
             gates[device.id] = ModbusGate(
                 device_id=device.id,
                 bus=buses[device.link],
-                profile=_loaded(device.profile, folders, load_profile),
+                profile=gate_profile,
                 unit=device.unit,
                 framing=device.framing,
                 monotonic=clock.monotonic,
             )
         elif isinstance(device, SerialGateDevice):
+            serial_profile = _loaded(device.profile, folders, load_gate_profile)
+            stoppable.update({device.id} if serial_profile.commands.stop else ())
             gates[device.id] = SerialGate(
                 device_id=device.id,
                 bus=buses[device.link],
-                profile=_loaded(device.profile, folders, load_gate_profile),
+                profile=serial_profile,
                 unit=device.unit,
                 monotonic=clock.monotonic,
             )
@@ -172,6 +178,7 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
         gates=gates,
         drivers=(*gates.values(), *others),
         listeners={name: _listener(specs[name].url, cameras) for name, cameras in pushed.items()},
+        stoppable=frozenset(stoppable),
         showing={driver.device_id: driver for driver in others if isinstance(driver, ShowingReader)},
     )
 

@@ -85,6 +85,7 @@ class House:
             site=site,
             gates=self._field.gates,
             showing=self._field.showing,
+            stoppable=self._field.stoppable,
             store=self._store,
             clock=self._clock,
             progress=self._progress,

@@ -72,6 +72,7 @@ class LaneSnapshot:
         position: the gate's position, `UNKNOWN` while not fresh.
         vehicle: the arming loop.
         under: the closing loop.
+        can_stop: whether its gate has a command to stop.
         note: why it is as it is, in one line, orders and troubles aside; "" when all is as usual.
         order: the standing order that counts: "hold_open", "lock_down" or "".
         order_text: the same in one sentence, with who gave it and why.
@@ -88,6 +89,7 @@ class LaneSnapshot:
     vehicle: PointState
     under: PointState
     note: str
+    can_stop: bool = False
     order: str = ""
     order_text: str = ""
     troubles: tuple[str, ...] = ()

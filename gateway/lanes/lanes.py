@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import structlog
@@ -77,8 +77,11 @@ class Lanes:
         progress: Progress,
         boot: str,
         showing: Mapping[int, ShowingReader] | None = None,
+        stoppable: Collection[int] | None = None,
     ) -> None:
+        """`stoppable`: the gates with a command to stop, by their device ids; None: all."""
         self._site = site
+        self._stoppable = gates.keys() if stoppable is None else stoppable
         self._showing = showing or {}
         self._store = store
         self._clock = clock
@@ -310,7 +313,16 @@ class Lanes:
             return f"{device.name} does not answer" + (f": {device.detail}" if device.detail else "")
         if action is GateAction.OPEN:
             return runner.locked_down
-        return runner.why_not_close() if action is GateAction.CLOSE else ""
+        if action is GateAction.STOP:
+            return "" if runner.can_stop else f"{device.name} has no command to stop"
+        return runner.why_not_close()
+
+    async def _record_now(self, entry: Entry) -> bool:
+        """Whether this is on disk, within a second; otherwise it is recorded once the disk takes it."""
+        lost = self.recorder.lost
+        self.recorder.put(entry)
+        within = 0 if self._store.failing else _COMMAND_RECORDED_WITHIN
+        return await self.recorder.recorded(lost=lost, within=within)
 
     async def _record_now(self, entry: Entry) -> bool:
         """Whether this is on disk, within a second; otherwise it is recorded once the disk takes it."""
@@ -361,6 +373,7 @@ class Lanes:
             changed=self._store.changes.bump,
             beat=_beater(self._progress, f"lane {lane.id}"),
             timetable=timetable_of(site, lane),
+            can_stop=lane.gate in self._stoppable,
             showing={reader: self._showing[reader] for reader in lane.readers if reader in self._showing},
         )
 

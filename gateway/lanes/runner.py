@@ -62,9 +62,12 @@ class LaneRunner:
         beat: Callable[[], None],
         showing: Mapping[int, ShowingReader] | None = None,
         timetable: Timetable | None = None,
+        can_stop: bool = True,
     ) -> None:
+        """`can_stop`: the gate has a command to stop."""
         self.name = name
         self.rules = rules
+        self.can_stop = can_stop
         self._gate = gate
         self._decisions = decisions
         self._recorder = recorder
@@ -75,7 +78,7 @@ class LaneRunner:
         self._timetable = timetable
         self._consulted_at = NEVER
         self._inbox: asyncio.Queue[m.LaneEvent] = asyncio.Queue(_INBOX)
-        self._state = LaneState()
+        self._state = LaneState(since_stamp=clock.wall())
         self._latest = LaneState()
         self._about_to_come: tuple[Coming, ...] = ()
         self.overflowed = 0
@@ -132,6 +135,7 @@ class LaneRunner:
             vehicle=self._vehicle(now),
             under=state.closing.fresh(now, stale),
             note=state.note,
+            can_stop=self.can_stop,
             order="" if state.order is None else state.order.kind.value,
             order_text="" if state.order is None else state.order.sentence(),
             troubles=tuple(trouble.text for trouble in state.troubles),

@@ -25,6 +25,7 @@ from gateway.store.commit import Job, Outcome, commit
 from gateway.store.faults import DiskTakesNothing, is_damage, refused
 from gateway.store.ids import SALVAGE_GAP, UNCLEAN_GAP, is_behind_note, note_ids, raise_ids
 from gateway.store.migrations import Migration, migrate, refuse_newer
+from gateway.store.readers import Readers
 from gateway.store.recovery import Recovery, closed_mark, recover
 from gateway.store.salvage import read_without_writing
 
@@ -95,9 +96,7 @@ class Database:
         self._writer: sqlite3.Connection | None = None
         self._writing: ThreadPoolExecutor | None = None
         self._reading: ThreadPoolExecutor | None = None
-        self._local = threading.local()
-        self._readers: list[sqlite3.Connection] = []
-        self._readers_lock = threading.Lock()
+        self._readers = Readers(path=path)
         self._taking_up = threading.Lock()
         self._recovery: Recovery | None = None
         self._committing = 0
@@ -319,7 +318,7 @@ class Database:
         if not takes_data(self.path.parent):
             return
         with self._taking_up:  # who reads without locks must not see the file change
-            self._close_readers()
+            self._readers.close()
             try:
                 self._writer = self._open_for_writing()
             except StoreError as error:
@@ -338,7 +337,7 @@ class Database:
         turn: AbstractContextManager[object] = self._taking_up if self._writer is None else nullcontext()
         try:
             with turn:
-                connection = self._reader()
+                connection = self._readers.mine(without_writing=self._writer is None)
                 connection.execute("BEGIN")
                 try:
                     return query(connection)
@@ -351,34 +350,8 @@ class Database:
         except OverflowError as error:
             raise StoreError(f"{self.path.name}: a number that was asked for is out of range") from error
 
-    def _reader(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._connect_reader()
-            self._local.connection = connection
-            with self._readers_lock:
-                self._readers.append(connection)
-        return connection
-
-    def _connect_reader(self) -> sqlite3.Connection:
-        if self._writer is None:
-            return read_without_writing(self.path)
-        connection = sqlite3.connect(
-            self.path, isolation_level=None, check_same_thread=False, timeout=_OTHER_PROGRAM_SECONDS
-        )
-        connection.execute("PRAGMA wal_autocheckpoint = 0")
-        connection.execute("PRAGMA query_only = ON")
-        return connection
-
-    def _close_readers(self) -> None:
-        """While nobody reads."""
-        for reader in self._readers:
-            reader.close()
-        self._readers.clear()
-        self._local = threading.local()
-
     def _close(self) -> None:
-        self._close_readers()
+        self._readers.close()
         connection, self._writer = self._writer, None
         if connection is None:
             return

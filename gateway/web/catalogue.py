@@ -111,6 +111,7 @@ STATUS_LIVE = Operation("GET", "/status/live", SIGNED_IN, "snapshot")
 
 # Of this site alone: the interface has no operation for them.
 LANE_ORDER = Operation("POST", "/status/lane/order", needs("can_control_devices"), "lane")
+LANE_STOP = Operation("POST", "/status/lane/stop", needs("can_control_devices"), "lane")
 AREA_COUNT = Operation("POST", "/status/area/count", needs("can_edit_entries"), "area")
 PASSBACK_FORGIVE = Operation("POST", "/status/passback/forgive", needs("can_edit_entries"), "passback")
 
@@ -152,6 +153,7 @@ OPERATIONS: tuple[Operation, ...] = (
     STATUS_SESSION,
     STATUS_LIVE,
     LANE_ORDER,
+    LANE_STOP,
     AREA_COUNT,
     PASSBACK_FORGIVE,
     EVIDENCE,

@@ -148,6 +148,17 @@ class RunningSite:
         self.gateway.send_signal(signal.SIGTERM)
         return self.gateway.wait(timeout=20)
 
+    def lose_field(self) -> None:
+        """Everything of the field goes at once, the names of its serial ports too, as a pulled plug's does.
+
+        A name left behind would soon lead to another field's port: the kernel gives a terminal's number out again.
+        """
+        self.field.kill()
+        self.field.wait()
+        for port in (self.folder / "field").rglob("*"):
+            if port.is_symlink():
+                port.unlink()
+
     def present(self, lane_id: str, card: str) -> None:
         body = json.dumps({"lane_id": lane_id, "card": card}).encode()
         request = urllib.request.Request(self.ready.control_url + "/present", data=body, method="POST")

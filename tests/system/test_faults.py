@@ -28,8 +28,7 @@ def test_a_field_that_is_gone_is_told_once_and_commands_are_refused(make_site, w
     site = make_site()
     wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=20, why="cards come from central")
     before = newest(site)
-    site.field.kill()
-    site.field.wait()
+    site.lose_field()
     wait_until(
         lambda: {EventKind.DEVICE_LOST, EventKind.CENTRAL_LOST, EventKind.CAMERA_LOST} <= types_since(site, before),
         within=40,

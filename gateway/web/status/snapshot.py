@@ -33,6 +33,7 @@ class LaneShown(_Shown):
     vehicle: str
     under: str
     note: str
+    can_stop: bool
     order: str
     order_text: str
     troubles: tuple[str, ...]
@@ -237,6 +238,7 @@ def lane_shown(lane: LaneSnapshot) -> LaneShown:
         vehicle=lane.vehicle.value,
         under=lane.under.value,
         note=lane.note,
+        can_stop=lane.can_stop,
         order=lane.order,
         order_text=lane.order_text,
         troubles=lane.troubles,

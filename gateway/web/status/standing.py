@@ -1,4 +1,4 @@
-"""What a person decides for longer than one vehicle: standing orders, and corrections of who is where."""
+"""What a person decides at the page alone: standing orders, a stop, and corrections of who is where."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import Annotated
 from aiohttp import web
 from pydantic import Field
 
+from gateway.domain.commands import GateAction
+from gateway.domain.errors import NotFoundError
 from gateway.lanes.board import AreaBoard, Board
 from gateway.lanes.orders import OrderKind
 from gateway.store import Store
 from gateway.web.admission import Route
 from gateway.web.bodies import Body, Id, Text, read_body
-from gateway.web.catalogue import AREA_COUNT, LANE_ORDER, PASSBACK_FORGIVE
+from gateway.web.catalogue import AREA_COUNT, LANE_ORDER, LANE_STOP, PASSBACK_FORGIVE
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.sessions import Caller
+from gateway.web.v1.records import command_record
 
 
 class LaneOrder(Body):
@@ -24,6 +27,12 @@ class LaneOrder(Body):
     lane_id: Text
     order: OrderKind | None = None
     reason: Annotated[str, Field(strict=True, max_length=200)] = ""
+
+
+class LaneStop(Body):
+    """The gate of a lane is to stop where it is."""
+
+    lane_id: Text
 
 
 class AreaCount(Body):
@@ -41,7 +50,10 @@ class PassbackForgive(Body):
 
 
 class Standing:
-    """`/status/lane/order`, `/status/area/count` and `/status/passback/forgive`. Success means recorded."""
+    """`/status/lane/order`, `/status/lane/stop`, `/status/area/count` and `/status/passback/forgive`.
+
+    Success means recorded, of a stop as of any command: `recorded` says otherwise.
+    """
 
     def __init__(self, *, store: Store, board: Board, areas: AreaBoard) -> None:
         self._store = store
@@ -52,6 +64,7 @@ class Standing:
         """The operations of this family."""
         return (
             Route(LANE_ORDER, self._order),
+            Route(LANE_STOP, self._stop),
             Route(AREA_COUNT, self._count),
             Route(PASSBACK_FORGIVE, self._forgive),
         )
@@ -63,6 +76,16 @@ class Standing:
             lane_id=wanted.lane_id, kind=wanted.order, reason=" ".join(wanted.reason.split()), source=source
         )
         return success(lane={"id": wanted.lane_id, "order": wanted.order})
+
+    async def _stop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Whether the gate stands still is told by its position and by events."""
+        wanted = await read_body(request, LaneStop)
+        lane = next((lane for lane in self._board.lanes() if lane.lane_id == wanted.lane_id), None)
+        if lane is None:
+            raise NotFoundError(f"no lane {wanted.lane_id!r} at this site")
+        source = f"user:{caller.username}"
+        command = await self._board.command(device_id=lane.gate_id, action=GateAction.STOP, source=source)
+        return success(lane={"id": lane.lane_id}, command=command_record(command))
 
     async def _count(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, AreaCount)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from aiohttp import web
 
-from gateway.clock import iso_utc
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import NotFoundError, StoreError
 from gateway.lanes.board import Board
@@ -17,7 +16,7 @@ from gateway.web.bodies import ById, Cursored, read_body
 from gateway.web.catalogue import DEVICE, DEVICE_CLOSE, DEVICE_LIST, DEVICE_OPEN
 from gateway.web.envelope import success
 from gateway.web.sessions import Caller
-from gateway.web.v1.records import Record, device_record
+from gateway.web.v1.records import Record, command_record, device_record
 
 
 class Devices:
@@ -68,14 +67,7 @@ class Devices:
             known = None
         return success(
             device=self._record(known) if known else {"id": wanted.id},
-            command={
-                "id": command.command_id,
-                "action": command.action.value,
-                "state": command.state.value,
-                "recorded": command.recorded,
-                "requested_at": iso_utc(command.requested_at),
-                "deadline_at": iso_utc(command.deadline_at),
-            },
+            command=command_record(command),
         )
 
     async def _known(self, device_id: int) -> KnownRecord:

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from gateway.clock import iso_utc
+from gateway.domain.commands import Command
 from gateway.domain.events import RecordedEvent
 from gateway.domain.passages import CameraEvent
 from gateway.lanes.board import DeviceSnapshot
@@ -133,6 +134,18 @@ def device_record(known: KnownRecord, seen: DeviceSnapshot | None, *, location: 
         record["status_since"] = iso_utc(seen.since)
         record["status_detail"] = seen.detail
     return record
+
+
+def command_record(command: Command) -> Record:
+    """A command as whoever gave it is told of it."""
+    return {
+        "id": command.command_id,
+        "action": command.action.value,
+        "state": command.state.value,
+        "recorded": command.recorded,
+        "requested_at": iso_utc(command.requested_at),
+        "deadline_at": iso_utc(command.deadline_at),
+    }
 
 
 def camera_record(known: KnownRecord, seen: CameraView | None, *, stream: str) -> Record:

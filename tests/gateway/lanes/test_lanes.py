@@ -23,7 +23,7 @@ from drivers.contract import (
 )
 from gateway.clock import Stamp, SystemClock
 from gateway.domain.commands import GateAction
-from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event
 from gateway.domain.events import EventKind as E
 from gateway.lanes import Lanes
@@ -107,7 +107,7 @@ class TrustedClock(SystemClock):
 class House:
     """The lanes of the site, alive, over a store in a folder."""
 
-    def __init__(self, *, store: Store, boot: str, site: Site) -> None:
+    def __init__(self, *, store: Store, boot: str, site: Site, stoppable=None) -> None:
         self.store = store
         self.clock = TrustedClock()
         self.gate = GateInMemory()
@@ -120,6 +120,7 @@ class House:
             clock=self.clock,
             progress=Progress(clock=self.clock),
             boot=boot,
+            stoppable=stoppable,
         )
 
     def report(self, kind, *args) -> None:
@@ -156,13 +157,13 @@ class House:
 
 
 @asynccontextmanager
-async def alive(folder, boot: str = "one", site: Site = SITE) -> AsyncIterator[House]:
+async def alive(folder, boot: str = "one", site: Site = SITE, stoppable=None) -> AsyncIterator[House]:
     store = Store(folder=folder, site_name="North", sends=False)
     await store.open()
     try:
         async with Supervisor(clock=SystemClock()) as lasting:
             lasting.keep("store", store.run)
-            house = House(store=store, boot=boot, site=site)
+            house = House(store=store, boot=boot, site=site, stoppable=stoppable)
             lasting.keep("recorder", house.lanes.recorder.run)
             await house.lanes.resume()
             async with Supervisor(clock=house.clock) as working:
@@ -185,6 +186,40 @@ async def test_plate_on_the_loop_is_decided_on_and_shown(house):
     house.lanes.report(PlateSeen(102, "ABC123", 0.99, "", "", house.clock.monotonic()))
     assert "plate ABC123: no card has this number" in await house.told(E.ACCESS_DENIED)
     assert house.reader.shown == [Feedback.DENIED]
+
+
+async def test_a_lane_is_idle_since_the_start_not_since_1970(house):
+    assert abs(house.clock.wall().micros - house.lane().since) < 60_000_000
+
+
+async def test_a_person_stops_a_gate_that_can(tmp_path):
+    async with alive(tmp_path) as house:
+        house.report(GateMoved, GatePosition.OPENING)
+        await house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard")
+        await house.until(lambda: house.gate.told == [GateAction.STOP])
+        house.report(GateMoved, GatePosition.STOPPED)
+        assert await house.told(E.COMMAND_DONE) == "stop by guard"
+        assert house.lane().can_stop
+    async with alive(tmp_path, "two", stoppable=()) as house:
+        assert not house.lane().can_stop
+        with pytest.raises(CommandRefused, match="Barrier has no command to stop"):
+            await house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard")
+
+
+async def test_a_person_opens_though_the_disk_refuses_and_it_is_recorded_later(house, monkeypatch):
+    record = house.store.journal.record
+
+    async def refuse(entry):
+        raise StoreError("site.db: the disk is full; nothing was recorded")
+
+    monkeypatch.setattr(house.store.journal, "record", refuse)
+    command = await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
+    assert not command.recorded
+    await house.until(lambda: house.gate.told == [GateAction.OPEN])
+    monkeypatch.setattr(house.store.journal, "record", record)
+    assert await house.told(E.COMMAND_RECORDED) == "open by guard"
+    house.report(GateMoved, GatePosition.OPENING)
+    assert (await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")).recorded
 
 
 async def test_far_loop_is_a_way_in_too_and_the_snapshot_shows_its_vehicle(house):

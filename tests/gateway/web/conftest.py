@@ -100,6 +100,7 @@ class FieldInMemory:
             vehicle=PointState.OFF,
             under=PointState.OFF,
             note="",
+            can_stop=True,
         )
         self.gate = DeviceSnapshot(
             device_id=101,
@@ -113,6 +114,7 @@ class FieldInMemory:
         )
         self.reader = DeviceSnapshot(102, "Entry reader", "serial-reader", None, START, "", None, ())
         self.commands: list[Command] = []
+        self.records = True
 
     def lanes(self) -> tuple[LaneSnapshot, ...]:
         return (self.lane,)
@@ -153,8 +155,9 @@ class FieldInMemory:
         )
         await self._store.journal.record(Entry(events=(recorded,), commands=(command,)))
         self.commands.append(replace(command, state=CommandState.SENT))
-        self.show(position=GatePosition.OPEN if action is GateAction.OPEN else GatePosition.CLOSED)
-        return command
+        positions = {GateAction.OPEN: GatePosition.OPEN, GateAction.STOP: GatePosition.STOPPED}
+        self.show(position=positions.get(action, GatePosition.CLOSED))
+        return replace(command, recorded=self.records)
 
 
 @dataclass

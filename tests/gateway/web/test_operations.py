@@ -12,6 +12,7 @@ BODIES = {
     "/v1/device/close": {"id": 101},
     "/v1/event": {"id": 1},
     "/status/lane/order": {"lane_id": "entry", "order": "lock_down"},
+    "/status/lane/stop": {"lane_id": "entry"},
     "/status/area/count": {"area_id": "garage", "count": 1},
     "/status/passback/forgive": {"everybody": True},
     "/v1/camera": {"id": 201},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card
 from gateway.domain.events import EventKind
 from gateway.store import CardRecord, EventFilter
@@ -33,6 +34,19 @@ async def test_what_is_no_order_is_refused(house):
         assert why in answer["error"]
     status, answer = await house.call("/status/lane/order", {"lane_id": "roof", "order": "lock_down"})
     assert (status, answer["error"]) == (404, "no lane 'roof' at this site")
+
+
+async def test_a_stop_goes_to_the_gate_of_its_lane_as_a_command(house):
+    status, answer = await house.call("/status/lane/stop", {"lane_id": "entry"})
+    assert (status, answer["lane"], answer["command"]["action"]) == (200, {"id": "entry"}, "stop")
+    assert answer["command"]["recorded"] is True
+    (command,) = house.board.commands
+    assert (command.device_id, command.action, command.source) == (101, GateAction.STOP, "user:chief")
+    status, answer = await house.call("/status/lane/stop", {"lane_id": "roof"})
+    assert (status, answer["error"]) == (404, "no lane 'roof' at this site")
+    house.board.records = False
+    _, answer = await house.call("/status/lane/stop", {"lane_id": "entry"})
+    assert answer["command"]["recorded"] is False
 
 
 async def test_a_count_is_corrected_and_recorded(house):

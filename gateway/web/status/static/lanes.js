@@ -37,6 +37,7 @@ function create(lane) {
     );
     if (sure) command(node, "close");
   });
+  node.querySelector(".stop").addEventListener("click", () => command(node, "stop"));
   const orders = node.querySelector(".orders");
   orders.id = `order-${lane.id}`;
   node.querySelector(".controls label").htmlFor = orders.id;
@@ -83,6 +84,8 @@ function update(node, lane, { user, demo }) {
   node.querySelector(".controls").hidden = !user.control_devices;
   node.querySelector(".open").setAttribute("aria-label", `Open ${lane.name}`);
   node.querySelector(".close").setAttribute("aria-label", `Close ${lane.name}`);
+  node.querySelector(".stop").hidden = !lane.can_stop;
+  node.querySelector(".stop").setAttribute("aria-label", `Stop ${lane.name}`);
   node.querySelector(".demo").hidden = !demo;
   keyed(node.querySelector(".cards"), demo ? demo.cards : [], {
     key: (card) => card.card,
@@ -107,8 +110,10 @@ async function command(node, action) {
   const buttons = node.querySelectorAll(".controls button");
   for (const button of buttons) button.disabled = true;
   try {
-    const { command: told } = await post(`/v1/device/${action}`, { id: node.lane.gate_id });
-    const word = action === "open" ? "Open" : "Close";
+    const { id, gate_id } = node.lane;
+    const { command: told } = action === "stop"
+      ? await post("/status/lane/stop", { lane_id: id }) : await post(`/v1/device/${action}`, { id: gate_id });
+    const word = { open: "Open", close: "Close", stop: "Stop" }[action];
     if (told.recorded) toast(`${word} recorded for ${node.lane.name}. Watch the gate for the movement.`);
     else toast(`${word} sent to ${node.lane.name}, but NOT recorded: the disk takes nothing. Note who and why.`, true);
   } catch (error) {
