@@ -28,7 +28,9 @@ def watch(turn: Turn, job: Closing) -> bool:
     question that stops it, and an open beside it would close a step-by-step gate.
     """
     state = turn.state
-    if not job.ours or job.lost or state.gate_lost or not _has_taken(state):
+    if not job.ours or job.lost or state.gate_lost or state.gate.position is GatePosition.CLOSED:
+        return False
+    if not _has_taken(state):
         return False
     reason = what_came_into_the_way(turn.rules, state, turn.now.at)
     if not reason:

@@ -117,16 +117,19 @@ class ReopeningCheck:
     def __init__(self) -> None:
         self._closing: dict[str, float] = {}
         self._due: dict[str, tuple[float, str]] = {}
+        self._closed: set[str] = set()
 
     def see(self, observation: seen.Observation) -> str:
         """See `Check`."""
         fault = self._overdue(observation.at)
         match observation:
-            case seen.Wrote(action=GateAction.CLOSE):
+            case seen.Wrote(action=GateAction.CLOSE) if observation.lane not in self._closed:
                 self._closing[observation.lane] = observation.at
+            case seen.PositionReported():
+                self._note_position(observation)
             case seen.PointReported(state=PointState.ON):
                 self._in_the_way(observation)
-            case seen.PositionReported(position=GatePosition.CLOSED) | seen.GateAway():
+            case seen.GateAway():
                 self._over(observation.lane)
             case seen.Called(action=GateAction.OPEN) | seen.Asked(action=GateAction.STOP):
                 self._over(observation.lane)
@@ -136,6 +139,13 @@ class ReopeningCheck:
             case _:
                 pass
         return fault
+
+    def _note_position(self, observation: seen.PositionReported) -> None:
+        if observation.position is GatePosition.CLOSED:
+            self._closed.add(observation.lane)
+            self._over(observation.lane)
+        else:
+            self._closed.discard(observation.lane)
 
     def _in_the_way(self, point: seen.PointReported) -> None:
         began = self._closing.get(point.lane)

@@ -230,6 +230,22 @@ def test_controller_that_was_away_while_it_closed_is_asked_where_it_is_first(lan
     assert lane.actions() == [OPEN, CLOSE]
 
 
+def test_close_of_a_gate_that_is_closed_opens_nothing(lane):
+    lane.wish(CLOSE)
+    lane.acknowledge()
+    lane.safety(ON)
+    lane.closing(ON)
+    lane.wait(1)
+    assert lane.actions() == [CLOSE]
+
+
+def test_gate_that_its_own_safety_stopped_half_way_is_opened(lane):
+    closing_gate(lane)
+    lane.gate(GatePosition.STOPPED)
+    lane.safety(ON)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
 def test_stop_of_a_person_counts_for_more(lane):
     closing_gate(lane)
     lane.wish(STOP)
