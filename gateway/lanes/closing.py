@@ -1,7 +1,8 @@
 """Closing the gate behind a vehicle, when it is known to be safe and never otherwise. Part of the machine.
 
 A close is never repeated while the gate moves (a repeated close stops some gates) and never more than a few times: then
-a person is called.
+a person is called. A gate that stands open at the start is closed too, unless somebody keeps it open; one that stands
+half-way is not: a person, or its own safety, may have stopped it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,17 @@ from dataclasses import replace
 from drivers.contract import GatePosition
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
-from gateway.lanes import flights
+from gateway.lanes import flights, reopening
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
-from gateway.lanes.safety import points_that_forbid, why_not_close
+from gateway.lanes.safety import clears_at, obstructions, points_that_forbid, what_forbids, why_not_close
 from gateway.lanes.state import Closing, LaneRules, LaneState, Vend
 from gateway.lanes.turn import Turn
 
 _TELL_AFTER = 2.0
 _DEVICE_CLOSES_WITHIN = 60.0
 _AT_REST = frozenset({GatePosition.OPEN, GatePosition.STOPPED})
+_WAITS = "closing waits: "
 
 
 def begin(turn: Turn) -> None:
@@ -42,14 +44,18 @@ def operator_closes(turn: Turn, event: m.CommandRequested) -> None:
         turn.set(owed=())
         turn.rest()
     flights.send(turn, event.command, event.deadline)
-    turn.set(closing_gate=Closing(since=turn.now.at, sent=True, tries=turn.rules.close_tries))
+    turn.set(closing_gate=Closing(since=turn.now.at, sent=True, ours=True, tries=turn.rules.close_tries))
 
 
 def seen(turn: Turn, position: GatePosition) -> None:
     """Follow the gate after a close: closed is the end; open again at rest means that something stopped it."""
+    _judge_start(turn, position)
     job = turn.state.closing_gate
     if job is None:
         return
+    if job.lost and position is not GatePosition.UNKNOWN:
+        job = replace(job, lost=False)
+        turn.set(closing_gate=job)
     if position is GatePosition.CLOSED:
         turn.set(closing_gate=None, note="")
     elif position is GatePosition.CLOSING:
@@ -61,8 +67,27 @@ def seen(turn: Turn, position: GatePosition) -> None:
 def failed(turn: Turn, reason: str) -> None:
     """A close could not be given to the device."""
     job = turn.state.closing_gate
-    if job is not None and job.sent:
+    if job is None or not job.sent:
+        return
+    if job.tries < turn.rules.close_tries and why_not_close(turn.rules, turn.state, turn.now.at):
+        # What came up before the first byte is no failure of the gate's: it waits, and is told as ever.
+        turn.set(closing_gate=replace(job, since=turn.now.at, sent=False, ours=False, tries=job.tries - 1))
+    else:
         _again(turn, job, reason)
+
+
+def gate_lost(turn: Turn) -> None:
+    """Where the gate is must be read before anything of a close under way is judged."""
+    job = turn.state.closing_gate
+    if job is not None:
+        turn.set(closing_gate=replace(job, lost=True))
+
+
+def stopped(turn: Turn) -> None:
+    """A person stops the gate: what comes into its way no longer matters."""
+    job = turn.state.closing_gate
+    if job is not None:
+        turn.set(closing_gate=replace(job, ours=False, reopening=0))
 
 
 def watch(turn: Turn) -> None:
@@ -70,18 +95,23 @@ def watch(turn: Turn) -> None:
     job, now = turn.state.closing_gate, turn.now.at
     if job is None:
         return
+    if reopening.watch(turn, job):
+        return
     if job.sent:
         _watch_sent(turn, job)
         return
+    if reopening.follow(turn, job) or turn.state.closing_gate is None:
+        return
+    job = turn.state.closing_gate
     if now < job.not_before or turn.state.flight is not None:
         return
-    reason = why_not_close(turn.rules, turn.state, now)
-    if not reason:
-        turn.set(closing_gate=replace(job, since=now, sent=True, tries=job.tries + 1, seen_moving=False), note="")
-        flights.send(turn, turn.command(GateAction.CLOSE), now + turn.rules.command_life)
-    elif now >= max(job.since + _TELL_AFTER, job.not_before) and not job.told:
-        turn.set(closing_gate=replace(job, told=True), note=f"closing waits: {reason}")
-        turn.tell(EventKind.CLOSING_HELD, f"closing waits: {reason}", reason=reason)
+    reason = why_not_close(turn.rules, turn.state, now) or _who_may_come(turn)
+    if reason:
+        _wait(turn, job, reason)
+        return
+    again = replace(job, since=now, sent=True, ours=True, tries=job.tries + 1, seen_moving=False)
+    turn.set(closing_gate=again, note="")
+    flights.send(turn, turn.command(GateAction.CLOSE), now + turn.rules.command_life)
 
 
 def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
@@ -89,18 +119,54 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     job = state.closing_gate
     if job is None:
         return ()
+    of_reopening = reopening.deadlines(rules, state, job)
     if job.sent:
-        return (job.since + (_DEVICE_CLOSES_WITHIN if rules.closes_itself else rules.closing),)
-    return (job.not_before, job.since + _TELL_AFTER, *_chatter_ends(rules, state))
+        return (job.since + (_DEVICE_CLOSES_WITHIN if _is_left_to_device(rules, job) else rules.closing), *of_reopening)
+    remembered = () if state.granted_before is None else (state.granted_before.until,)
+    return (job.not_before, job.since + _TELL_AFTER, *of_reopening, *remembered, *_safe_from(rules, state))
 
 
-def _chatter_ends(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """Time alone makes nothing safe but this: an input that has been quiet for a while is believed again."""
-    return tuple(point.chatters_until() for _, point in points_that_forbid(rules, state))
+def _safe_from(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
+    """What time alone makes safe: inputs that have been quiet for a while, and points that have been off for long."""
+    quiet = (point.chatters_until() for _, point in points_that_forbid(rules, state))
+    return (*quiet, *(clears_at(rules, state, point) for _, point in obstructions(rules, state)))
+
+
+def _is_left_to_device(rules: LaneRules, job: Closing) -> bool:
+    return rules.closes_itself and not job.ours
+
+
+def _judge_start(turn: Turn, position: GatePosition) -> None:
+    """Once, when the gate is first seen at rest: one that was left open is closed."""
+    if turn.state.start_judged or position not in {*_AT_REST, GatePosition.CLOSED}:
+        return
+    turn.set(start_judged=True)
+    idle = turn.state.phase not in {Phase.OPENING, Phase.OPEN, Phase.PASSING} and turn.state.flight is None
+    if position is GatePosition.OPEN and idle and turn.state.closing_gate is None and not turn.rules.closes_itself:
+        begin(turn)
+
+
+def _who_may_come(turn: Turn) -> str:
+    """A vehicle that was let in before the restart may still stand before the gate, which is open for it."""
+    grant = turn.state.granted_before
+    if grant is None or turn.now.at >= grant.until or not any(turn.state.loop(side).is_on() for side in turn.sides()):
+        return ""
+    return f"a vehicle was let in before the restart ({grant.credential}) and stands on the arming loop"
+
+
+def _wait(turn: Turn, job: Closing, reason: str) -> None:
+    """Say what holds it, once as an event, and as long as it does in the note."""
+    now, held = turn.now.at, what_forbids(turn.rules, turn.state, turn.now.at)
+    note = f"{_WAITS}{reason}"
+    if held and not job.told and now >= max(job.since + _TELL_AFTER, job.not_before):
+        turn.set(closing_gate=replace(job, told=True), note=note)
+        turn.tell(EventKind.CLOSING_HELD, note, reason=held)
+    elif turn.state.note.startswith(_WAITS) and turn.state.note != note:
+        turn.set(note=note)
 
 
 def _watch_sent(turn: Turn, job: Closing) -> None:
-    if turn.rules.closes_itself:
+    if _is_left_to_device(turn.rules, job):
         if turn.now.at >= job.since + _DEVICE_CLOSES_WITHIN:
             turn.set(closing_gate=None, note="the gate has not closed by itself")
     elif turn.now.at >= job.since + turn.rules.closing:
@@ -113,5 +179,12 @@ def _again(turn: Turn, job: Closing, reason: str) -> None:
         turn.tell(EventKind.CLOSING_TIMED_OUT, f"the gate did not close: {reason}", tries=job.tries)
         return
     now = turn.now.at
-    waiting = Closing(since=now, tries=job.tries, not_before=now + turn.rules.close_pause, told=job.told)
+    waiting = Closing(
+        since=now,
+        tries=job.tries,
+        not_before=now + turn.rules.close_pause,
+        told=job.told,
+        ours=job.ours and turn.state.gate.position is GatePosition.STOPPED,
+        reopened=job.reopened,
+    )
     turn.set(closing_gate=waiting, note=reason)

@@ -1,16 +1,22 @@
-"""Whatever goes over the closing loop without a right of way of its own. Part of the machine."""
+"""Whatever goes over the closing loop without a right of way of its own. Part of the machine.
+
+A loop drops out under a vehicle and comes back, so a loop that is on again is no second vehicle yet. A second one has
+come over the arming loop, and that was released for it; while the arming loop is not known, every passage counts.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from drivers.contract import GatePosition
+from drivers.contract import GatePosition, PointState
 from gateway.domain.events import EventKind
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.board import Phase
 from gateway.lanes.state import Intruder, Leaving, RememberedGrant, Side, Visit
 from gateway.lanes.turn import Turn, named
 
+_DROPS_OUT_SECONDS = 2.0
+_SAME_VEHICLE_SECONDS = 10.0
 _GATE_MAY_BE_PASSED = frozenset({GatePosition.OPEN, GatePosition.OPENING, GatePosition.CLOSING, GatePosition.STOPPED})
 
 
@@ -18,9 +24,26 @@ def on_closing_loop(turn: Turn) -> None:
     """Something came onto the closing loop; under a closed gate it cannot pass."""
     if turn.state.gate.position not in _GATE_MAY_BE_PASSED and not let_in_before(turn):
         return
-    first = turn.state.phase is Phase.IDLE and turn.state.leaving is None
-    visit = turn.state.visit or Visit(arrived=turn.now.stamp)
-    turn.set(intruder=Intruder(visit, first=first))
+    state, now = turn.state, turn.now.at
+    moved_on = state.moved_on
+    if moved_on is not None and now - moved_on.at > turn.rules.leaving:
+        moved_on = None
+    intruder = Intruder(
+        visit=state.visit or (moved_on.visit if moved_on is not None else Visit(arrived=turn.now.stamp)),
+        at=now if moved_on is None else moved_on.at,
+        first=state.phase is Phase.IDLE and state.leaving is None and moved_on is None,
+        moved_on=moved_on is not None,
+        drops_out=now - state.left_at < _DROPS_OUT_SECONDS,
+    )
+    turn.set(intruder=intruder, moved_on=None)
+
+
+def is_the_one_before(turn: Turn) -> bool:
+    """Whether what comes onto the closing loop is who passed a moment ago, and not who may pass now."""
+    state, visit = turn.state, turn.state.visit
+    if visit is None or turn.now.at - state.left_at >= _DROPS_OUT_SECONDS:
+        return False
+    return not visit.arming_released and state.loop(visit.side).is_off()
 
 
 def let_in_before(turn: Turn) -> RememberedGrant | None:
@@ -33,7 +56,7 @@ def came_from_behind(turn: Turn) -> bool:
     """Whether what comes onto the arming loop came over the closing loop first; then it wants out, not in."""
     intruder = turn.state.intruder
     recent = turn.now.at - turn.state.closing.since <= turn.rules.leaving
-    if intruder is None or not intruder.first or turn.rules.two_way or not recent:
+    if intruder is None or not intruder.first or intruder.drops_out or turn.rules.two_way or not recent:
         return False
     turn.set(intruder=replace(intruder, reached_arming=True))
     return True
@@ -48,20 +71,26 @@ def left_closing_loop(turn: Turn, intruder: Intruder) -> None:
         _wrong_way(turn, intruder.visit)
         turn.set(leaving=Leaving(Side.NEAR, until=turn.now.at + turn.rules.leaving))
         return
-    behind = turn.state.closing_gate is not None
-    visit = intruder.visit
+    state, visit = turn.state, intruder.visit
+    behind = state.closing_gate is not None and state.passed_at >= (state.off_closed_at or state.left_at)
+    lately = behind or intruder.at - state.left_at < _SAME_VEHICLE_SECONDS
+    if lately and not intruder.moved_on and let_in_before(turn) is None and _sees_arrivals(turn):
+        return
     side = Side.FAR if intruder.first and turn.rules.two_way and turn.state.arming.is_on() else visit.side
-    without_own_decision(turn, replace(visit, side=side), behind=behind)
+    without_own_decision(turn, replace(visit, side=side), since=intruder.at, behind=behind)
 
 
-def without_own_decision(turn: Turn, visit: Visit, *, behind: bool) -> None:
-    """A vehicle has passed on nobody's word; `behind` another that had the right of way, or not."""
-    state = turn.state
-    if state.kept_open:
+def without_own_decision(turn: Turn, visit: Visit, *, since: float, behind: bool) -> None:
+    """A vehicle has passed on nobody's word; `behind` another that had the right of way, or not.
+
+    Who came, at `since`, while the gate was kept open was welcome, though that may be over now.
+    """
+    kept = turn.state.kept_at(since, turn.now.at)
+    if kept is not None:
         turn.tell(
             EventKind.VEHICLE_PASSED,
-            f"a vehicle passed while {state.kept_open}",
-            passage=turn.passage(visit, PassageOutcome.PASSED, reason="fire" if state.on_fire else "hold_open"),
+            f"a vehicle passed while {kept.sentence}",
+            passage=turn.passage(visit, PassageOutcome.PASSED, reason=kept.reason),
             filmed_from=visit.arrived.micros,
             direction=turn.direction(visit.side),
         )
@@ -88,11 +117,18 @@ def without_own_decision(turn: Turn, visit: Visit, *, behind: bool) -> None:
     turn.tell(kind, text, passage=turn.passage(visit, PassageOutcome.UNAUTHORISED), filmed_from=visit.arrived.micros)
 
 
+def _sees_arrivals(turn: Turn) -> bool:
+    """Whether the arming loops are known, so that a second vehicle would have been seen there."""
+    state, rules = turn.state, turn.rules
+    return all(state.loop(side).fresh(turn.now.at, rules.stale) is not PointState.UNKNOWN for side in turn.sides())
+
+
 def _wrong_way(turn: Turn, visit: Visit) -> None:
     against = "exit" if turn.rules.direction == "entry" else "entry"
     outcome, reason = PassageOutcome.UNAUTHORISED, "wrong_way"
-    if turn.state.kept_open:
-        outcome, reason = PassageOutcome.PASSED, "hold_open"
+    kept = turn.state.kept_at(turn.now.at, turn.now.at)
+    if kept is not None:
+        outcome, reason = PassageOutcome.PASSED, kept.reason
     passage = replace(turn.passage(visit, outcome, reason=reason), direction=against)
     turn.tell(
         EventKind.WRONG_WAY,

@@ -14,7 +14,8 @@ already be ARMED; its grant ends the closing. In a counted lane OPEN follows PAS
 phase an operator's open leads to OPENING, and a fire or an order to hold open has the gate opened beside whatever a
 vehicle does; locked down, only who already has the right of way goes on. A close, whoever wants it, is sent only when
 `why_not_close` has nothing to say. Only the position says moved; an acknowledgement does not.
-After a start the machine knows nothing and moves nothing until a vehicle, a person, the schedule or a fire asks.
+After a start the machine knows nothing, and opens nothing until a vehicle, a person, the schedule or a fire asks. A
+gate that was left open is closed once every closing point has been seen off for long enough.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ def _take(turn: Turn, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 (one b
             _gate_reported(turn, event)
         case m.GateLost():
             flights.gate_lost(turn, event)
+            closing.gate_lost(turn)
         case m.GateRegained():
             turn.observe(event)
             turn.set(note="", keeping=Keeping())
@@ -130,7 +132,8 @@ def _closing_reported(turn: Turn, event: m.InputReported) -> None:
     turn.observe(event)
     if event.state is PointState.ON and before is not PointState.ON:
         if turn.state.phase in {Phase.OPENING, Phase.OPEN}:
-            visits.passing(turn)
+            if not intruders.is_the_one_before(turn):
+                visits.passing(turn)
         elif turn.state.phase is not Phase.PASSING and (before is PointState.OFF or intruders.let_in_before(turn)):
             intruders.on_closing_loop(turn)
     elif event.state is PointState.OFF and before is not PointState.OFF:
@@ -138,6 +141,8 @@ def _closing_reported(turn: Turn, event: m.InputReported) -> None:
             visits.left_closing_loop(turn)
         elif turn.state.intruder is not None:
             intruders.left_closing_loop(turn, turn.state.intruder)
+        if before is PointState.ON:
+            turn.set(left_at=turn.now.at)
 
 
 def _gate_reported(turn: Turn, event: m.GateReported) -> None:
@@ -171,6 +176,7 @@ def _command_requested(turn: Turn, event: m.CommandRequested) -> None:
     elif command.action is GateAction.CLOSE:
         closing.operator_closes(turn, event)
     else:
+        closing.stopped(turn)
         turn.set(fire_stopped=turn.state.on_fire, keeping=Keeping(tries=turn.rules.hold_tries, told=True))
         flights.send(turn, command, event.deadline)
 

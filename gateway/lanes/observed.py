@@ -35,19 +35,20 @@ def observe(rules: LaneRules, state: LaneState, event: m.LaneEvent) -> LaneState
 def _input(rules: LaneRules, state: LaneState, event: m.InputReported) -> LaneState:
     match event.role:
         case m.Role.ARMING:
-            return replace(state, arming=state.arming.reported(event.state, event.at))
+            return replace(state, arming=state.arming.reported(event.state, event.at, stale=rules.stale))
         case m.Role.FAR:
-            return replace(state, far=state.far.reported(event.state, event.at))
+            return replace(state, far=state.far.reported(event.state, event.at, stale=rules.stale))
         case m.Role.CLOSING:
-            return replace(state, closing=state.closing.reported(event.state, event.at))
+            return replace(state, closing=state.closing.reported(event.state, event.at, stale=rules.stale))
         case m.Role.FIRE:
-            return replace(state, fire=state.fire.reported(event.state, event.at), on_fire=_on_fire(state, event))
+            fire = state.fire.reported(event.state, event.at, stale=rules.stale)
+            return replace(state, fire=fire, on_fire=_on_fire(state, event))
         case m.Role.LOCAL:
-            return replace(state, local=state.local.reported(event.state, event.at))
+            return replace(state, local=state.local.reported(event.state, event.at, stale=rules.stale))
         case m.Role.SAFETY:
             points = [*state.safety, *[SeenPoint()] * (rules.safety_points - len(state.safety))]
             if event.index < len(points):
-                points[event.index] = points[event.index].reported(event.state, event.at)
+                points[event.index] = points[event.index].reported(event.state, event.at, stale=rules.stale)
             return replace(state, safety=tuple(points))
 
 

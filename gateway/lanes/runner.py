@@ -80,6 +80,7 @@ class LaneRunner:
         self._inbox: asyncio.Queue[m.LaneEvent] = asyncio.Queue(_INBOX)
         self._state = LaneState(since_stamp=clock.wall())
         self._latest = LaneState()
+        self._newest = ""
         self._about_to_come: tuple[Coming, ...] = ()
         self.overflowed = 0
 
@@ -169,6 +170,7 @@ class LaneRunner:
             case m.Decide():
                 self._decide(group, command)
             case m.SendCommand():
+                self._newest = command.command.command_id
                 group.create_task(self._send(command), name=f"command-{self.rules.lane_id}")
             case m.Record():
                 self._recorder.put(self._decisions.with_movement(command.entry))
@@ -218,7 +220,7 @@ class LaneRunner:
             case GateAction.OPEN:
                 await self._gate.open(deadline=wish.deadline)
             case GateAction.CLOSE:
-                await self._gate.close(deadline=wish.deadline, forbidden=self.why_not_close)
+                await self._gate.close(deadline=wish.deadline, forbidden=lambda: self._why_not(wish))
             case GateAction.STOP:
                 await self._gate.stop(deadline=wish.deadline)
 
@@ -235,6 +237,12 @@ class LaneRunner:
     def why_not_close(self) -> str:
         """What forbids a close now. The driver asks right before the first byte, so the freshest reports count."""
         return why_not_close(self.rules, self._latest, self._clock.monotonic())
+
+    def _why_not(self, wish: m.SendCommand) -> str:
+        """What forbids this close: a later command, too, which may have overtaken it on a busy line."""
+        if wish.command.command_id != self._newest:
+            return "a later command has taken its place"
+        return self.why_not_close()
 
     def _look(self, event: m.LaneEvent) -> None:
         """Keep what inputs say now, ahead of the inbox."""

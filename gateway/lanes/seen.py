@@ -21,24 +21,40 @@ class SeenPoint:
         at: when that was.
         since: since when it is so.
         changes: when it changed between on and off last, the oldest first.
+        returned: when it was read again after it had been unknown, or not read for too long; for the first time, too.
     """
 
     state: PointState = PointState.UNKNOWN
     at: float = NEVER
     since: float = NEVER
     changes: tuple[float, ...] = ()
+    returned: float = NEVER
 
     def fresh(self, now: float, stale: float) -> PointState:
         """Its state, or unknown once it is older than `stale` seconds."""
         return self.state if now - self.at <= stale else PointState.UNKNOWN
 
-    def reported(self, state: PointState, at: float) -> SeenPoint:
-        """The point after another reading."""
+    def reported(self, state: PointState, at: float, *, stale: float = float("inf")) -> SeenPoint:
+        """The point after another reading; one that comes more than `stale` seconds after the last is a return."""
+        was_lost = self.state is PointState.UNKNOWN or at - self.at > stale
+        returned = at if was_lost and state is not PointState.UNKNOWN else self.returned
         if state is self.state:
-            return replace(self, at=at)
+            return replace(self, at=at, returned=returned)
         known = PointState.UNKNOWN not in {state, self.state}
         changes = (*self.changes[1 - CHATTER_CHANGES :], at) if known else self.changes
-        return SeenPoint(state, at, since=at, changes=changes)
+        return SeenPoint(state, at, since=at, changes=changes, returned=returned)
+
+    def clears_at(self, clear: float, after_loss: float) -> float:
+        """From when on it counts as clear, if it is off and stays so for `clear` seconds.
+
+        That is `after_loss` seconds after a return: a detector that has just got its power may not see a vehicle yet.
+        """
+        return max(self.since + clear, self.returned + after_loss)
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether more than one reading has said what it is."""
+        return self.at > max(self.since, self.returned)
 
     def chatters_until(self) -> float:
         """Until when it counts as chattering if it does not change again; `NEVER` when it does not chatter."""

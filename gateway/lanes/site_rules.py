@@ -14,6 +14,7 @@ def lane_rules(site: Site, lane: LaneSection, *, boot: str) -> LaneRules:
         gate_id=lane.gate,
         boot=boot,
         safety_points=len(lane.safety),
+        safety_names=_safety_names(site, lane),
         cameras=lane.cameras,
         closes_itself=lane.closes == "device",
         command_life=site.policy.command_seconds,
@@ -22,6 +23,8 @@ def lane_rules(site: Site, lane: LaneSection, *, boot: str) -> LaneRules:
         closing=lane.closing_seconds,
         waiting=lane.waiting_seconds,
         back_out=lane.back_out_seconds,
+        clear=lane.clear_seconds,
+        clear_after_loss=lane.clear_after_loss_seconds,
         two_way=lane.direction == "two-way",
         vend=Vend(lane.vend),
         fire_input=lane.fire is not None,
@@ -42,4 +45,14 @@ def lane_rules(site: Site, lane: LaneSection, *, boot: str) -> LaneRules:
         plate_early=lane.plate_early_seconds,
         clip_before=site.events.clip_before_seconds,
         clip_after=site.events.clip_after_seconds,
+    )
+
+
+def _safety_names(site: Site, lane: LaneSection) -> tuple[str, ...]:
+    """What the site file calls them; with their device where that is not enough to tell them apart."""
+    devices = {device.id: device.name for device in site.devices}
+    points = [ref.point for ref in lane.safety]
+    return tuple(
+        ref.point if points.count(ref.point) == 1 else f"{ref.point} of {devices.get(ref.device, ref.device)}"
+        for ref in lane.safety
     )

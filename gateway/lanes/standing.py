@@ -16,7 +16,7 @@ from gateway.lanes import closing, flights
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
 from gateway.lanes.orders import Order
-from gateway.lanes.state import Keeping, LaneState
+from gateway.lanes.state import Keeping, Kept, LaneState
 from gateway.lanes.turn import Turn
 
 _RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
@@ -25,7 +25,7 @@ _ON_ITS_WAY = frozenset({GatePosition.OPEN, GatePosition.OPENING})
 
 def ordered(turn: Turn, event: m.OrderGiven | m.OrderScheduled) -> None:
     """A person or the schedule wants something else from now on."""
-    before, was_kept = turn.state.order, bool(turn.state.kept_open)
+    before, was_kept = turn.state.order, _kept_until_now(turn)
     turn.observe(event)
     order = turn.state.order
     if order == before:
@@ -40,7 +40,7 @@ def ordered(turn: Turn, event: m.OrderGiven | m.OrderScheduled) -> None:
 
 def fire_reported(turn: Turn, event: m.InputReported) -> None:
     """The fire input: it opens the gate at once, and what it kept open is closed once it is over."""
-    was_kept, was_on_fire = bool(turn.state.kept_open), turn.state.on_fire
+    was_kept, was_on_fire = _kept_until_now(turn), turn.state.on_fire
     turn.observe(event)
     if turn.state.on_fire is not was_on_fire:
         turn.set(fire_stopped=False)
@@ -71,15 +71,21 @@ def deadlines(state: LaneState) -> tuple[float, ...]:
     return (state.keeping.not_before,) if state.kept_open else ()
 
 
-def _changed(turn: Turn, *, was_kept: bool, order: Order | None) -> None:
+def _kept_until_now(turn: Turn) -> Kept | None:
+    return turn.state.kept_at(float("inf"), turn.now.at)
+
+
+def _changed(turn: Turn, *, was_kept: Kept | None, order: Order | None) -> None:
     state = turn.state
     turn.set(keeping=Keeping(), note="" if order is None else state.note)
     if state.kept_open:
         turn.set(closing_gate=None, forced_at=None)
         return
-    if state.off_closed_at is not None and was_kept:
+    if was_kept is not None:
+        turn.set(kept=was_kept)
+    if state.off_closed_at is not None and was_kept is not None:
         turn.set(off_closed_at=turn.now.at)
-    if (was_kept or state.locked_down) and state.phase not in _RIGHT_OF_WAY and state.closing_gate is None:
+    if (was_kept is not None or state.locked_down) and state.phase not in _RIGHT_OF_WAY and state.closing_gate is None:
         closing.begin(turn)
 
 

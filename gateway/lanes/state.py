@@ -48,6 +48,7 @@ class LaneRules:
 
     Attributes:
         boot: distinguishes the command ids of this run of the program from all others.
+        safety_names: what the site file calls its safety points, in their order.
         closes_itself: the gate's own controller closes it; the gateway never sends close by itself.
         command_life: from a command's birth to its deadline.
         stale: age from which a position or an input is unknown.
@@ -55,6 +56,8 @@ class LaneRules:
         closing: how long a closing may take.
         waiting: how long an opened gate waits for a vehicle that was never seen.
         back_out: both loops free for this long after a grant means that the vehicle left backwards.
+        clear: every closing point must have been off for this long before a close.
+        clear_after_loss: the same after it was not known: at the start, and after its device was away.
         close_pause: how long the gate is left alone after a close that failed.
         close_tries: how many closes are sent before a person is called.
         two_way: vehicles come from both sides; `direction` is then "two-way".
@@ -85,6 +88,7 @@ class LaneRules:
     gate_id: int
     boot: str
     safety_points: int = 0
+    safety_names: tuple[str, ...] = ()
     cameras: tuple[int, ...] = ()
     closes_itself: bool = True
     command_life: float = 5.0
@@ -93,6 +97,8 @@ class LaneRules:
     closing: float = 15.0
     waiting: float = 30.0
     back_out: float = 5.0
+    clear: float = 1.0
+    clear_after_loss: float = 3.0
     close_pause: float = 5.0
     close_tries: int = 3
     clip_before: float = 5.0
@@ -190,6 +196,11 @@ class Closing:
         not_before: the gate is left alone until then.
         told: whether technicians were told that a safety point holds it.
         seen_moving: whether the gate was seen closing since the close was sent.
+        ours: the gate moves, or stopped half-way, on a close of ours; what comes into its way has it opened again.
+        lost: the controller was away meanwhile, and where the gate is has not been read since.
+        reopened: how many times in a row it was opened again while it closed.
+        reopening: opens sent for that which have not moved it yet.
+        reopen_at: when the next one is due.
     """
 
     since: float
@@ -198,6 +209,11 @@ class Closing:
     not_before: float = NEVER
     told: bool = False
     seen_moving: bool = False
+    ours: bool = False
+    lost: bool = False
+    reopened: int = 0
+    reopening: int = 0
+    reopen_at: float = NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +222,36 @@ class Intruder:
 
     Attributes:
         visit: what is known of it.
+        at: when it was noticed, on the closing loop or before.
         first: whether it came onto the closing loop before any arming loop.
+        moved_on: whether the arming loop was released for it, which tells it from the vehicle before.
+        drops_out: the closing loop was free for a moment only: it may be the vehicle before.
         reached_arming: whether it came onto the arming loop from there.
     """
 
     visit: Visit
+    at: float
     first: bool
+    moved_on: bool = False
+    drops_out: bool = False
     reached_arming: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MovedOn:
+    """A vehicle that nobody let in left the arming loop, perhaps forwards."""
+
+    visit: Visit
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Why the gate was kept open last ("fire" or "hold_open", and a sentence), and until when."""
+
+    reason: str = ""
+    sentence: str = ""
+    until: float = NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +322,11 @@ class LaneState:
         forced_at: since when it is off without a reason.
         unanswered_open_at: when an open was given up without movement.
         fire_stopped: a person stopped the gate during this fire: it is not opened again by itself.
+        kept: the last time that the gate was kept open; points must have been clear since its end.
+        moved_on: who left the arming loop without a decision and may come onto the closing loop.
+        passed_at: when a vehicle that was let in passed last.
+        left_at: when the closing loop was left last, by whatever it was.
+        start_judged: what was to be done about a gate that stood open at the start has been settled.
     """
 
     phase: Phase = Phase.IDLE
@@ -301,6 +345,8 @@ class LaneState:
     operator_order: Order | None = None
     scheduled_order: Order | None = None
     keeping: Keeping = field(default_factory=Keeping)
+    kept: Kept = field(default_factory=Kept)
+    start_judged: bool = False
     visit: Visit | None = None
     owed: tuple[Visit, ...] = ()
     queued: tuple[int, Visit] | None = None
@@ -310,6 +356,9 @@ class LaneState:
     closing_gate: Closing | None = None
     leaving: Leaving | None = None
     intruder: Intruder | None = None
+    moved_on: MovedOn | None = None
+    passed_at: float = NEVER
+    left_at: float = NEVER
     early: EarlyCard | None = None
     granted_before: RememberedGrant | None = None
     awaited_pin: AwaitedPin | None = None
@@ -344,6 +393,12 @@ class LaneState:
             return "the fire input is active"
         order = self.order
         return order.sentence() if order is not None and order.kind is OrderKind.HOLD_OPEN else ""
+
+    def kept_at(self, since: float, now: float) -> Kept | None:
+        """Why whoever came at `since` was welcome: the gate is kept open, or was until then. None when neither."""
+        if self.kept_open:
+            return Kept("fire" if self.on_fire else "hold_open", self.kept_open, until=now)
+        return self.kept if since <= self.kept.until else None
 
     @property
     def locked_down(self) -> str:

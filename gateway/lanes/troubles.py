@@ -115,7 +115,7 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
 def _inputs(rules: LaneRules, state: LaneState) -> list[tuple[str, SeenPoint]]:
     """Every input that a vehicle may hold; fire and key switch may be on for as long as they want."""
     far = [("the far arming loop", state.far)] if rules.two_way else []
-    return [("the arming loop", state.arming), *far, *obstructions(state)]
+    return [("the arming loop", state.arming), *far, *obstructions(rules, state)]
 
 
 def _span(seconds: float) -> str:

@@ -12,7 +12,7 @@ from gateway.domain.passages import PassageOutcome
 from gateway.lanes import closing, flights, intruders, troubles
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
-from gateway.lanes.state import LaneRules, LaneState, Leaving, Side, Vend, Visit
+from gateway.lanes.state import LaneRules, LaneState, Leaving, MovedOn, Side, Vend, Visit
 from gateway.lanes.turn import Turn, named
 
 HAS_RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
@@ -46,12 +46,14 @@ def arming_released(turn: Turn, side: Side) -> None:
     if phase in {Phase.ARMED, Phase.DECIDING}:
         tried = visit.credential is not None
         intruder = turn.state.intruder
-        if intruder is not None and not intruder.first:
+        if intruder is not None and (intruder.drops_out or not intruder.first):
             # It drives on behind the vehicle before; what it is will be told when it has passed.
-            turn.set(intruder=replace(intruder, visit=visit))
-        elif tried:
-            text = "the vehicle left before it was let in"
-            turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=turn.passage(visit, PassageOutcome.BACKED_OUT))
+            turn.set(intruder=replace(intruder, visit=visit, first=False, moved_on=True))
+        else:
+            turn.set(moved_on=MovedOn(visit, turn.now.at))
+            if tried:
+                text = "the vehicle left before it was let in"
+                turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=turn.passage(visit, PassageOutcome.BACKED_OUT))
         turn.rest()
     elif phase in HAS_RIGHT_OF_WAY:
         followers = visit.followers + visit.followed
@@ -134,11 +136,13 @@ def left_closing_loop(turn: Turn) -> None:
             _passed(turn, turn.state.owed[0])
             turn.set(owed=turn.state.owed[1:])
         else:
-            intruders.without_own_decision(turn, Visit(arrived=turn.now.stamp, side=visit.side), behind=True)
+            follower = Visit(arrived=turn.now.stamp, side=visit.side)
+            intruders.without_own_decision(turn, follower, since=passing_since, behind=True)
     beyond = turn.state.loop(visit.side.other)
     if turn.rules.two_way and not (beyond.is_on() and beyond.since < passing_since):
         turn.set(leaving=Leaving(visit.side.other, until=turn.now.at + turn.rules.leaving))
     troubles.right_of_way_began(turn)
+    turn.set(passed_at=turn.now.at, moved_on=None)
     _next(turn)
 
 

@@ -23,6 +23,7 @@ class Fault(StrEnum):
     JAMMED = "line jammed"
     STUCK = "input stuck"
     CHATTER = "input chattering"
+    DROPOUT = "loop drops out under vehicles"
     LOCKED = "gate locked by key"
     BROKEN = "controller in fault"
     HAND = "something in the beam"
@@ -41,6 +42,7 @@ _PER_DAY: dict[Fault, float] = {
     Fault.JAMMED: 5,
     Fault.STUCK: 4,
     Fault.CHATTER: 4,
+    Fault.DROPOUT: 4,
     Fault.LOCKED: 2,
     Fault.BROKEN: 1,
     Fault.HAND: 8,
@@ -58,6 +60,7 @@ _LASTS: dict[Fault, tuple[float, float]] = {
     Fault.JAMMED: (10, 40),
     Fault.STUCK: (5, 60),
     Fault.CHATTER: (1, 5),
+    Fault.DROPOUT: (20, 90),
     Fault.LOCKED: (10, 40),
     Fault.BROKEN: (5, 30),
     Fault.HAND: (0.5, 15),

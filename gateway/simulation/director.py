@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from gateway.demo.vehicles import DrivingLane, Manners, Outcome
 from gateway.domain.commands import GateAction
@@ -129,6 +130,8 @@ class Director:
                 rolls=dice.uniform(0.4, 1.2),
             )
             async with self._queues[vehicle.lane]:
+                if field.troubles.dropping.until > self._world.now():
+                    manners = replace(manners, rolls=dice.uniform(1.0, 5.0))  # so that the loop has time to drop out
                 outcome = await self._drives[vehicle.lane].drive(card, backs_out=vehicle.backs_out, manners=manners)
                 self._world.see(seen.Drove(self._world.now(), field.lane_id, outcome))
                 if vehicle.tailgated and outcome is Outcome.PASSED:

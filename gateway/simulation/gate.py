@@ -204,7 +204,8 @@ class SimulatedGate:
         """Until something changes there, or it is time to look again."""
         now = self._monotonic()
         wait = self._refreshed_at + _REFRESH - now
-        if any(until > now for until in self._field.troubles.chattering.values()):
+        troubles = self._field.troubles
+        if any(until > now for until in troubles.chattering.values()) or self._field.drops_out(now):
             wait = _CHATTER_POLL
         elif self._misses or self._field.barrier.state(now=now).moving:
             wait = self._poll

@@ -11,6 +11,27 @@ from gateway.demo.barrier import Barrier, BarrierState, Wish
 ARMING, CLOSING, PHOTOCELL = "arming_loop", "closing_loop", "photocell"
 POINTS = (ARMING, CLOSING, PHOTOCELL)
 _NEVER = float("-inf")
+_SETTLED_ON = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Dropping:
+    """The closing loop drops out under a vehicle: soon after it came, then again and again.
+
+    Attributes:
+        until: when that ends.
+        free: for so many seconds each time; less than a lane's clear time.
+        held: seconds between two dropouts.
+    """
+
+    until: float = _NEVER
+    free: float = 0.0
+    held: float = 1.0
+
+    def drops(self, occupied_since: float, now: float) -> bool:
+        """Whether the loop looks free at `now`, though it is occupied."""
+        after = now - occupied_since - _SETTLED_ON
+        return self.until > now and after >= 0 and after % (self.free + self.held) < self.free
 
 
 @dataclass(slots=True)
@@ -22,16 +43,23 @@ class Troubles:
     late_until: float = _NEVER
     jammed_until: float = _NEVER
     hand_until: float = _NEVER
+    dropping: Dropping = field(default_factory=Dropping)
     stuck: dict[str, tuple[bool, float]] = field(default_factory=dict)
     chattering: dict[str, float] = field(default_factory=dict)
 
     def last_until(self) -> float:
         """When the last of them ends or ended."""
-        ends = (self.away_until, self.losing_until, self.late_until, self.jammed_until, self.hand_until)
+        ways = (self.away_until, self.losing_until, self.late_until, self.jammed_until)
+        ends = (*ways, self.hand_until, self.dropping.until)
         return max(*ends, *(end for _, end in self.stuck.values()), *self.chattering.values(), _NEVER)
 
     def lies(self, point: str, now: float) -> bool:
-        """Whether this input does not show what is there."""
+        """Whether this input does not show what is there.
+
+        A loop that drops out is honest: it was seen to be occupied, as long as the way to the gate is sound.
+        """
+        if point == CLOSING and self.dropping.until > now and max(self.away_until, self.losing_until) > now:
+            return True
         return self.stuck.get(point, (False, _NEVER))[1] > now or self.chattering.get(point, _NEVER) > now
 
 
@@ -102,6 +130,9 @@ class LaneField:
         """What the controller's terminals say to whoever reads them at `now`."""
         state, troubles = self.barrier.state(now=now), self.troubles
         inputs = {ARMING: state.arming_loop, CLOSING: state.closing_loop, PHOTOCELL: state.photocell}
+        since = self.barrier.occupied_since.get(CLOSING)
+        if since is not None and troubles.dropping.drops(since, now):
+            inputs[CLOSING] = False
         for point in POINTS:
             stuck, until = troubles.stuck.get(point, (False, _NEVER))
             if until > now:
@@ -109,6 +140,10 @@ class LaneField:
             elif troubles.chattering.get(point, _NEVER) > now:
                 inputs[point] = self.dice.random() < 0.5
         return state, inputs
+
+    def drops_out(self, now: float) -> bool:
+        """Whether a vehicle is on a closing loop that does not hold it."""
+        return self.troubles.dropping.until > now and CLOSING in self.barrier.occupied_since
 
     def is_quiet(self, now: float, settle: float) -> bool:
         """Nothing is here, nothing moves, nothing is wrong, and that for `settle` seconds."""

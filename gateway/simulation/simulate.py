@@ -68,7 +68,13 @@ def simulate(
         enough: asked before each happening; when it says so the run ends early.
     """
     site = site_of(plan.lanes)
-    checks = all_checks(stale=site.policy.stale_seconds, command_life=site.policy.command_seconds)
+    lane = site.lanes[0]
+    checks = all_checks(
+        stale=site.policy.stale_seconds,
+        command_life=site.policy.command_seconds,
+        clear=lane.clear_seconds,
+        clear_after_loss=lane.clear_after_loss_seconds,
+    )
     witness = Witness(checks=checks)
     base = Path(tempfile.mkdtemp(prefix="edge-gateway-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
     loop = VirtualLoop()

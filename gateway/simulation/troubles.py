@@ -8,7 +8,7 @@ from gateway.simulation import observations as seen
 from gateway.simulation.agenda import Fault, Trouble
 from gateway.simulation.card_list import CardList
 from gateway.simulation.disk import CutAt
-from gateway.simulation.lane_field import POINTS, LaneField
+from gateway.simulation.lane_field import POINTS, Dropping, LaneField
 from gateway.simulation.world import World
 
 _OFF_BY_AT_MOST = 300 * 86_400.0
@@ -63,6 +63,11 @@ class Injector:
             case Fault.CHATTER:
                 troubles.chattering[point] = until
                 return f", {point}"
+            case Fault.DROPOUT:
+                bounces = trouble.chance < 0.3
+                free = 0.1 + 0.2 * trouble.chance if bounces else 0.1 + 0.7 * trouble.chance
+                troubles.dropping = Dropping(until=until, free=free, held=0.6 if bounces else 2.0 + trouble.chance)
+                return f", free for {free:.2f} s at a time"
             case Fault.HAND:
                 troubles.hand_until = until
                 field.barrier.set_photocell(interrupted=True, now=now)

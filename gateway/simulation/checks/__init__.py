@@ -3,7 +3,7 @@
 from gateway.simulation.checks.access import AccessCheck
 from gateway.simulation.checks.books import BooksCheck
 from gateway.simulation.checks.clock import ClockCheck
-from gateway.simulation.checks.closing import ClosingCheck
+from gateway.simulation.checks.closing import ClosingCheck, ReopeningCheck
 from gateway.simulation.checks.commands import CommandsCheck
 from gateway.simulation.checks.delay import DelayCheck
 from gateway.simulation.checks.durable import DurableCheck
@@ -11,10 +11,13 @@ from gateway.simulation.checks.tasks import TasksCheck
 from gateway.simulation.witness import Check
 
 
-def all_checks(*, stale: float, command_life: float) -> tuple[Check, ...]:
-    """Fresh checks for one run; `stale` and `command_life` are the site's, in seconds."""
+def all_checks(
+    *, stale: float, command_life: float, clear: float = 1.0, clear_after_loss: float = 3.0
+) -> tuple[Check, ...]:
+    """Fresh checks for one run; the times are the site's and its lanes', in seconds."""
     return (
-        ClosingCheck(stale=stale),
+        ClosingCheck(stale=stale, clear=clear, clear_after_loss=clear_after_loss),
+        ReopeningCheck(),
         CommandsCheck(command_life=command_life),
         DurableCheck(),
         BooksCheck(),
@@ -33,6 +36,7 @@ __all__ = [
     "CommandsCheck",
     "DelayCheck",
     "DurableCheck",
+    "ReopeningCheck",
     "TasksCheck",
     "all_checks",
 ]

@@ -1,4 +1,7 @@
-"""Promise 1: close is never sent while a safety point is active, unknown or stale."""
+"""Promise 1: close is never sent while a safety point is active, unknown or stale, or has not been clear for a while.
+
+And what comes into the way of a gate that closes on our word has it opened again.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ from gateway.simulation import observations as seen
 from gateway.simulation.lane_field import CLOSING, PHOTOCELL
 
 _SAFETY = (CLOSING, PHOTOCELL)
+_CLOSES_WITHIN = 14.0
+_ANSWERS_WITHIN = 3.5
+_AT_ONCE = 0.25
 
 
 class ClosingCheck:
@@ -16,8 +22,12 @@ class ClosingCheck:
     promise = "1 close is never unsafe"
     wants = (seen.PointReported, seen.PositionReported, seen.Refreshed, seen.GateAway, seen.Wrote, seen.Ended)
 
-    def __init__(self, *, stale: float) -> None:
+    def __init__(self, *, stale: float, clear: float, clear_after_loss: float) -> None:
+        """Seconds, as in the site file."""
         self._stale = stale
+        self._clear = clear
+        self._clear_after_loss = clear_after_loss
+        self._returned: dict[tuple[str, str], float] = {}
         self._points: dict[tuple[str, str], seen.PointReported] = {}
         self._positions: dict[str, seen.PositionReported] = {}
         self._refreshed: dict[str, float] = {}
@@ -27,11 +37,14 @@ class ClosingCheck:
         """See `Check`."""
         match observation:
             case seen.PointReported():
-                self._points[observation.lane, observation.point] = observation
+                place = observation.lane, observation.point
+                if place not in self._points:
+                    self._returned[place] = observation.at
+                self._points[place] = observation
             case seen.PositionReported():
                 self._positions[observation.lane] = observation
             case seen.Refreshed():
-                self._refreshed[observation.lane] = observation.at
+                self._note_refreshed(observation)
             case seen.GateAway():
                 self._note_away(observation)
             case seen.Ended():
@@ -43,6 +56,13 @@ class ClosingCheck:
             case _:
                 pass
         return ""
+
+    def _note_refreshed(self, observation: seen.Refreshed) -> None:
+        lane, at = observation.lane, observation.at
+        for place, told in self._points.items():
+            if place[0] == lane and at - max(told.at, self._refreshed.get(lane, told.at)) > self._stale:
+                self._returned[place] = at
+        self._refreshed[lane] = at
 
     def _note_away(self, observation: seen.GateAway) -> None:
         if not observation.away:
@@ -74,7 +94,72 @@ class ClosingCheck:
         if told.state is PointState.ON:
             return f"{point} was active"
         age = self._age(told, close)
-        return f"{point} was stale, read {age:.1f} s before" if age > self._stale else ""
+        if age > self._stale:
+            return f"{point} was stale, read {age:.1f} s before"
+        returned = self._returned[close.lane, point]
+        if close.at < told.at + self._clear:
+            return f"{point} had been off for {close.at - told.at:.2f} s only"
+        if close.at < returned + self._clear_after_loss:
+            return f"{point} had been known again for {close.at - returned:.2f} s only"
+        once = self._refreshed.get(close.lane, told.at) <= max(told.at, returned)
+        return f"{point} had been read as off only once" if once else ""
 
     def _age(self, told: seen.PointReported | seen.PositionReported, close: seen.Wrote) -> float:
         return close.at - max(told.at, self._refreshed.get(close.lane, told.at))
+
+
+class ReopeningCheck:
+    """Once a close may be on its way, what comes into the way has an open follow, as soon as the line allows."""
+
+    promise = "1 what closes onto something is opened again"
+    wants = (seen.PointReported, seen.PositionReported, seen.GateAway, seen.Wrote, seen.Called, seen.Asked, seen.Ended)
+
+    def __init__(self) -> None:
+        self._closing: dict[str, float] = {}
+        self._due: dict[str, tuple[float, str]] = {}
+        self._closed: set[str] = set()
+
+    def see(self, observation: seen.Observation) -> str:
+        """See `Check`."""
+        fault = self._overdue(observation.at)
+        match observation:
+            case seen.Wrote(action=GateAction.CLOSE) if observation.lane not in self._closed:
+                self._closing[observation.lane] = observation.at
+            case seen.PositionReported():
+                self._note_position(observation)
+            case seen.PointReported(state=PointState.ON):
+                self._in_the_way(observation)
+            case seen.GateAway():
+                self._over(observation.lane)
+            case seen.Called(action=GateAction.OPEN) | seen.Asked(action=GateAction.STOP):
+                self._over(observation.lane)
+            case seen.Ended():
+                self._closing.clear()
+                self._due.clear()
+            case _:
+                pass
+        return fault
+
+    def _note_position(self, observation: seen.PositionReported) -> None:
+        if observation.position is GatePosition.CLOSED:
+            self._closed.add(observation.lane)
+            self._over(observation.lane)
+        else:
+            self._closed.discard(observation.lane)
+
+    def _in_the_way(self, point: seen.PointReported) -> None:
+        began = self._closing.get(point.lane)
+        if point.point in _SAFETY and began is not None and point.at - began < _CLOSES_WITHIN:
+            due = max(point.at, began + _ANSWERS_WITHIN) + _AT_ONCE
+            self._due.setdefault(point.lane, (due, point.point))
+
+    def _over(self, lane: str) -> None:
+        self._closing.pop(lane, None)
+        self._due.pop(lane, None)
+
+    def _overdue(self, now: float) -> str:
+        for lane, (due, point) in self._due.items():
+            if now > due:
+                self._over(lane)
+                return f"{lane} was closing, {point} became active, and the gate was not opened again"
+        return ""

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import FINAL_STATES, Command, CommandState, GateAction
 from gateway.simulation import observations as seen
+from gateway.simulation.lane_field import CLOSING, PHOTOCELL
 
 _DECISION_SECONDS = 1.0
 _SLACK = 0.05
+_SAFETY = frozenset({CLOSING, PHOTOCELL})
+_UNDO_TRIES = 3
+_UNDONE_WITHIN = 30.0
 
 
 class CommandsCheck:
-    """Each open on the wire needs a card or a person of the same life of the gateway, each reason counts once."""
+    """Each open on the wire needs a card or a person of the same life of the gateway, each reason counts once.
+
+    Or it undoes a close onto something: that may be asked for three times.
+    """
 
     promise = "2 no command is replayed or late"
-    wants = (seen.Presented, seen.Asked, seen.Wrote, seen.Acknowledged, seen.Started, seen.Ended)
+    wants = (
+        seen.Presented,
+        seen.Asked,
+        seen.Wrote,
+        seen.Acknowledged,
+        seen.Started,
+        seen.Ended,
+        seen.PointReported,
+        seen.PositionReported,
+        seen.GateAway,
+    )
 
     def __init__(self, *, command_life: float) -> None:
         self._life = command_life
         self._reasons: dict[str, list[float]] = {}
         self._states: dict[str, CommandState] = {}
         self._left_open: set[str] = set()
+        self._undo = _Undo()
 
     def see(self, observation: seen.Observation) -> str:
         """See `Check`."""
@@ -36,8 +55,11 @@ class CommandsCheck:
                 return next((fault for fault in faults if fault), "")
             case seen.Started():
                 self._left_open.update(observation.unfinished)
+            case seen.PointReported() | seen.PositionReported() | seen.GateAway():
+                self._undo.see(observation)
             case seen.Ended():
                 self._reasons.clear()
+                self._undo = _Undo()
             case _:
                 pass
         return ""
@@ -48,7 +70,9 @@ class CommandsCheck:
     def _judge(self, wrote: seen.Wrote) -> str:
         if wrote.at > wrote.deadline:
             return f"{wrote.action} went out in {wrote.lane} {wrote.at - wrote.deadline:.3f} s after its deadline"
-        if wrote.action is not GateAction.OPEN:
+        if wrote.action is GateAction.CLOSE:
+            self._undo.closes(wrote)
+        if wrote.action is not GateAction.OPEN or self._undo.allows(wrote):
             return ""
         reasons = sorted(until for until in self._reasons.get(wrote.lane, ()) if until + _SLACK >= wrote.at)
         if not reasons:
@@ -67,3 +91,37 @@ class CommandsCheck:
         if before in FINAL_STATES and command.state is not before:
             return f"command {name} was {before} and became {command.state}"
         return ""
+
+
+class _Undo:
+    """Lanes where a close went out and a point of it is not known to be free any more."""
+
+    def __init__(self) -> None:
+        self._closing: dict[str, float] = {}
+        self._left: dict[str, tuple[int, float]] = {}
+
+    def closes(self, wrote: seen.Wrote) -> None:
+        self._closing[wrote.lane] = wrote.at
+        self._left.pop(wrote.lane, None)
+
+    def see(self, observation: seen.PointReported | seen.PositionReported | seen.GateAway) -> None:
+        match observation:
+            case seen.PositionReported(position=GatePosition.CLOSED):
+                self._closing.pop(observation.lane, None)
+            case seen.PointReported(state=PointState.ON, point=point) if point in _SAFETY:
+                self._trip(observation.lane, observation.at)
+            case seen.GateAway():
+                self._trip(observation.lane, observation.at)
+            case _:
+                pass
+
+    def allows(self, wrote: seen.Wrote) -> bool:
+        left, until = self._left.get(wrote.lane, (0, 0.0))
+        if not left or wrote.at > until:
+            return False
+        self._left[wrote.lane] = (left - 1, until)
+        return True
+
+    def _trip(self, lane: str, at: float) -> None:
+        if at - self._closing.get(lane, -_UNDONE_WITHIN) < _UNDONE_WITHIN:
+            self._left.setdefault(lane, (_UNDO_TRIES, at + _UNDONE_WITHIN))

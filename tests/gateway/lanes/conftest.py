@@ -123,6 +123,7 @@ class Script:
 
     def ready(self) -> None:
         """A lane after its first polls: everything free, gate closed."""
+        self.at -= self.rules.clear_after_loss
         self.do(m.GateRegained())
         self.arming(PointState.OFF)
         self.closing(PointState.OFF)
@@ -135,6 +136,8 @@ class Script:
         if self.rules.local_input:
             self.local(PointState.OFF)
         self.gate(GatePosition.CLOSED)
+        self.wait(self.rules.clear_after_loss)
+        self.out.clear()
 
     def card(self, text: str = "0007", reader: int = 102) -> None:
         """Present a card and let the decision come at once."""
@@ -166,6 +169,11 @@ class Script:
         self.arming(PointState.OFF)
         self.wait(0.5)
         self.closing(PointState.OFF)
+        self.clear()
+
+    def clear(self) -> None:
+        """Let so much time pass that what is free counts as clear."""
+        self.wait(self.rules.clear + 0.1)
 
     def wish(self, action: GateAction, life: float = 5.0) -> Command:
         self.wishes += 1

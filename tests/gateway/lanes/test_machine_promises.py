@@ -1,6 +1,7 @@
 """Promises 1 and 2 under any order of events, judged by what was reported alone; planted bugs show that it can fail.
 
-1. Close is never sent while a safety point is active, unknown or stale (nor during a fire, or under the key switch).
+1. Close is never sent while a safety point is active, unknown or stale (nor during a fire, or under the key switch),
+   nor before every point that a vehicle holds has been off for a while; what comes into its way has it opened again.
 2. No command is sent twice, none after its deadline, none kept for a controller that is away; nothing opens without a
    grant, a person, a fire or an order, and nobody is let in while the lane is locked down.
 """
@@ -17,15 +18,17 @@ from gateway.clock import Stamp
 from gateway.domain.access import decide
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Card, Credential
-from gateway.lanes import closing, flights, machine, readings, safety
+from gateway.lanes import closing, flights, machine, readings, reopening, safety
 from gateway.lanes import messages as m
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.state import LaneRules, LaneState, Vend
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
 STALE = 5.0
+CLEAR, CLEAR_AFTER_LOSS = 1.0, 3.0
 FINAL = {CommandState.DONE, CommandState.REFUSED, CommandState.UNKNOWN}
 GUARDS = ((m.Role.CLOSING, 0), (m.Role.SAFETY, 0), (m.Role.SAFETY, 1), (m.Role.FIRE, 0), (m.Role.LOCAL, 0))
+OBSTRUCTIONS = GUARDS[:3]
 INPUTS = (*GUARDS, (m.Role.ARMING, 0), (m.Role.FAR, 0))
 often_off = st.sampled_from([OFF, OFF, ON, UNKNOWN])
 shapes = st.tuples(st.booleans(), st.booleans(), st.sampled_from(list(Vend)))
@@ -40,6 +43,9 @@ class LaneLife(RuleBasedStateMachine):
         self.wishes = 0
         self.boots = 0
         self.reported: dict[tuple[m.Role, int], tuple[PointState, float]] = {}
+        self.free_from: dict[tuple[m.Role, int], float] = {}
+        self.returned: dict[tuple[m.Role, int], float] = {}
+        self.may_close = False
         self.position = (GatePosition.UNKNOWN, 0.0)
         self.away = False
         self.order: OrderKind | None = None
@@ -73,11 +79,14 @@ class LaneLife(RuleBasedStateMachine):
             safety_points=2,
             fire_input=True,
             local_input=True,
+            clear=CLEAR,
+            clear_after_loss=CLEAR_AFTER_LOSS,
             stale=STALE,
             **self.shape,
         )
         self.state = LaneState()
         self.reported, self.position = {}, (GatePosition.UNKNOWN, 0.0)
+        self.may_close = False
         self.reached = dict.fromkeys(self.sent, CommandState.UNKNOWN)
         self.order, self.on_fire, self.away = None, False, False
         self.decisions_before = 0
@@ -86,6 +95,11 @@ class LaneLife(RuleBasedStateMachine):
     @rule(which=st.sampled_from(INPUTS), state=often_off)
     def point(self, which, state):
         role, index = which
+        before, seen_at = self.reported.get(which, (UNKNOWN, float("-inf")))
+        if state is not UNKNOWN and (before is UNKNOWN or self.at - seen_at > STALE):
+            self.returned[which] = self.at
+        if state is OFF and before is not OFF:
+            self.free_from[which] = self.at
         self.reported[which] = (state, self.at)
         if role is m.Role.FIRE and state is not UNKNOWN:
             self.on_fire = state is ON
@@ -104,6 +118,8 @@ class LaneLife(RuleBasedStateMachine):
     def gate(self, position):
         if not self.away:
             self.position = (position, self.at)
+            if position is GatePosition.CLOSED:
+                self.may_close = False
             self.do(m.GateReported(position, self.at))
 
     @rule()
@@ -130,10 +146,33 @@ class LaneLife(RuleBasedStateMachine):
         self.wait(0.5)
         self.point((m.Role.CLOSING, 0), OFF)
 
+    @rule(which=st.sampled_from(OBSTRUCTIONS), state=st.sampled_from([ON, UNKNOWN, OFF]), heard=st.booleans())
+    def something_comes_while_it_closes(self, which, state, heard):
+        """OFF stands for a point that is not refreshed any more."""
+        self.all_clear()
+        self.gate(GatePosition.OPEN)
+        count = len(self.sent)
+        self.wish(GateAction.CLOSE, False)
+        closes = len(self.sent) > count
+        if closes and heard:
+            self.acknowledged()
+        elif closes:
+            self.failed(sent=True)
+        if state is not OFF:
+            self.point(which, state)
+        else:
+            for other in OBSTRUCTIONS:
+                if other != which:
+                    self.point(other, OFF)
+            self.wait(STALE)
+        if closes and self.may_close and not self.away:
+            last = list(self.sent.values())[-1]
+            assert last is GateAction.OPEN, "what closes onto something is opened again"
+
     @rule(which=st.sampled_from(GUARDS), state=st.sampled_from([ON, UNKNOWN, OFF]))
     def close_asked_for_with_one_point_not_free(self, which, state):
         """OFF stands for free when last seen, and not seen since."""
-        self.all_free()
+        self.all_clear()
         if state is OFF:
             self.wait(STALE + 0.1)
         for other in GUARDS:
@@ -144,16 +183,41 @@ class LaneLife(RuleBasedStateMachine):
             self.point(which, state)
         self.wish(GateAction.CLOSE, False)
 
+    @rule(which=st.sampled_from(OBSTRUCTIONS), seconds=st.sampled_from([0.0, 0.1, 0.9]))
+    def close_asked_for_while_a_point_drops_out(self, which, seconds):
+        self.all_clear()
+        self.gate(GatePosition.OPEN)
+        self.point(which, ON)
+        self.point(which, OFF)
+        self.wait(seconds)
+        self.point(which, OFF)
+        self.wish(GateAction.CLOSE, False)
+
+    @rule(which=st.sampled_from(OBSTRUCTIONS), seconds=st.sampled_from([0.5, 1.5, 2.5]))
+    def close_asked_for_soon_after_a_loss(self, which, seconds):
+        self.all_clear()
+        self.gate(GatePosition.OPEN)
+        self.point(which, UNKNOWN)
+        self.point(which, OFF)
+        self.wait(seconds)
+        self.point(which, OFF)
+        self.wish(GateAction.CLOSE, False)
+
     @rule()
     def close_asked_for_while_held_open(self):
         self.standing_order(OrderKind.HOLD_OPEN)
-        self.all_free()
+        self.all_clear()
         self.gate(GatePosition.OPEN)
         self.wish(GateAction.CLOSE, False)
 
     def all_free(self):
         for which in INPUTS:
             self.point(which, OFF)
+
+    def all_clear(self):
+        self.all_free()
+        self.wait(CLEAR_AFTER_LOSS)
+        self.all_free()
 
     # People
 
@@ -232,18 +296,29 @@ class LaneLife(RuleBasedStateMachine):
         assert self.at < send.deadline <= self.asked.get(command.command_id, send.deadline)
         if command.action is GateAction.CLOSE:
             self.judge_close(command)
+            self.may_close = True
         elif command.action is GateAction.OPEN and command.source == "lane":
             kept = self.on_fire or self.order is OrderKind.HOLD_OPEN
-            self.opened += not kept
+            self.opened += not kept and not self.closes_onto_something()
             assert self.opened <= self.grants, "nothing opens without a grant, a person, a fire or an order"
         if command.action is GateAction.OPEN and self.order is OrderKind.LOCK_DOWN:
-            assert self.on_fire, "locked down"
+            assert self.on_fire or self.closes_onto_something(), "locked down"
+
+    def closes_onto_something(self):
+        """A close went out, the gate was not seen closed since, and a point is not known to be free."""
+        points = (self.reported.get(which, (UNKNOWN, 0.0)) for which in OBSTRUCTIONS)
+        return self.may_close and any(state is not OFF or self.at - at >= STALE for state, at in points)
 
     def judge_close(self, command):
         for which in GUARDS:
             state, at = self.reported.get(which, (UNKNOWN, 0.0))
             assert state is OFF, f"close with {which[0]} {state}"
             assert self.at - at <= STALE, f"close with {which[0]} stale"
+        for which in OBSTRUCTIONS:
+            assert self.at >= self.free_from[which] + CLEAR, f"close with {which[0]} off for a moment only"
+            assert self.at >= self.returned[which] + CLEAR_AFTER_LOSS, f"close with {which[0]} back for a moment only"
+            read = self.reported[which][1]
+            assert read > max(self.free_from[which], self.returned[which]), f"close after one reading of {which[0]}"
         position, at = self.position
         assert position is not GatePosition.UNKNOWN
         assert self.at - at <= STALE
@@ -281,6 +356,10 @@ def without(name, part=closing):
         return "" if name in reason else reason
 
     return part, "why_not_close", overlooking
+
+
+def never_opens_again():
+    return reopening, "watch", lambda turn, job: False
 
 
 def late_is_sent():
@@ -339,6 +418,9 @@ def opens_for_everybody():
         without("key switch"),
         without("position is not known"),
         without("held open"),
+        without("for 1 s yet"),
+        without("for 3 s yet"),
+        never_opens_again(),
         late_is_sent(),
         replayed(),
         sent_to_nobody(),

@@ -175,6 +175,7 @@ def test_counted_lane_decides_on_the_vehicle_behind_while_the_first_passes(make_
     lane.arming(OFF)
     lane.closing(OFF)
     assert ends(lane) == [("entry", P.PASSED)] * 2, "bumper to bumper, each with its own decision"
+    lane.clear()
     assert lane.actions() == [OPEN, CLOSE]
 
 
@@ -217,6 +218,8 @@ def test_hold_open_opens_keeps_open_and_closes_when_it_ends(lane):
     assert lane.reached[close.command_id] is CommandState.REFUSED
     assert "held open" in lane.texts[-1]
     lane.order(None)
+    assert lane.actions() == [OPEN], "whoever came meanwhile may be about to be seen"
+    lane.clear()
     assert lane.actions() == [OPEN, CLOSE]
     assert E.ORDER_ENDED in lane.events
     assert E.HELD_OPEN not in lane.events
@@ -285,6 +288,7 @@ def test_lock_down_closes_an_open_gate_only_when_it_is_safe(lane):
     lane.order(OrderKind.LOCK_DOWN)
     assert lane.actions() == [OPEN]
     lane.closing(OFF)
+    lane.clear()
     assert lane.actions() == [OPEN, CLOSE]
 
 

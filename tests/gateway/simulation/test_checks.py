@@ -16,6 +16,7 @@ from gateway.simulation.checks import (
     CommandsCheck,
     DelayCheck,
     DurableCheck,
+    ReopeningCheck,
 )
 from gateway.store import Books, Entry, Recorded
 
@@ -39,10 +40,12 @@ def event(kind=EventKind.GATE_OPENED, *, at=WALL, trusted=True, text="", **data)
 
 @pytest.fixture
 def closing():
-    check = ClosingCheck(stale=5.0)
+    check = ClosingCheck(stale=5.0, clear=1.0, clear_after_loss=3.0)
     for point in ("closing_loop", "photocell"):
-        assert check.see(seen.PointReported(10.0, LANE, point, PointState.OFF)) == ""
-    assert check.see(seen.PositionReported(10.0, LANE, GatePosition.OPEN)) == ""
+        assert check.see(seen.PointReported(5.0, LANE, point, PointState.OFF)) == ""
+    assert check.see(seen.PositionReported(5.0, LANE, GatePosition.OPEN)) == ""
+    for at in (8.0, 10.0):
+        assert check.see(seen.Refreshed(at, LANE)) == ""
     return check
 
 
@@ -73,6 +76,59 @@ def test_a_close_without_a_controller_or_before_anything_was_read(closing):
 def test_a_close_on_what_had_been_read_as_occupied(closing):
     assert "closing_loop" in closing.see(wrote(11.0, in_the_way=("closing_loop",)))
     assert closing.see(wrote(11.0, hidden=("closing_loop",))) == ""
+
+
+def test_a_close_onto_a_point_that_only_dropped_out(closing):
+    closing.see(seen.PointReported(11.0, LANE, "closing_loop", PointState.ON))
+    closing.see(seen.PointReported(11.1, LANE, "closing_loop", PointState.OFF))
+    assert "off for 0.90 s only" in closing.see(wrote(12.0))
+    assert "read as off only once" in closing.see(wrote(12.2))
+    closing.see(seen.Refreshed(12.2, LANE))
+    assert closing.see(wrote(12.3)) == ""
+
+
+def test_a_close_soon_after_a_loss_or_after_silence(closing):
+    closing.see(seen.GateAway(11.0, LANE, away=True))
+    closing.see(seen.GateAway(12.0, LANE, away=False))
+    for point in ("closing_loop", "photocell"):
+        closing.see(seen.PointReported(12.0, LANE, point, PointState.OFF))
+    closing.see(seen.PositionReported(12.0, LANE, GatePosition.OPEN))
+    closing.see(seen.Refreshed(14.0, LANE))
+    assert "known again for 2.50 s only" in closing.see(wrote(14.5))
+    assert closing.see(wrote(15.1)) == ""
+    closing.see(seen.Refreshed(20.0, LANE))
+    closing.see(seen.Refreshed(21.0, LANE))
+    assert "known again for 1.50 s only" in closing.see(wrote(21.5))
+
+
+def test_what_closes_onto_something_must_be_opened_again():
+    tripped = seen.PointReported(12.0, LANE, "photocell", PointState.ON)
+    later = seen.Ended(20.0, "boot1", clean=True)
+    for ends in (
+        seen.PositionReported(11.9, LANE, GatePosition.CLOSED),
+        seen.GateAway(12.1, LANE, away=True),
+        seen.Called(12.1, LANE, GateAction.OPEN),
+        seen.Asked(12.1, LANE, GateAction.STOP),
+    ):
+        check = ReopeningCheck()
+        told = sorted([wrote(10.0), tripped, ends, later], key=lambda one: one.at)
+        assert [check.see(one) for one in told] == [""] * 4
+    check = ReopeningCheck()
+    assert [check.see(one) for one in (wrote(10.0), tripped)] == ["", ""]
+    assert "photocell became active" in check.see(later)
+
+
+def test_an_open_undoes_a_close_onto_something():
+    check = CommandsCheck(command_life=5.0)
+    check.see(wrote(10.0))
+    assert check.see(wrote(10.1, GateAction.OPEN)) != ""
+    check.see(seen.PointReported(10.2, LANE, "closing_loop", PointState.ON))
+    assert [check.see(wrote(11.0, GateAction.OPEN)) for _ in range(3)] == [""] * 3
+    assert check.see(wrote(11.0, GateAction.OPEN)) != ""
+    check.see(wrote(20.0))
+    check.see(seen.PositionReported(22.0, LANE, GatePosition.CLOSED))
+    check.see(seen.PointReported(23.0, LANE, "closing_loop", PointState.ON))
+    assert check.see(wrote(23.1, GateAction.OPEN)) != ""
 
 
 def test_an_open_needs_a_reason_and_each_counts_once():

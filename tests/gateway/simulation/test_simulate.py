@@ -17,9 +17,10 @@ from gateway.cli.app import Invocation, app
 from gateway.clock import Stamp
 from gateway.domain.access import decide
 from gateway.domain.credentials import CardStatus
-from gateway.lanes import Lanes, decisions, runner
+from gateway.lanes import Lanes, closing, decisions, reopening, runner, safety
 from gateway.lanes import messages as m
 from gateway.simulation import Parts, Plan, simulate
+from gateway.simulation.checks import ClosingCheck
 from gateway.simulation.disk import Disk
 from gateway.simulation.gate import SimulatedGate
 from gateway.simulation.report import show
@@ -46,7 +47,15 @@ def test_a_day_with_faults_keeps_every_promise(short_run):
 
 def test_everything_was_injected_and_traffic_flowed(short_run):
     kinds = {name.removeprefix("injected ") for name in short_run.counts if name.startswith("injected ")}
-    assert {"input stuck", "line jammed", "late replies", "central away", "clock steps", "disk hangs"} <= kinds
+    assert {
+        "loop drops out under vehicles",
+        "input stuck",
+        "line jammed",
+        "late replies",
+        "central away",
+        "clock steps",
+        "disk hangs",
+    } <= kinds
     assert any(kind.startswith("power cut") for kind in kinds)
     assert short_run.counts["passage passed"] > 150
     assert short_run.counts["event power_lost"] >= 1
@@ -204,6 +213,27 @@ def test_cards_expired_by_a_wrong_clock_are_found(monkeypatch):
     monkeypatch.setattr(decisions, "decide", expiring_decide)
     report = simulate(Plan(days=20, lanes=2, seed=7, faults=4.0), enough=broken("9"))
     assert "9 clock steps do no harm" in report.violated
+
+
+def test_a_close_on_the_first_reading_of_a_free_loop_is_found(monkeypatch):
+    for part in (closing, runner):
+        monkeypatch.setattr(part, "why_not_close", safety.what_forbids)
+    report = simulate(Plan(days=20, lanes=2, seed=7, faults=4.0), enough=broken("1 close"))
+    assert "1 close is never unsafe" in report.violated
+
+
+def test_a_loop_that_drops_out_for_longer_than_the_clear_time_would_be_a_vehicle_that_was_closed_on(monkeypatch):
+    """The far end's own truth, not the reports': the clear time is what keeps the promise."""
+    monkeypatch.setattr(safety, "what_is_not_clear", lambda *_: "")
+    monkeypatch.setattr(ClosingCheck, "_fault_of", lambda *_: "")
+    report = simulate(Plan(days=20, lanes=2, seed=7, faults=4.0), enough=broken("1 close"))
+    assert "1 close is never unsafe" in report.violated
+
+
+def test_a_gate_that_goes_on_closing_is_found(monkeypatch):
+    monkeypatch.setattr(reopening, "watch", lambda turn, job: False)
+    report = simulate(Plan(days=20, lanes=2, seed=7, faults=4.0), enough=broken("1 what closes"))
+    assert "1 what closes onto something is opened again" in report.violated
 
 
 def test_a_task_that_fails_is_found(monkeypatch):

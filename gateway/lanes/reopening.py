@@ -1,0 +1,99 @@
+"""Opening the gate again when something comes into its way while it closes on our word. Part of the machine.
+
+The controller's own safety should do so by itself; it is not relied on. For a barrier open is the safe answer, in a
+lock-down too; where a gate has been opened again it is closed once all is clear, after pauses that grow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from drivers.contract import GatePosition
+from gateway.domain.commands import GateAction
+from gateway.domain.events import EventKind
+from gateway.lanes import flights
+from gateway.lanes.safety import obstructions, what_came_into_the_way
+from gateway.lanes.state import Closing, LaneRules, LaneState, Vend
+from gateway.lanes.turn import Turn
+
+_LONGEST_PAUSE = 60.0
+_OPEN_PAUSE = 1.0
+_ON_ITS_WAY = frozenset({GatePosition.OPEN, GatePosition.OPENING})
+
+
+def watch(turn: Turn, job: Closing) -> bool:
+    """Open again what closes onto something; whether that was necessary now.
+
+    Not before the close is known, or must be feared, to have reached the controller: until then it is the driver's last
+    question that stops it, and an open beside it would close a step-by-step gate.
+    """
+    state = turn.state
+    if not job.ours or job.lost or state.gate_lost or state.gate.position is GatePosition.CLOSED:
+        return False
+    if not _has_taken(state):
+        return False
+    reason = what_came_into_the_way(turn.rules, state, turn.now.at)
+    if not reason:
+        return False
+    pause = min(_LONGEST_PAUSE, turn.rules.close_pause * 2.0**job.reopened)
+    again = Closing(
+        since=turn.now.at,
+        tries=max(0, min(job.tries, turn.rules.close_tries) - 1),
+        not_before=turn.now.at + pause,
+        reopened=min(job.reopened + 1, 10),
+    )
+    turn.set(closing_gate=again, note=f"opened again while closing: {reason}")
+    _open(turn, again)
+    turn.tell(
+        EventKind.GATE_REOPENED,
+        f"the gate was closing and is opened again: {reason}",
+        filmed_from=turn.now.stamp.micros,
+        reason=reason,
+        times=again.reopened,
+    )
+    return True
+
+
+def follow(turn: Turn, job: Closing) -> bool:
+    """See that it opens, and ask again where that is not seen; whether there is still something to wait for."""
+    state = turn.state
+    if not job.reopening:
+        return False
+    if state.gate.position in _ON_ITS_WAY:
+        turn.set(closing_gate=replace(job, reopening=0) if _closes_later(turn) else None)
+        return False
+    if state.flight is not None or state.gate_lost or turn.now.at < job.reopen_at:
+        return True
+    if job.reopening >= turn.rules.hold_tries:
+        turn.set(closing_gate=replace(job, reopening=0))
+        text = f"the gate could not be opened again after {job.reopening} commands, though something came into its way"
+        turn.tell(EventKind.OPENING_TIMED_OUT, text, filmed_from=turn.now.stamp.micros)
+        return False
+    _open(turn, job)
+    return True
+
+
+def deadlines(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, ...]:
+    """When `watch` or `follow` has something to do."""
+    if job.reopening:
+        return (job.reopen_at,)
+    if not job.ours:
+        return ()
+    return tuple(point.at + rules.stale for _, point in obstructions(rules, state))
+
+
+def _open(turn: Turn, job: Closing) -> None:
+    now = turn.now.at
+    turn.set(closing_gate=replace(job, reopening=job.reopening + 1, reopen_at=now + _OPEN_PAUSE))
+    flights.send(turn, turn.command(GateAction.OPEN), now + turn.rules.command_life)
+
+
+def _has_taken(state: LaneState) -> bool:
+    flight = state.flight
+    if flight is None or state.gate.position is GatePosition.CLOSING:
+        return True
+    return flight.command.action is GateAction.CLOSE and (flight.acknowledged_at is not None or bool(flight.doubt))
+
+
+def _closes_later(turn: Turn) -> bool:
+    return not turn.rules.closes_itself and turn.rules.vend is not Vend.SUPERVISED

@@ -1,0 +1,482 @@
+"""Loops that drop out under a vehicle: no close too soon, no gate that goes on closing, nobody who is not there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from drivers.contract import GatePosition, PointState
+from gateway.domain.commands import CommandState, GateAction
+from gateway.domain.events import EventKind as E
+from gateway.domain.passages import PassageOutcome as P
+from gateway.lanes import messages as m
+from gateway.lanes.board import Phase
+from gateway.lanes.orders import OrderKind
+from gateway.lanes.state import Vend
+
+ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
+OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP
+
+
+def let_in(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+
+
+def under_the_gate(lane):
+    let_in(lane)
+    lane.closing(ON)
+    lane.wait(0.5)
+    lane.arming(OFF)
+    lane.wait(0.5)
+
+
+def closing_gate(lane):
+    let_in(lane)
+    lane.drive_through()
+    assert lane.actions() == [OPEN, CLOSE]
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+
+
+def outcomes(lane):
+    return [passage.outcome for passage in lane.passages]
+
+
+# Before a close
+
+
+def test_dropout_under_a_vehicle_closes_nothing_and_is_no_second_vehicle(lane):
+    under_the_gate(lane)
+    lane.closing(OFF)
+    lane.wait(0.15)
+    lane.closing(ON)
+    lane.wait(8)
+    assert lane.actions() == [OPEN]
+    lane.closing(OFF)
+    lane.clear()
+    assert lane.actions() == [OPEN, CLOSE]
+    assert outcomes(lane) == [P.PASSED]
+
+
+def test_one_reading_is_not_enough_for_a_close(lane):
+    under_the_gate(lane)
+    lane.closing(OFF)
+    lane.wait(1.5, refresh=False)
+    assert lane.actions() == [OPEN]
+    lane.closing(OFF)
+    assert lane.actions() == [OPEN, CLOSE]
+
+
+def test_each_closing_point_must_be_clear(lane):
+    under_the_gate(lane)
+    lane.safety(ON)
+    lane.closing(OFF)
+    lane.wait(0.9)
+    lane.safety(OFF)
+    lane.wait(0.9)
+    assert lane.actions() == [OPEN]
+    lane.wait(0.2)
+    assert lane.actions() == [OPEN, CLOSE]
+
+
+@pytest.mark.parametrize("seconds", [0.3, 4.0])
+def test_the_clear_time_is_the_lanes_own(rules, make_script, seconds):
+    lane = make_script(replace(rules, clear=seconds))
+    lane.ready()
+    under_the_gate(lane)
+    lane.closing(OFF)
+    lane.wait(seconds - 0.1)
+    assert lane.actions() == [OPEN]
+    lane.wait(0.2)
+    assert lane.actions() == [OPEN, CLOSE]
+
+
+def test_point_that_comes_back_from_a_loss_must_be_clear_for_longer(lane):
+    under_the_gate(lane)
+    lane.closing(OFF)
+    lane.safety(UNKNOWN)
+    lane.wait(0.5)
+    lane.safety(OFF)
+    lane.wait(lane.rules.clear_after_loss - 0.1)
+    assert lane.actions() == [OPEN]
+    lane.wait(0.2)
+    assert lane.actions() == [OPEN, CLOSE]
+
+
+def test_a_persons_close_needs_a_clear_way_too(lane):
+    lane.wish(OPEN)
+    lane.open_gate()
+    lane.closing(ON)
+    lane.wait(1)
+    lane.closing(OFF)
+    close = lane.wish(CLOSE)
+    assert lane.reached[close.command_id] is CommandState.REFUSED
+    assert "has not been free for 1 s yet" in lane.texts[-1]
+
+
+def test_what_comes_up_before_the_first_byte_is_no_failed_try(lane):
+    under_the_gate(lane)
+    lane.closing(OFF)
+    lane.clear()
+    for _ in range(5):
+        close = lane.sent[-1]
+        assert close.action is CLOSE
+        lane.closing(ON)
+        lane.do(m.CommandFailed(close.command_id, "the closing loop is active", sent=False))
+        lane.wait(3)
+        lane.closing(OFF)
+        lane.clear()
+    assert OPEN not in lane.actions()[1:], "nothing was on the wire: there is nothing to undo"
+    assert E.CLOSING_TIMED_OUT not in lane.events
+    assert lane.actions()[-1] is CLOSE
+
+
+def test_the_point_that_holds_is_named_as_in_the_site_file_and_as_it_changes(rules, make_script):
+    lane = make_script(replace(rules, safety_names=("photocell",)))
+    lane.ready()
+    under_the_gate(lane)
+    lane.order(OrderKind.HOLD_OPEN)
+    lane.order(None)
+    lane.wait(4)
+    lane.closing(OFF)
+    lane.closing(ON)
+    lane.wait(4)
+    assert lane.state.note == "closing waits: the closing loop is active"
+    lane.safety(ON)
+    lane.closing(OFF)
+    lane.wait(1)
+    assert lane.state.note == "closing waits: photocell is active"
+    lane.safety(OFF)
+    lane.wait(0.2)
+    assert lane.state.note == "closing waits: photocell has not been free for 1 s yet"
+    lane.clear()
+    assert lane.state.note == ""
+
+
+# While it closes
+
+
+@pytest.mark.parametrize("state", [ON, UNKNOWN])
+@pytest.mark.parametrize("point", ["closing", "safety"])
+def test_what_comes_into_the_way_opens_it_again_at_once(lane, point, state):
+    closing_gate(lane)
+    getattr(lane, point)(state)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+    assert E.GATE_REOPENED in lane.events
+    assert outcomes(lane) == [P.PASSED]
+    lane.open_gate()
+    getattr(lane, point)(OFF)
+    lane.wait(10)
+    assert lane.actions() == [OPEN, CLOSE, OPEN, CLOSE], "and closes once the way is clear"
+
+
+def test_point_that_goes_stale_opens_it_again(lane):
+    closing_gate(lane)
+    lane.wait(lane.rules.stale + 0.5, refresh=False)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
+def test_close_on_the_wire_is_undone_as_soon_as_it_is_known_to_be_there(lane):
+    let_in(lane)
+    lane.drive_through()
+    lane.closing(ON)
+    assert lane.actions() == [OPEN, CLOSE], "an open may come before it"
+    lane.acknowledge()
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
+def test_close_that_may_have_been_heard_is_undone(lane):
+    let_in(lane)
+    lane.drive_through()
+    lane.closing(ON)
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "no answer", sent=True))
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
+def test_a_persons_close_is_undone_too_in_a_lock_down_as_well(lane):
+    lane.wish(OPEN)
+    lane.open_gate()
+    lane.order(OrderKind.LOCK_DOWN)
+    lane.wish(CLOSE)
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+    lane.safety(ON)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
+def test_open_that_does_not_move_it_is_asked_for_again_and_then_a_person_is_called(lane):
+    closing_gate(lane)
+    lane.safety(ON)
+    for _ in range(5):
+        if lane.state.flight is not None:
+            lane.do(m.CommandFailed(lane.sent[-1].command_id, "no answer", sent=False))
+        lane.wait(1.1)
+    assert lane.actions() == [OPEN, CLOSE, OPEN, OPEN, OPEN]
+    assert E.OPENING_TIMED_OUT in lane.events
+
+
+def test_controller_that_was_away_while_it_closed_is_asked_where_it_is_first(lane):
+    closing_gate(lane)
+    lane.do(m.GateLost("no power"))
+    lane.closing(UNKNOWN)
+    lane.do(m.GateRegained())
+    lane.gate(GatePosition.CLOSED)
+    lane.closing(ON)
+    lane.wait(1)
+    assert lane.actions() == [OPEN, CLOSE]
+
+
+def test_close_of_a_gate_that_is_closed_opens_nothing(lane):
+    lane.wish(CLOSE)
+    lane.acknowledge()
+    lane.safety(ON)
+    lane.closing(ON)
+    lane.wait(1)
+    assert lane.actions() == [CLOSE]
+
+
+def test_gate_that_its_own_safety_stopped_half_way_is_opened(lane):
+    closing_gate(lane)
+    lane.gate(GatePosition.STOPPED)
+    lane.safety(ON)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
+def test_stop_of_a_person_counts_for_more(lane):
+    closing_gate(lane)
+    lane.wish(STOP)
+    lane.acknowledge()
+    lane.gate(GatePosition.STOPPED)
+    lane.safety(ON)
+    lane.wait(1)
+    assert lane.actions() == [OPEN, CLOSE, STOP]
+
+
+def test_pauses_grow_when_it_is_opened_again_each_time(lane):
+    closing_gate(lane)
+    closed_at = []
+    for _ in range(5):
+        lane.safety(ON)
+        lane.open_gate()
+        lane.safety(OFF)
+        count = len(lane.sent)
+        while len(lane.sent) == count:
+            lane.wait(0.5)
+        closed_at.append(lane.at)
+        lane.acknowledge()
+        lane.gate(GatePosition.CLOSING)
+    gaps = [later - sooner for sooner, later in pairwise(closed_at)]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] > 30
+
+
+# No vehicle that is not there
+
+
+def test_flapping_loop_is_one_vehicle(lane):
+    under_the_gate(lane)
+    for _ in range(12):
+        lane.closing(OFF)
+        lane.wait(0.5)
+        lane.closing(ON)
+        lane.wait(0.5)
+    lane.closing(OFF)
+    lane.clear()
+    assert outcomes(lane) == [P.PASSED]
+    assert E.VEHICLE_TAILGATED not in lane.events
+    assert lane.actions() == [OPEN, CLOSE]
+
+
+def test_flapping_loop_in_a_gate_that_is_held_open_is_one_vehicle(lane):
+    lane.order(OrderKind.HOLD_OPEN)
+    lane.open_gate()
+    lane.arming(ON)
+    lane.closing(ON)
+    lane.arming(OFF)
+    for _ in range(12):
+        lane.closing(OFF)
+        lane.wait(0.5)
+        lane.closing(ON)
+        lane.wait(0.5)
+    lane.closing(OFF)
+    assert outcomes(lane) == [P.PASSED]
+
+
+def test_vehicle_that_arrives_behind_a_flapping_one_may_use_its_card(lane):
+    under_the_gate(lane)
+    lane.closing(OFF)
+    lane.wait(0.3)
+    lane.closing(ON)
+    lane.arming(ON)
+    assert lane.state.phase is Phase.ARMED
+    lane.closing(OFF)
+    assert outcomes(lane) == [P.PASSED], "it stands where it stood"
+    lane.card()
+    assert lane.actions() == [OPEN, OPEN]
+
+
+def test_second_vehicle_that_left_the_arming_loop_before_it_is_seen_is_a_tailgate(lane):
+    under_the_gate(lane)
+    lane.closing(OFF)
+    lane.arming(ON)
+    lane.wait(0.5)
+    lane.arming(OFF)
+    lane.wait(0.3)
+    lane.closing(ON)
+    lane.wait(0.5)
+    lane.closing(OFF)
+    assert outcomes(lane) == [P.PASSED, P.UNAUTHORISED]
+    assert lane.events[-1] is E.VEHICLE_TAILGATED
+
+
+def test_without_the_arming_loop_every_passage_counts(lane):
+    under_the_gate(lane)
+    lane.closing(OFF)
+    lane.arming(UNKNOWN)
+    lane.wait(0.5)
+    lane.closing(ON)
+    lane.wait(0.5)
+    lane.closing(OFF)
+    assert outcomes(lane) == [P.PASSED, P.UNAUTHORISED]
+
+
+def test_owed_passage_is_not_used_up_by_a_loop_that_drops_out(rules, make_script):
+    lane = make_script(replace(rules, vend=Vend.COUNTED))
+    lane.ready()
+    lane.wish(OPEN)
+    lane.wish(OPEN)
+    lane.open_gate()
+    lane.arming(ON)
+    lane.closing(ON)
+    lane.arming(OFF)
+    lane.closing(OFF)
+    lane.wait(0.2)
+    lane.closing(ON)
+    lane.wait(0.2)
+    lane.closing(OFF)
+    assert outcomes(lane) == [P.PASSED]
+    lane.wait(3)
+    lane.arming(ON)
+    lane.drive_through()
+    assert outcomes(lane) == [P.PASSED, P.PASSED]
+
+
+@pytest.mark.parametrize("why", ["fire", "hold_open"])
+@pytest.mark.parametrize("where", ["under", "between", "before"])
+def test_vehicle_that_came_while_the_gate_was_kept_open_is_no_tailgate(rules, make_script, why, where):
+    lane = make_script(replace(rules, fire_input=True))
+    lane.ready()
+    begin, end = (
+        (lambda: lane.fire(ON), lambda: lane.fire(OFF))
+        if why == "fire"
+        else (lambda: lane.order(OrderKind.HOLD_OPEN), lambda: lane.order(None))
+    )
+    begin()
+    lane.open_gate()
+    lane.arming(ON)
+    lane.wait(0.5)
+    if where != "between":
+        lane.closing(ON)
+    if where == "before":
+        end()
+    lane.arming(OFF)
+    if where != "before":
+        end()
+    lane.closing(ON)
+    lane.wait(2)
+    lane.closing(OFF)
+    assert [(one.outcome, one.reason) for one in lane.passages] == [(P.PASSED, why)]
+    assert E.VEHICLE_TAILGATED not in lane.events
+    lane.clear()
+    assert lane.actions() == [OPEN, CLOSE]
+
+
+# After a start
+
+
+def found_open(lane, *, under=OFF, arming=OFF, position=GatePosition.OPEN):
+    lane.do(m.GateRegained())
+    lane.arming(arming)
+    lane.closing(under)
+    lane.safety(OFF)
+    lane.gate(position)
+
+
+def test_gate_found_open_at_the_start_is_closed_after_the_longer_time_and_not_before(fresh_lane):
+    lane = fresh_lane
+    found_open(lane)
+    lane.wait(lane.rules.clear_after_loss - 0.1)
+    assert lane.sent == []
+    lane.wait(0.2)
+    assert lane.actions() == [CLOSE]
+
+
+def test_vehicle_under_the_gate_at_the_start_holds_it_open_and_is_not_judged(fresh_lane):
+    lane = fresh_lane
+    found_open(lane, under=ON)
+    lane.wait(100)
+    assert lane.sent == []
+    lane.closing(OFF)
+    lane.wait(0.5)
+    assert lane.sent == []
+    lane.clear()
+    assert lane.actions() == [CLOSE]
+    assert lane.passages == []
+
+
+def test_nothing_is_closed_that_was_never_read(fresh_lane):
+    lane = fresh_lane
+    lane.do(m.GateRegained())
+    lane.gate(GatePosition.OPEN)
+    lane.closing(OFF)
+    lane.wait(100)
+    assert lane.sent == []
+
+
+def test_gate_half_way_at_the_start_is_left_to_a_person(fresh_lane):
+    lane = fresh_lane
+    found_open(lane, position=GatePosition.STOPPED)
+    lane.wait(100)
+    assert lane.sent == []
+    assert E.HELD_OPEN in lane.events
+
+
+@pytest.mark.parametrize("kind", [OrderKind.HOLD_OPEN, None])
+def test_order_that_is_remembered_keeps_it_open_at_the_start(fresh_lane, kind):
+    lane = fresh_lane
+    found_open(lane)
+    lane.order(kind)
+    lane.wait(60)
+    assert (CLOSE in lane.actions()) is (kind is None)
+
+
+def test_who_was_let_in_before_the_restart_and_stands_there_still_goes_first(fresh_lane):
+    lane = fresh_lane
+    lane.do(m.GrantRemembered(7, "0007", until=lane.at + 30))
+    found_open(lane, arming=ON)
+    lane.wait(20)
+    assert lane.sent == []
+    lane.drive_through()
+    assert outcomes(lane) == [P.PASSED]
+    assert lane.passages[0].card_id == 7
+    assert lane.actions() == [CLOSE]
+
+
+def test_who_was_let_in_before_the_restart_and_does_not_go_holds_it_no_longer(fresh_lane):
+    lane = fresh_lane
+    lane.do(m.GrantRemembered(7, "0007", until=lane.at + 30))
+    found_open(lane, arming=ON)
+    lane.wait(31)
+    assert lane.actions() == [CLOSE]
+
+
+@pytest.mark.parametrize("change", [{"closes_itself": True}, {"vend": Vend.SUPERVISED}])
+def test_gate_that_others_close_is_left_to_them_at_the_start(rules, make_script, change):
+    lane = make_script(replace(rules, **change))
+    found_open(lane)
+    lane.wait(100)
+    assert lane.sent == []
