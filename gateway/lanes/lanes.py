@@ -324,13 +324,6 @@ class Lanes:
         within = 0 if self._store.failing else _COMMAND_RECORDED_WITHIN
         return await self.recorder.recorded(lost=lost, within=within)
 
-    async def _record_now(self, entry: Entry) -> bool:
-        """Whether this is on disk, within a second; otherwise it is recorded once the disk takes it."""
-        lost = self.recorder.lost
-        self.recorder.put(entry)
-        within = 0 if self._store.failing else _COMMAND_RECORDED_WITHIN
-        return await self.recorder.recorded(lost=lost, within=within)
-
     def _tell(self, kind: EventKind, text: str, device_id: int) -> None:
         self.recorder.put(Entry(events=(self._event(kind, text, device_id=device_id),)))
         self._store.changes.bump()
