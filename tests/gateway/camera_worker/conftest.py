@@ -25,6 +25,8 @@ from drivers.camera.rtsp_server import RtspServer, ServedStream
 from gateway.domain.footage import RtspServing, SegmentFinished, WorkerBeat, WorkerCamera
 
 SIMULATORS = Path(__file__).parents[2] / "simulators"
+UNROUNDED = ("-fps_mode", "passthrough", "-enc_time_base", "1:90000")
+"""Else two pictures closer than the frame rate would have it are a complaint, and ffmpeg guesses that rate."""
 
 
 def _need(program: str, package: str) -> str:
@@ -48,9 +50,9 @@ class Judge:
         data = b"".join(file.read_bytes() for file in files)
         kind = "mov" if files[0].suffix == ".mp4" else "mpegts"
         run = subprocess.run(
-            [self.ffmpeg, "-v", "error", "-f", kind, "-i", "-", "-f", "null", "-"]
+            [self.ffmpeg, "-v", "error", "-f", kind, "-i", "-", *UNROUNDED, "-f", "null", "-"]
             if kind == "mpegts"
-            else [self.ffmpeg, "-v", "error", "-i", str(files[0]), "-f", "null", "-"],
+            else [self.ffmpeg, "-v", "error", "-i", str(files[0]), *UNROUNDED, "-f", "null", "-"],
             input=data,
             capture_output=True,
             timeout=20,

@@ -53,8 +53,8 @@ CAMERAS = {
     ),
     11: (Script(film=film(gop=5), between=RUBBISH), {}, None),
     12: (Script(film=film(), sets_in="sdp"), {"transport": "udp"}, None),
-    FAST: (Script(film=film(), timestamp=running(1.02)), {}, None),
-    SLOW: (Script(film=film(), timestamp=running(0.98)), {}, None),
+    FAST: (Script(film=film(), timestamp=running(1.03)), {}, None),
+    SLOW: (Script(film=film(), timestamp=running(0.97)), {}, None),
     16: (Script(film=film(), packets=some_lost), {"transport": "udp"}, GapReason.NETWORK),
     TWO_CODECS: (Script(film=joined(film(frames=20), film("h265", frames=20))), {}, None),
 }  # fmt: skip
@@ -84,7 +84,7 @@ async def test_each_gap_has_its_reason_and_the_healthy_camera_none(start_worker,
 
         def enough(number):
             wanted = CAMERAS[number][2]
-            needed = {FAST: 12, SLOW: 12, LONG_GROUPS: 3}.get(number, 5)
+            needed = {FAST: 13, SLOW: 13, LONG_GROUPS: 3}.get(number, 5)
             return gaps(number) if wanted else len(worker.segments(number)) >= needed
 
         await worker.until(lambda: all(enough(number) for number in CAMERAS), 35.0)

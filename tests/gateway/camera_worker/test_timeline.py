@@ -44,6 +44,15 @@ def test_small_drift_is_left_alone():
     assert timeline.moment_of(0) == START
 
 
+def test_a_busy_machine_moves_nothing_for_a_moment():
+    timeline = Timeline(pts=0, at=START)
+    for second in range(60):
+        late = 300_000 if second % 5 in (1, 2) else 0
+        timeline.observe(pts=second * 90_000, arrived=timeline.moment_of(second * 90_000) + late)
+        timeline.settle(first=second == 0)
+    assert timeline.moment_of(0) == START
+
+
 @settings(max_examples=30)
 @given(st.integers(-4_000, 4_000), st.integers(2, 10))
 def test_a_camera_whose_clock_runs_wrong_is_followed_without_a_gap(millionths, seconds):

@@ -65,7 +65,7 @@ async def test_recorded_and_each_gap_has_its_reason(start_worker, judge):
 
 
 async def test_addresses_for_viewers_are_not_those_for_cameras(monkeypatch):
-    real = aioice.ice.get_host_addresses(True, False)
+    real = await asyncio.to_thread(aioice.ice.get_host_addresses, True, False)
     monkeypatch.setattr(aioice.ice, "get_host_addresses", aioice.ice.get_host_addresses)
     viewer.offer_addresses(("203.0.113.7",))
     assert aioice.ice.get_host_addresses(True, True) == ["203.0.113.7"]

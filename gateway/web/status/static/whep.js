@@ -40,9 +40,10 @@ export async function watch(video, cameraId, signal, live) {
     if (error instanceof NotShown) throw error;
     throw new NotShown("The gateway does not answer.", 3);
   } finally {
+    // in this order: once the connection is gone there is no session any more to end
+    if (session) await fetch(session, { method: "DELETE", headers: HEADERS, keepalive: true }).catch(() => {});
     connection.close();
     video.srcObject = null;
-    if (session) fetch(session, { method: "DELETE", headers: HEADERS, keepalive: true }).catch(() => {});
   }
 }
 
