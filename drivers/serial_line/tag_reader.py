@@ -99,11 +99,11 @@ class PolledTagReader:
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:
         deadline = poll_deadline(watch, now=self._monotonic())
         try:
-            frame, at = await self._session.ask(self._query, deadline=deadline)
-            cards = self._presenter.cards(frame, at=at)
+            frame, asked_at = await self._session.ask(self._query, deadline=deadline)
+            cards = self._presenter.cards(frame, at=self._monotonic())
         except DriverError as error:
             return watch.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
-        return (*watch.heard(None, {}, at=at), *cards)
+        return (*watch.heard(None, {}, at=asked_at), *cards)
 
 
 class SpeakingTagReader:
