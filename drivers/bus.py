@@ -3,7 +3,8 @@
 What it keeps:
 - A command is on the wire at the next turn: at most one transaction is ahead of it, besides earlier commands.
 - A command past its deadline, or for a line that is down, is refused; it is never kept for later.
-- After a time-out the line is drained to quiet, and an answer that comes late never answers the next request.
+- After a time-out the line is drained to quiet, and an answer that comes late never answers the next request: where
+  answers bear no numbers, one counts only when it is proven to meet its own request (`drivers.lateness`).
 - A unit that does not answer gets a bounded share of the line, in the pauses of the others (`drivers.standings`): its
   polls are refused while it rests.
 - A line that is open while nobody answers is opened anew: a converter or an adapter may have hung.
@@ -25,6 +26,7 @@ from drivers.contract import (
     NotPermitted,
     ProtocolViolation,
 )
+from drivers.lateness import Lateness
 from drivers.link import Connection, LinkSpec, open_link, reconnect_wait
 from drivers.standings import Standings
 from drivers.transactions import (
@@ -89,6 +91,7 @@ class Bus:
         self._trace = trace
         self._queue = TransactionQueue(limit=queue_limit)
         self._standings = Standings()
+        self._lateness = Lateness()
         self._silent_limit = silent_limit or (_SILENT_LIMIT_SERIAL if spec.is_serial else _SILENT_LIMIT)
         self._wake = asyncio.Event()
         self._connection: Connection | None = None
@@ -176,7 +179,7 @@ class Bus:
             LineDown: the line is down or its queue is full; nothing was sent.
             LinkError: the unit did not answer in time.
             NotPermitted: `forbidden` gave a reason; nothing was sent.
-            UnitRests: a poll was not sent because the unit did not answer lately.
+            UnitRests: a poll was not sent since the unit did not answer lately, or its answer may be an earlier one's.
             DeadlinePassed: the line was not free in time; nothing was sent.
             ProtocolViolation: the answer is none; the line was drained.
         """
@@ -214,6 +217,9 @@ class Bus:
         rest = self._standings.rest_left(unit, now=now)
         if priority is not Priority.COMMAND and rest > 0:
             raise UnitRests(f"unit {unit} on {self._name} does not answer; asked again in {rest:.1f} s")
+        listens = self._lateness.rest_left(unit, now=now)
+        if priority is not Priority.COMMAND and listens > 0:
+            raise UnitRests(f"unit {unit} on {self._name} {self._lateness.words(unit, now=now)}")
 
     def _poll_or_probe(self, unit: int) -> Priority:
         is_probe = self._standings.has_live and not self._standings.is_live(unit)
@@ -230,6 +236,8 @@ class Bus:
                     self._busy_since = self._monotonic()
                     answered = await self._serve(connection, transaction) or answered
                     self._busy_since = None
+            if connection.lost and self._spec.is_serial:
+                self._lateness.forget()  # unlike a converter on the network, a port keeps nothing for who opens it next
             self._down_reason = connection.lost or f"{self._spec.url} is open but nobody answers"
         finally:
             self._busy_since = None
@@ -267,6 +275,8 @@ class Bus:
     async def _serve(self, connection: Connection, transaction: Transaction) -> bool:
         """Make one transaction; whether it was answered. LinkError when the line is lost while it is drained."""
         exchange = transaction.exchange
+        received = bytearray()
+        written_at = self._monotonic()
         try:
             if not await self._is_ready(connection, transaction):
                 return False
@@ -276,32 +286,60 @@ class Bus:
             connection.write(exchange.request)
             self._note_sent(transaction, written_at)
             async with asyncio.timeout(transaction.timeout):
-                reply, at = await self._await_reply(connection, exchange)
+                reply, at = await self._await_reply(connection, exchange, received)
         except TimeoutError:
             self._silent += 1
-            self._standings.failed(
-                exchange.unit, timeout=transaction.timeout, tagged=exchange.tagged, now=self._monotonic()
-            )
-            waited = f"{transaction.timeout * 1000:.0f} ms"
-            transaction.fail(LinkError(f"unit {exchange.unit} on {self._name} did not answer within {waited}"))
+            now = self._monotonic()
+            self._standings.failed(exchange.unit, timeout=transaction.timeout, now=now)
+            transaction.fail(LinkError(self._why_unanswered(transaction, now)))
+            self._note_unanswered(transaction, received, written_at)
             await self._quieten(connection)
             return False
         except ProtocolViolation as violation:
             transaction.fail(violation)
+            self._note_unanswered(transaction, received, written_at)
             await self._quieten(connection)
             return False
         except LinkError as error:
             transaction.fail(error)
+            self._note_unanswered(transaction, received, written_at)
             return False
         except BaseException:
             # Cancelled in the middle, or a parser's own fault: the caller must hear of it before it goes on.
             transaction.fail(LinkError(f"line {self._name} closes"))
             raise
-        if exchange.answered:
-            self._silent = 0
+        if not exchange.answered:
+            transaction.succeed(Answer(reply, written_at, at))
+            return False
+        self._silent = 0
+        if exchange.tagged or self._is_proven(transaction, bytes(received), written_at, at):
             self._standings.answered(exchange.unit, took=at - written_at)
-        transaction.succeed(Answer(reply, written_at, at))
-        return exchange.answered
+            transaction.succeed(Answer(reply, written_at, at))
+        return True
+
+    def _is_proven(
+        self, transaction: Transaction, received: bytes, written_at: MonotonicSeconds, at: MonotonicSeconds
+    ) -> bool:
+        """Whether an answer without a number is this request's own; its caller is told if not."""
+        unit, is_command = transaction.exchange.unit, transaction.priority is Priority.COMMAND
+        self._lateness.heard_beside(received, unit=unit, now=at)
+        if self._lateness.is_proven(transaction.exchange, received, is_command=is_command, asked_at=written_at, at=at):
+            return True
+        reason = f"unit {unit} on {self._name} {self._lateness.words(unit, now=at)}"
+        transaction.fail(LinkError(reason) if is_command else UnitRests(reason))
+        return False
+
+    def _note_unanswered(self, transaction: Transaction, received: bytearray, written_at: MonotonicSeconds) -> None:
+        exchange, now = transaction.exchange, self._monotonic()
+        if exchange.answered and not exchange.tagged and transaction.sent:
+            self._lateness.unanswered(exchange, asked_at=written_at, now=now)
+            self._lateness.heard(bytes(received), now=now)
+
+    def _why_unanswered(self, transaction: Transaction, now: MonotonicSeconds) -> str:
+        unit, waited = transaction.exchange.unit, transaction.timeout
+        if self._lateness.late_by(unit, now=now) > waited:
+            return f"unit {unit} on {self._name} {self._lateness.words(unit, now=now)}"
+        return f"unit {unit} on {self._name} did not answer within {waited * 1000:.0f} ms"
 
     async def _is_ready(self, connection: Connection, transaction: Transaction) -> bool:
         """Whether the line is prepared and the request may be sent on it now."""
@@ -337,8 +375,10 @@ class Bus:
         if prelude.break_seconds > 0:
             await connection.send_break(prelude.break_seconds)
 
-    async def _await_reply(self, connection: Connection, exchange: Exchange[object]) -> tuple[object, MonotonicSeconds]:
-        received = bytearray()
+    async def _await_reply(
+        self, connection: Connection, exchange: Exchange[object], received: bytearray
+    ) -> tuple[object, MonotonicSeconds]:
+        """The answer, and when it came. All that came since the request is added to `received`, but for its echo."""
         if not exchange.answered:
             # Nothing will tell when the request is out; whatever follows waits for as long as it takes.
             self._last_byte_at += self._spec.seconds_for(len(exchange.request))
@@ -346,16 +386,18 @@ class Bus:
         echo = exchange.request if self._spec.echoes else b""
         while True:
             arrival = await connection.read()
-            received += arrival.data
             self._last_byte_at = arrival.at
             self._tell(Direction.RECEIVED, arrival.data, arrival.at)
-            if not echo.startswith(received[: len(echo)]):
+            echoed, rest = arrival.data[: len(echo)], arrival.data[len(echo) :]
+            if not echo.startswith(echoed):
                 raise ProtocolViolation(
                     f"what was sent on {self._name} did not come back as sent: somebody else sends too"
                 )
-            if len(received) <= len(echo):
+            echo = echo[len(echoed) :]
+            if not rest:
                 continue
-            reply = exchange.parse(bytes(received[len(echo) :]))
+            received += rest
+            reply = exchange.parse(bytes(received))
             if reply is not None:
                 return reply, arrival.at
             if len(received) > _LONGEST_REPLY:
@@ -381,6 +423,8 @@ class Bus:
     def _drop(self, data: bytes) -> None:
         if data:
             self._last_byte_at = self._monotonic()
+            if self._lateness.heard(data, now=self._last_byte_at):
+                self._silent = 0  # somebody is there: to open the line anew would not make it faster
             self._tell(Direction.DROPPED, data, self._last_byte_at)
 
     def _tell(self, direction: Direction, data: bytes, at: MonotonicSeconds) -> None:

@@ -82,7 +82,10 @@ class CardPresented:
 
 @dataclass(frozen=True, slots=True)
 class GateMoved:
-    """The gate's position as read at `at`. Sent at each change, and again as a refresh at least every 2 s."""
+    """The gate's position: what it was at `at` or later, the instant at which the device was asked.
+
+    Sent at each change, and again as a refresh at least every 2 s.
+    """
 
     device_id: int
     position: GatePosition
@@ -91,7 +94,10 @@ class GateMoved:
 
 @dataclass(frozen=True, slots=True)
 class PointChanged:
-    """An input's state as read at `at`. Sent at each change, and again as a refresh at least every 2 s."""
+    """An input's state: what it was at `at` or later, the instant at which the device was asked.
+
+    Sent at each change, and again as a refresh at least every 2 s.
+    """
 
     device_id: int
     point: str

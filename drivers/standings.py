@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 from drivers.contract import MonotonicSeconds
 
-LATE_GUARD_SECONDS = 1.0
 REST_SHARE = 4.0
 REST_SHARE_BESIDE_LIVE = 12.0
 SILENT_AFTER = 2
@@ -33,18 +32,14 @@ _PROBE_FLOOR = 0.05
 _SHORT_PROBE_FLOOR = 0.03
 
 
-def rest_after(
-    *, failures: int, timeout: float, tagged: bool, silent_units: int = 1, beside_live: bool = False
-) -> float:
+def rest_after(*, failures: int, timeout: float, silent_units: int = 1, beside_live: bool = False) -> float:
     """Seconds for which a unit is left alone after that many time-outs in a row.
 
-    One lost answer costs nothing where answers are numbered. From the second on, all silent units together take about a
-    fifth of the line, or a thirteenth when live units are on it. Where answers are not numbered, a unit always rests
-    until 1 s after its request, so that its late answer cannot be taken for the answer to the next.
+    One lost answer costs nothing. From the second on, all silent units together take about a fifth of the line, or a
+    thirteenth when live units are on it.
     """
     factor = REST_SHARE_BESIDE_LIVE if beside_live else REST_SHARE
-    share = 0.0 if failures < SILENT_AFTER else factor * timeout * silent_units
-    return share if tagged else max(share, LATE_GUARD_SECONDS - timeout)
+    return 0.0 if failures < SILENT_AFTER else factor * timeout * silent_units
 
 
 @dataclass(slots=True)
@@ -121,14 +116,13 @@ class Standings:
         standing.rests_until = standing.full_probe_at = float("-inf")
         standing.answers.append(took)
 
-    def failed(self, unit: int, *, timeout: float, tagged: bool, now: MonotonicSeconds) -> None:
+    def failed(self, unit: int, *, timeout: float, now: MonotonicSeconds) -> None:
         """The unit did not answer within `timeout`."""
         standing = self._of(unit)
         standing.failures += 1
         standing.rests_until = now + rest_after(
             failures=standing.failures,
             timeout=timeout,
-            tagged=tagged,
             silent_units=max(1, len(self.silent)),
             beside_live=self.has_live,
         )

@@ -15,7 +15,7 @@ Reply = TypeVar("Reply")
 
 
 class UnitRests(LinkError):
-    """The poll was not sent: the unit did not answer lately, and its share of the line is used up for now."""
+    """The poll was not sent, or its answer not believed: the unit did not answer lately, and is left alone for now."""
 
 
 class Priority(IntEnum):
@@ -51,8 +51,8 @@ class Exchange(Generic[Reply]):
         request: the bytes to send.
         parse: pure; given all bytes that came since the request, the answer, or None while more are needed. Whole
             frames that belong to somebody else are passed over. Raises ProtocolViolation for what can become nothing.
-        tagged: whether answers carry the request's number. If not, a late answer looks like a fresh one, so the unit
-            rests after a time-out until a late answer must have come.
+        tagged: whether answers carry the request's number. If not, a late answer looks like a fresh one: see
+            `drivers.lateness`.
         answered: False for a device that says nothing: the exchange is over once it is written, and `parse` is given no
             bytes to make the answer of.
         prelude: what goes before the request.

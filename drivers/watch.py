@@ -98,7 +98,7 @@ class Watch:
     def heard(
         self, position: GatePosition | None, points: Mapping[str, PointState], *, at: MonotonicSeconds
     ) -> tuple[Report, ...]:
-        """The reports due to a poll that was answered at `at`; `position` is None for what is no gate."""
+        """The reports due to a poll that was asked at `at` and answered; `position` is None for what is no gate."""
         reports: list[Report] = []
         if not self._online:
             reports.append(DeviceConnected(self._device_id, at))

@@ -93,7 +93,8 @@ class HikvisionBarrier:
         async with open_session(reuse_lines=True) as session:
             while True:
                 self._wake.clear()
-                due = self._monotonic() + self._poll_seconds
+                asked_at = self._monotonic()
+                due = asked_at + self._poll_seconds
                 try:
                     position = await self._poll(session)
                 except AccountRefused as refusal:
@@ -105,7 +106,7 @@ class HikvisionBarrier:
                     self._tell(watch.missed(str(error), at=self._monotonic(), asked=True), reports)
                 else:
                     self._away = ""
-                    self._tell(watch.heard(position, {}, at=self._monotonic()), reports)
+                    self._tell(watch.heard(position, {}, at=asked_at), reports)
                 await self._rest(until=due)
 
     async def open(self, *, deadline: MonotonicSeconds) -> None:

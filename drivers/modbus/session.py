@@ -34,14 +34,14 @@ class Session:
         self._timeout = timeout
 
     async def read(self, read: Read, *, deadline: MonotonicSeconds) -> tuple[tuple[int, ...], MonotonicSeconds]:
-        """The values, and when they arrived. Goes behind commands.
+        """The values, and when they were asked for: they are no older. Goes behind commands.
 
         Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
         """
         answer = await self._ask(read, Priority.POLL, deadline)
         if not isinstance(answer.reply, Values):
             raise self._refused(answer.reply, f"reading {read.table} {read.address}")
-        return answer.reply.values, answer.at
+        return answer.reply.values, answer.written_at
 
     async def write(
         self, write: Write | WriteMany, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None

@@ -40,7 +40,7 @@ class PolledUnit:
         self._beat_due = float("-inf")
 
     async def ask(self, *, deadline: Callable[[], MonotonicSeconds]) -> tuple[Held, MonotonicSeconds]:
-        """What the device holds by table and wire address, and when the first answer came.
+        """What the device holds by table and wire address, and when it was first asked: nothing of it is older.
 
         `deadline` is asked anew for each request. Raises what `Session` raises, and DeviceFault when the device does
         not take what prepares it, or when its watchdog ran out (it is prepared again with the next call).

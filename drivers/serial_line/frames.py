@@ -138,6 +138,11 @@ class Framing(Sealing):
             raise ValueError(f"a frame of {self.length} bytes has no room for its check")
         return self
 
+    @property
+    def bears_only_ends(self) -> bool:
+        """Whether the tail of a frame looks like a whole one."""
+        return self.terminator is not None and not self.start and not self.checks
+
 
 class FrameSplitter:
     """Finds frames in bytes that come in any pieces, with noise between them.
@@ -147,13 +152,21 @@ class FrameSplitter:
 
     Args:
         framing: what a frame looks like.
+        torn: what comes first may be the end of a frame whose begin nobody saw: where nothing but its end marks a
+            frame, all up to the first end is dropped.
     """
 
-    def __init__(self, framing: Framing) -> None:
+    def __init__(self, framing: Framing, *, torn: bool = False) -> None:
         self._framing = framing
+        self._torn = torn and framing.bears_only_ends
         self._pending = b""
         self._overlong = False
         self.dropped = 0
+
+    @property
+    def is_mid_frame(self) -> bool:
+        """Whether what comes next may belong to a frame that has begun."""
+        return self.is_pending or self._torn
 
     @property
     def is_pending(self) -> bool:
@@ -164,6 +177,13 @@ class FrameSplitter:
         """The frames that these bytes complete."""
         self._pending += data
         frames: list[bytes] = []
+        if self._torn and self._framing.terminator is not None:
+            found = self._pending.find(self._framing.terminator)
+            if found < 0:
+                self._drop(max(0, len(self._pending) - (len(self._framing.terminator) - 1)))
+                return ()
+            self._drop(found + len(self._framing.terminator))
+            self._torn = False
         while self._pending:
             length = self._length()
             if length is None:

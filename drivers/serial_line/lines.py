@@ -23,16 +23,29 @@ class LineSplitter:
     Args:
         terminator: what ends a line, one or two bytes.
         longest: bytes that a line may have.
+        torn: what comes first may be the end of a line whose begin nobody saw: all up to the first terminator is
+            dropped, however long that takes.
     """
 
-    def __init__(self, *, terminator: bytes, longest: int = LONGEST_LINE) -> None:
+    def __init__(self, *, terminator: bytes, longest: int = LONGEST_LINE, torn: bool = False) -> None:
         if not terminator:
             raise ValueError("lines need a terminator")
         self._terminator = terminator
         self._longest = longest
         self._pending = bytearray()
         self._overlong = False
+        self._torn = torn
         self.dropped = 0
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether everything is dropped up to the next terminator, as `torn` says."""
+        return self._torn
+
+    @property
+    def is_mid_line(self) -> bool:
+        """Whether what comes next may belong to a line that has begun."""
+        return self.is_pending or self._torn
 
     @property
     def is_pending(self) -> bool:
@@ -43,6 +56,10 @@ class LineSplitter:
         """The lines that these bytes complete, without their terminators."""
         self._pending += data
         *whole, rest = bytes(self._pending).split(self._terminator)
+        if self._torn and whole:
+            self._torn = self._overlong = False
+            self.dropped += 1
+            del whole[0]
         lines = [line for line in (self._judged(line) for line in whole) if line]
         self._pending = bytearray(rest)
         if len(rest) > self._longest + len(self._terminator):

@@ -10,11 +10,17 @@ from drivers.link import Arrival, Connection, LinkSpec, open_link, reconnect_wai
 
 _LONGEST_WAIT = 2.0
 _STEADY_SECONDS = 5.0
+SETTLED_SECONDS = 0.2
+"""What comes sooner after a line was opened may be the rest of something that began before.
+
+A port gives what arrives from the moment of its opening on, in the middle of a line too, and a serial server what it
+had kept. What is sent by itself is sent in one go, so that after so much silence only a begin can follow.
+"""
 
 
 async def listen(
     spec: LinkSpec,
-    hear: Callable[[Connection], Awaitable[None]],
+    hear: Callable[[Connection, Arrival | None], Awaitable[None]],
     *,
     device_id: int,
     reports: Reports,
@@ -22,7 +28,8 @@ async def listen(
 ) -> None:
     """Keep the line open until cancelled, and hand each connection to `hear`, which reads until LinkError.
 
-    Such a device counts as connected while its line is open.
+    Such a device counts as connected while its line is open, from the first silence of `SETTLED_SECONDS` on. `hear` is
+    also given what came before that, if anything did.
     """
     told_lost = False
     failures = 0
@@ -32,9 +39,10 @@ async def listen(
             connection = await open_link(spec, monotonic=monotonic)
             try:
                 opened_at = monotonic()
-                reports(DeviceConnected(device_id, opened_at))
+                unsettled = await next_arrival(connection, within=SETTLED_SECONDS)
+                reports(DeviceConnected(device_id, monotonic()))
                 told_lost = False
-                await hear(connection)
+                await hear(connection, unsettled)
             finally:
                 await connection.close()
         except LinkError as error:

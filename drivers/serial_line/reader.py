@@ -8,7 +8,7 @@ from collections.abc import Callable
 import structlog
 
 from drivers.contract import CardPresented, MonotonicSeconds, ProtocolViolation, Reports
-from drivers.link import Connection, LinkSpec
+from drivers.link import Arrival, Connection, LinkSpec
 from drivers.serial_line.forms import Form, read_line
 from drivers.serial_line.lines import TORN_SECONDS, LineSplitter
 from drivers.serial_line.listening import listen, next_arrival
@@ -47,6 +47,7 @@ class SerialReader:
         self._form = form
         self._monotonic = monotonic
         self._refused_lines = 0
+        self._was_mid_line = False
 
     @property
     def device_id(self) -> int:
@@ -62,24 +63,41 @@ class SerialReader:
         """Keep the port open and report cards until cancelled."""
         await listen(
             self._spec,
-            lambda connection: self._read(connection, reports),
+            lambda connection, unsettled: self._read(connection, unsettled, reports),
             device_id=self._device_id,
             reports=reports,
             monotonic=self._monotonic,
         )
 
-    async def _read(self, connection: Connection, reports: Reports) -> None:
-        """Report cards until the line hangs up, which is a LinkError. A torn line is dropped with it."""
-        splitter = LineSplitter(terminator=self._terminator)
-        while True:
-            arrival = await next_arrival(connection, within=TORN_SECONDS if splitter.is_pending else None)
-            if arrival is None:
-                splitter.end_of_silence()
-                self._refused_lines += 1
-                log.warning("line_torn", device=self._device_id, count=self._refused_lines)
-                continue
-            for line in splitter.feed(arrival.data):
-                self._present(line, arrival.at, reports)
+    async def _read(self, connection: Connection, unsettled: Arrival | None, reports: Reports) -> None:
+        """Report cards until the line hangs up, which is a LinkError.
+
+        A line that is torn by that is dropped, with whatever comes of it later: half a number is another card's number.
+        """
+        splitter = LineSplitter(terminator=self._terminator, torn=self._was_mid_line or unsettled is not None)
+        if unsettled is not None:
+            self._take(splitter, unsettled, reports)
+        try:
+            while True:
+                arrival = await next_arrival(connection, within=TORN_SECONDS if splitter.is_pending else None)
+                if arrival is None:
+                    splitter.end_of_silence()
+                    self._refuse_torn()
+                else:
+                    self._take(splitter, arrival, reports)
+        finally:
+            self._was_mid_line = splitter.is_mid_line
+
+    def _take(self, splitter: LineSplitter, arrival: Arrival, reports: Reports) -> None:
+        was_torn = splitter.is_torn
+        for line in splitter.feed(arrival.data):
+            self._present(line, arrival.at, reports)
+        if was_torn and not splitter.is_torn:
+            self._refuse_torn()
+
+    def _refuse_torn(self) -> None:
+        self._refused_lines += 1
+        log.warning("line_torn", device=self._device_id, count=self._refused_lines)
 
     def _present(self, line: bytes, at: MonotonicSeconds, reports: Reports) -> None:
         try:

@@ -38,12 +38,12 @@ class Session:
         return self._bus.down_reason
 
     async def ask(self, query: Query, *, deadline: MonotonicSeconds) -> tuple[bytes, MonotonicSeconds]:
-        """The frame that answers, and when it arrived. Goes behind commands.
+        """The frame that answers, and when it was asked for: what it says is no older. Goes behind commands.
 
         Raises LinkError, DeviceFault when the device refuses, DeadlinePassed and ProtocolViolation.
         """
         answer = await self._send(query.send, query.answer, Priority.POLL, deadline)
-        return answer.reply.frame, answer.at
+        return answer.reply.frame, answer.written_at
 
     async def command(
         self, command: Command, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None

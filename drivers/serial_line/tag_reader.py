@@ -10,7 +10,7 @@ import structlog
 
 from drivers.bus import Bus
 from drivers.contract import CardPresented, DriverError, MonotonicSeconds, ProtocolViolation, Report, Reports
-from drivers.link import Connection, LinkSpec
+from drivers.link import Arrival, Connection, LinkSpec
 from drivers.serial_line.frames import FrameSplitter
 from drivers.serial_line.lines import QUIET_SECONDS
 from drivers.serial_line.listening import listen, next_arrival
@@ -99,11 +99,11 @@ class PolledTagReader:
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:
         deadline = poll_deadline(watch, now=self._monotonic())
         try:
-            frame, at = await self._session.ask(self._query, deadline=deadline)
-            cards = self._presenter.cards(frame, at=at)
+            frame, asked_at = await self._session.ask(self._query, deadline=deadline)
+            cards = self._presenter.cards(frame, at=self._monotonic())
         except DriverError as error:
             return watch.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
-        return (*watch.heard(None, {}, at=at), *cards)
+        return (*watch.heard(None, {}, at=asked_at), *cards)
 
 
 class SpeakingTagReader:
@@ -133,6 +133,7 @@ class SpeakingTagReader:
         self._device_id = device_id
         self._spec = spec
         self._framing = profile.replies
+        self._was_mid_frame = False
         self._monotonic = monotonic
         self._presenter = _Presenter(device_id=device_id, profile=profile, unit=unit, hold_seconds=hold_seconds)
 
@@ -145,24 +146,28 @@ class SpeakingTagReader:
         """Keep the port open and report cards until cancelled."""
         await listen(
             self._spec,
-            lambda connection: self._hear(connection, reports),
+            lambda connection, unsettled: self._hear(connection, unsettled, reports),
             device_id=self._device_id,
             reports=reports,
             monotonic=self._monotonic,
         )
 
-    async def _hear(self, connection: Connection, reports: Reports) -> None:
-        splitter = FrameSplitter(self._framing)
+    async def _hear(self, connection: Connection, unsettled: Arrival | None, reports: Reports) -> None:
+        splitter = FrameSplitter(self._framing, torn=self._was_mid_frame or unsettled is not None)
         last_at = self._monotonic()
-        while True:
-            arrival = await next_arrival(connection, within=QUIET_SECONDS if splitter.is_pending else None)
-            if arrival is None:
-                frames = splitter.end_of_silence()
-            else:
-                last_at = arrival.at
-                frames = splitter.feed(arrival.data)
-            for frame in frames:
-                self._present(frame, last_at, reports)
+        frames = () if unsettled is None else splitter.feed(unsettled.data)
+        try:
+            while True:
+                for frame in frames:
+                    self._present(frame, last_at, reports)
+                arrival = await next_arrival(connection, within=QUIET_SECONDS if splitter.is_pending else None)
+                if arrival is None:
+                    frames = splitter.end_of_silence()
+                else:
+                    last_at = arrival.at
+                    frames = splitter.feed(arrival.data)
+        finally:
+            self._was_mid_frame = splitter.is_mid_frame
 
     def _present(self, frame: bytes, at: MonotonicSeconds, reports: Reports) -> None:
         try:

@@ -259,7 +259,7 @@ async def test_a_late_answer_never_answers_the_next_request(line, peer):
             await poll(bus, tagged=False, timeout=0.1)
         peer.delays[1] = None
         assert isinstance(await outcome(command(bus, "open", tagged=False, timeout=0.2)), LinkError)
-        assert peer.heard == ["1 ping", "1 open"]
+        assert peer.heard == ["1 ping", "1 ping", "1 open"]
 
 
 async def test_the_other_units_go_on_beside_a_silent_one(line, peer):

@@ -251,6 +251,14 @@ class TellsAllItHears(Sound):
         super().told(frame, reports)
 
 
+class TellsOldAnswersAsNew(TellsAllItHears):
+    def is_answer(self, frame, number):
+        return frame[0] == START and frame[-1] == sum(frame[:-1]) & 0xFF
+
+    def silent(self, reports):
+        pass  # it listens on, and so hears each answer after the next question
+
+
 class NeverSaysLoss(Sound):
     def silent(self, reports):
         pass
@@ -286,6 +294,9 @@ class TestSound(Conformance):
     def serves(self, report):
         return isinstance(report, CardPresented) and report.bits == self.device.card
 
+    def denies(self, report):
+        return isinstance(report, CardPresented) and report.bits < self.device.card
+
     def is_true(self, report):
         if isinstance(report, CardPresented):
             return 1 <= report.bits <= self.device.card
@@ -298,6 +309,7 @@ OTHER_PORT = "test_comes_back_as_another_port_under_the_same_name"
 STEADY = "test_does_not_mind"
 SURVIVES = "test_survives"
 SILENT = "test_is_lost_in_time_when_it_falls_silent"
+LAGS = "test_tells_nothing_old_as_new_on_a_line_that_lags"
 
 FAULTS = [
     (SleepsInTheLoop, "tcp", LATE, (), "the event loop stood still"),
@@ -314,6 +326,7 @@ FAULTS = [
     (TakesEchoes, "serial", SURVIVES, (Fault.ECHOED,), "the device never said so"),
     (TakesOldAnswers, "serial", SURVIVES, (Fault.DUPLICATED,), "old answers were taken for new ones"),
     (TellsAllItHears, "serial", SURVIVES, (Fault.DUPLICATED,), "one happening was reported"),
+    (TellsOldAnswersAsNew, "serial", LAGS, (), "told as fresh"),
     (NeverSaysLoss, "serial", SILENT, (), "lost: not within"),
     (SaysLossAgainAndAgain, "tcp", LATE, (), "lost is said once"),
     (TakesItsTimeToStop, "tcp", BACK, (), "stopping took"),

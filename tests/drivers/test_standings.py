@@ -8,25 +8,20 @@ from drivers.standings import FULL_PROBE_SECONDS, Standings, rest_after
 TIMEOUTS = st.floats(0.02, 0.9)
 
 
-@given(timeout=TIMEOUTS, failures=st.integers(2, 1000), units=st.integers(1, 32), tagged=st.booleans())
-def test_silent_units_together_take_at_most_a_fifth(timeout, failures, units, tagged):
-    rest = rest_after(failures=failures, timeout=timeout, tagged=tagged, silent_units=units)
+@given(timeout=TIMEOUTS, failures=st.integers(2, 1000), units=st.integers(1, 32))
+def test_silent_units_together_take_at_most_a_fifth(timeout, failures, units):
+    rest = rest_after(failures=failures, timeout=timeout, silent_units=units)
     assert units * timeout / (timeout + rest) <= 0.25
 
 
-@given(timeout=TIMEOUTS, failures=st.integers(1, 1000))
-def test_an_unnumbered_answer_has_a_second_to_come(timeout, failures):
-    assert timeout + rest_after(failures=failures, timeout=timeout, tagged=False) >= 0.999
-
-
 @given(timeout=TIMEOUTS)
-def test_one_lost_numbered_answer_costs_nothing(timeout):
-    assert rest_after(failures=1, timeout=timeout, tagged=True) == 0
+def test_one_lost_answer_costs_nothing(timeout):
+    assert rest_after(failures=1, timeout=timeout) == 0
 
 
 def silent(standings, unit, *, now=10.0, timeout=0.3):
-    standings.failed(unit, timeout=timeout, tagged=False, now=now)
-    standings.failed(unit, timeout=timeout, tagged=False, now=now)
+    standings.failed(unit, timeout=timeout, now=now)
+    standings.failed(unit, timeout=timeout, now=now)
 
 
 def test_an_answer_ends_the_rest():
@@ -56,7 +51,7 @@ def test_a_live_unit_is_waited_for_by_its_own_pace_within_what_is_allowed(answer
     timeout = standings.live_timeout(1, allowed)
     assert timeout <= allowed
     assert timeout == allowed or timeout >= 2 * max(answers[-32:])
-    standings.failed(1, timeout=timeout, tagged=True, now=0.0)
+    standings.failed(1, timeout=timeout, now=0.0)
     assert standings.live_timeout(1, allowed) == allowed
 
 

@@ -21,8 +21,8 @@ async def line():
         standings.asked(LIVE, now=99.0 + number * 0.2)
         standings.answered(LIVE, took=0.012)
     for unit in (DEAD, DEAD_TOO):
-        standings.failed(unit, timeout=0.3, tagged=False, now=50.0)
-        standings.failed(unit, timeout=0.3, tagged=False, now=51.0)
+        standings.failed(unit, timeout=0.3, now=50.0)
+        standings.failed(unit, timeout=0.3, now=51.0)
     queue = TransactionQueue(limit=10)
 
     def ask(unit, priority, at=100.0):

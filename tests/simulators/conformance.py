@@ -31,7 +31,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -41,6 +41,8 @@ from loop_watch import watch_callbacks
 
 from drivers.contract import DeviceConnected, DeviceLost, Driver, GateMoved, PointChanged, PointState, Report
 from drivers.link import LinkSpec
+
+_OTHER = {PointState.ON: PointState.OFF, PointState.OFF: PointState.ON}
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,9 @@ class Conformance:
         told_once: whether each stir is one happening, which must not be reported twice, whatever the line does.
         fresh_within: so many times may the device be asked from a stir to its report; more means that old answers are
             taken for new ones. None where asking and telling have nothing to do with each other.
+        numbered: whether an answer says which request it answers, so that a late one cannot be taken for another's; or
+            nothing is asked at all.
+        lag_seconds: so late is everything, where answers bear no numbers, in the test of that.
         longest_block: for so many seconds may one callback hold up the loop: what the house allows.
     """
 
@@ -115,6 +120,8 @@ class Conformance:
     loses_when_silent: ClassVar[bool] = True
     told_once: ClassVar[bool] = False
     fresh_within: ClassVar[int | None] = 3
+    numbered: ClassVar[bool] = False
+    lag_seconds: ClassVar[float] = 1.15
     longest_block: ClassVar[float] = 0.005
 
     def far_end(self, folder: Path) -> AbstractAsyncContextManager[LinkSpec]:
@@ -137,6 +144,14 @@ class Conformance:
     def is_true(self, report: Report) -> bool:
         """Whether the device may be reported like this; nothing moves or changes in these tests unless stirred."""
         return True
+
+    def denies(self, report: Report) -> bool:
+        """Whether a report says that the last stir has not happened."""
+        return (
+            isinstance(report, PointChanged)
+            and report.state is not PointState.UNKNOWN
+            and self.serves(replace(report, state=_OTHER[report.state]))
+        )
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "kind_of_line" in metafunc.fixturenames:
@@ -262,6 +277,26 @@ class Conformance:
             await self.connected(rig, times=2)
             assert rig.heard.count(DeviceLost) == 1, "lost is said once"
             assert rig.heard.count(DeviceConnected) == 2
+
+    async def test_tells_nothing_old_as_new_on_a_line_that_lags(self, tmp_path, kind_of_line):
+        if self.numbered:
+            pytest.skip("its answers bear numbers, or nothing is asked")
+        async with self.at_work(tmp_path, kind_of_line) as rig:
+            await self.connected(rig)
+            rig.line.late_seconds, rig.line.fault = self.lag_seconds, Fault.LATE
+            await asyncio.sleep(self.lag_seconds + 0.3)
+            since = len(rig.heard.reports)
+            await self.stir()
+            stirred_at = time.monotonic()
+            await asyncio.sleep(self.lag_seconds + 0.5)
+            rig.line.fault = Fault.NONE
+            await rig.heard.until(
+                lambda: any(self.serves(report) for report in rig.heard.reports[since:]),
+                within=self.online_seconds,
+                what="served once the line is well again",
+            )
+            old = [r for r in rig.heard.reports[since:] if r.at > stirred_at and self.denies(r)]
+            assert not old, f"an answer that came late was told as fresh: {old[:3]}"
 
 
 @asynccontextmanager

@@ -140,11 +140,15 @@ class FaultyLine:
             far.write(data)
 
     async def _pump(self, far: Connection, send: Callable[[bytes], None]) -> None:
+        last_due = 0.0
         try:
             while True:
                 for delay, piece in self._deliveries((await far.read()).data):
-                    if delay:
-                        asyncio.get_running_loop().call_later(delay, send, piece)
+                    now = asyncio.get_running_loop().time()
+                    due = max(now + delay, last_due)  # bytes never overtake each other, whatever becomes of the fault
+                    if due > now:
+                        last_due = due
+                        asyncio.get_running_loop().call_at(due, send, piece)
                     else:
                         send(piece)
         except LinkError:

@@ -23,6 +23,7 @@ class _Stream(Conformance):
     lines = ("tcp",)
     recovers_from = (Fault.DUPLICATED, Fault.ECHOED)  # spoilt bytes are TCP's own to find; HTTP has no check sum
     steady_under = (Fault.LATE,)  # the others would mix up what follows closely; TCP keeps its order
+    numbered = True  # nobody asks
     make = "hikvision"
     dialect = HIKVISION
 

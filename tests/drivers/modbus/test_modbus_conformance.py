@@ -62,6 +62,7 @@ class TestRtu(_ModbusGate):
 class TestTcp(_ModbusGate):
     lines = ("tcp",)
     framing = "tcp"
+    numbered = True
     recovers_from = (Fault.DUPLICATED, Fault.ECHOED)  # spoilt bytes are TCP's own to find; Modbus TCP has no check sum
 
 

@@ -185,3 +185,15 @@ def test_templates():
 def test_what_is_no_template(written):
     with pytest.raises(ValueError, match=r"."):
         template_of(written)
+
+
+def test_where_only_ends_are_marked_a_torn_frame_is_dropped_up_to_its_end():
+    marked = FrameSplitter(Framing(terminator=b"\r\n"), torn=True)
+    assert marked.is_mid_frame
+    assert [frame for piece in (b"57", b"2\r", b"\n11572\r\n") for frame in marked.feed(piece)] == [b"11572\r\n"]
+    assert not marked.is_mid_frame
+
+
+def test_a_frame_that_proves_itself_needs_no_end_before_it():
+    proven = FrameSplitter(Framing(start=b"\x02", terminator=b"\r\n"), torn=True)
+    assert proven.feed(b"572\r\n\x0211572\r\n") == (b"\x0211572\r\n",)

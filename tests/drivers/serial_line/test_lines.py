@@ -73,3 +73,27 @@ def test_a_torn_line_is_forgotten():
 def test_a_terminator_is_needed():
     with pytest.raises(ValueError, match="terminator"):
         LineSplitter(terminator=b"")
+
+
+@pytest.mark.parametrize("pieces", [[b"572\r\n11572\r\n"], [b"5", b"72\r", b"\n115", b"72\r\n"], [b"\r\n11572\r\n"]])
+def test_after_a_torn_line_only_what_follows_its_end_counts(pieces):
+    splitter = LineSplitter(terminator=b"\r\n", torn=True)
+    assert splitter.is_mid_line
+    assert [line for piece in pieces for line in splitter.feed(piece)] == [b"11572"]
+    assert not splitter.is_mid_line
+
+
+def test_silence_does_not_mend_a_torn_line():
+    splitter = LineSplitter(terminator=b"\r\n", torn=True)
+    splitter.feed(b"5")
+    splitter.end_of_silence()
+    assert splitter.is_mid_line
+    assert splitter.feed(b"72\r\n") == ()
+    assert splitter.feed(b"11572\r\n") == (b"11572",)
+
+
+def test_a_torn_line_without_end_is_not_kept():
+    splitter = LineSplitter(terminator=b"\r\n", torn=True)
+    for _ in range(100):
+        assert splitter.feed(b"x" * 1000) == ()
+    assert splitter.feed(b"\r\n11572\r\n") == (b"11572",)

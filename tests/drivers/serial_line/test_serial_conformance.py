@@ -93,6 +93,7 @@ class _Speaking(Conformance):
 
     lines = ("serial",)
     loses_when_silent = False
+    numbered = True  # nobody asks
 
     @asynccontextmanager
     async def far_end(self, folder):
