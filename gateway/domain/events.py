@@ -50,6 +50,7 @@ class EventKind(IntEnum):
     CLOSING_TIMED_OUT = 111
     CARD_IGNORED = 112
     GATE_REOPENED = 113
+    PLATE_IGNORED = 114
     COMMAND_RECORDED = 120
     COMMAND_SENT = 121
     COMMAND_ACKNOWLEDGED = 122
@@ -113,6 +114,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.CLOSING_HELD: ("Closing held by a safety point", Category.LANE, Severity.NOTICE),
         EventKind.CLOSING_TIMED_OUT: ("Gate did not close", Category.LANE, Severity.ALARM),
         EventKind.CARD_IGNORED: ("Card ignored", Category.LANE, Severity.NOTICE),
+        EventKind.PLATE_IGNORED: ("Plate ignored", Category.LANE, Severity.INFO),
         EventKind.GATE_REOPENED: ("Gate opened again while closing", Category.LANE, Severity.WARNING),
         EventKind.COMMAND_RECORDED: ("Command recorded", Category.LANE, Severity.INFO),
         EventKind.COMMAND_SENT: ("Command sent", Category.LANE, Severity.INFO),

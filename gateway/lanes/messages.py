@@ -50,7 +50,10 @@ class CardRead:
 
 @dataclass(frozen=True, slots=True)
 class PlateRead:
-    """A plate camera of this lane read a plate; see `drivers.contract.PlateSeen`."""
+    """A plate camera of this lane read a plate; see `drivers.contract.PlateSeen`.
+
+    `cards` are those that are listed under exactly this plate, whatever their status.
+    """
 
     camera_id: int
     plate: str
@@ -58,6 +61,7 @@ class PlateRead:
     vehicle: str
     direction: str
     at: float
+    cards: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -317,6 +317,8 @@ class LaneState:
     Attributes:
         owed: in a counted lane, granted visits that are still to pass after the present one.
         queued: in a counted lane, the vehicle behind the present one, waiting for the decision of that number.
+        votes_behind: plates of the vehicle that came onto the arming loop while this one passes.
+        ignored: plates that were told as ignored last, and when.
         off_closed_at: since when the gate is off its closed limit, or since the last passage.
         second_until: until when the second credential of this visit is waited for, None for no waiting.
         forced_at: since when it is off without a reason.
@@ -364,6 +366,8 @@ class LaneState:
     awaited_pin: AwaitedPin | None = None
     second_until: float | None = None
     votes: Votes = field(default_factory=Votes)
+    votes_behind: Votes = field(default_factory=Votes)
+    ignored: tuple[tuple[str, float], ...] = ()
     off_closed_at: float | None = None
     forced_at: float | None = None
     unanswered_open_at: float = NEVER
