@@ -71,6 +71,7 @@ class EventKind(IntEnum):
     ORDER_ENDED = 141
     HOLD_FAILED = 142
     OPENED_LATE = 143
+    SCHEDULE_DOUBTED = 144
     DEVICE_TAMPERED = 170
     TAMPER_ENDED = 171
     COUNT_CORRECTED = 180
@@ -136,6 +137,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.ORDER_ENDED: ("Standing order ended", Category.LANE, Severity.NOTICE),
         EventKind.HOLD_FAILED: ("Gate could not be held open", Category.LANE, Severity.ALARM),
         EventKind.OPENED_LATE: ("Gate opened late", Category.LANE, Severity.WARNING),
+        EventKind.SCHEDULE_DOUBTED: ("Schedule doubted", Category.LANE, Severity.WARNING),
         EventKind.DEVICE_TAMPERED: ("Device tampered with", Category.SECURITY, Severity.ALARM),
         EventKind.TAMPER_ENDED: ("Device closed again", Category.SECURITY, Severity.INFO),
         EventKind.COUNT_CORRECTED: ("Count corrected", Category.LANE, Severity.NOTICE),

@@ -138,9 +138,10 @@ class GrantRemembered:
 
 @dataclass(frozen=True, slots=True)
 class OrderScheduled:
-    """What the schedule wants from now on; None for nothing."""
+    """What the schedule wants from now on; None for nothing. `doubt`: what an untrusted clock means for that, or ""."""
 
     order: Order | None
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
