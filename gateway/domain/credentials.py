@@ -6,12 +6,14 @@ with its form in front, so that two forms of one number never meet by accident:
 - `raw:26:1A2B3C4` - the exact bits, hexadecimal
 - `h10301:1:11572` - facility and card number in a format of `gateway.domain.wiegand`; `h10302:11572` without facility
 - `text:0011572` - the characters that a text reader sent, trimmed and upper-cased
+- `exact:aB3dq_Zw` - characters in which small and capital letters differ in meaning, as in codes drawn by a computer
 - `plate:AB123CD` - a vehicle's plate without blanks and dashes
 - `near:AB123C0` - the same for all plates that cameras confuse; never the alias of a reading, see `plates`
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -19,6 +21,7 @@ from enum import StrEnum
 from gateway.domain.wiegand import H10301, formats_of
 
 MAX_TEXT = 128
+_HEXADECIMAL = re.compile(r"(0[xX])?[0-9A-Fa-f][0-9A-Fa-f\s:.-]*")
 
 
 class CardStatus(StrEnum):
@@ -75,6 +78,7 @@ class Card:
         first_person: its holder opens areas to others for the day.
         duress: it is presented by a holder who is forced to.
         pin: what its holder types where a lane wants it, "" for none. A secret: shown nowhere.
+        unread: which fields of its record could not be read, "" for none; what is not understood opens nothing.
         aliases: what the card answers to; see the module's text.
     """
 
@@ -90,12 +94,31 @@ class Card:
     first_person: bool = False
     duress: bool = False
     pin: str = field(default="", repr=False)
+    unread: str = ""
     aliases: tuple[str, ...] = ()
 
 
 def text_alias(text: str) -> str:
     """The alias of characters as sent or printed; case and outer blanks do not count."""
     return f"text:{text.strip().upper()}"
+
+
+def listed_text_alias(text: str) -> str:
+    """The alias under which characters are listed.
+
+    Case counts where they hold both small and capital letters, and are no hexadecimal number: two codes of a printed
+    or shown pattern may differ in nothing else. Elsewhere it does not: people and readers write `ab-12` either way.
+    """
+    return _exact_alias(text) if _is_case_exact(text) else text_alias(text)
+
+
+def _is_case_exact(text: str) -> bool:
+    plain = text.strip()
+    return plain not in {plain.upper(), plain.lower()} and not _HEXADECIMAL.fullmatch(plain)
+
+
+def _exact_alias(text: str) -> str:
+    return f"exact:{text.strip()}"
 
 
 def raw_alias(bit_length: int, bits: int) -> str:
@@ -130,5 +153,7 @@ def _aliases(credential: Credential) -> Iterator[str]:
             yield layout.alias(*layout.numbers(credential.bits))
     if credential.text.strip():
         yield text_alias(credential.text)
+        if _is_case_exact(credential.text):
+            yield _exact_alias(credential.text)
     if credential.plate:
         yield plate_alias(credential.plate)

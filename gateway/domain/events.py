@@ -50,6 +50,7 @@ class EventKind(IntEnum):
     CLOSING_TIMED_OUT = 111
     CARD_IGNORED = 112
     GATE_REOPENED = 113
+    PLATE_IGNORED = 114
     COMMAND_RECORDED = 120
     COMMAND_SENT = 121
     COMMAND_ACKNOWLEDGED = 122
@@ -70,6 +71,7 @@ class EventKind(IntEnum):
     ORDER_ENDED = 141
     HOLD_FAILED = 142
     OPENED_LATE = 143
+    SCHEDULE_DOUBTED = 144
     DEVICE_TAMPERED = 170
     TAMPER_ENDED = 171
     COUNT_CORRECTED = 180
@@ -113,6 +115,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.CLOSING_HELD: ("Closing held by a safety point", Category.LANE, Severity.NOTICE),
         EventKind.CLOSING_TIMED_OUT: ("Gate did not close", Category.LANE, Severity.ALARM),
         EventKind.CARD_IGNORED: ("Card ignored", Category.LANE, Severity.NOTICE),
+        EventKind.PLATE_IGNORED: ("Plate ignored", Category.LANE, Severity.INFO),
         EventKind.GATE_REOPENED: ("Gate opened again while closing", Category.LANE, Severity.WARNING),
         EventKind.COMMAND_RECORDED: ("Command recorded", Category.LANE, Severity.INFO),
         EventKind.COMMAND_SENT: ("Command sent", Category.LANE, Severity.INFO),
@@ -134,6 +137,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.ORDER_ENDED: ("Standing order ended", Category.LANE, Severity.NOTICE),
         EventKind.HOLD_FAILED: ("Gate could not be held open", Category.LANE, Severity.ALARM),
         EventKind.OPENED_LATE: ("Gate opened late", Category.LANE, Severity.WARNING),
+        EventKind.SCHEDULE_DOUBTED: ("Schedule doubted", Category.LANE, Severity.WARNING),
         EventKind.DEVICE_TAMPERED: ("Device tampered with", Category.SECURITY, Severity.ALARM),
         EventKind.TAMPER_ENDED: ("Device closed again", Category.SECURITY, Severity.INFO),
         EventKind.COUNT_CORRECTED: ("Count corrected", Category.LANE, Severity.NOTICE),

@@ -25,7 +25,7 @@ from drivers.contract import (
 from gateway.clock import Clock
 from gateway.domain.access import Coming
 from gateway.domain.commands import Command, CommandState, GateAction
-from gateway.domain.credentials import Credential
+from gateway.domain.credentials import Credential, plate_alias
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.reader_bits import ReaderBits
@@ -236,14 +236,17 @@ class Lanes:
         if runner is None:
             log.warning("plate_at_no_lane", camera=report.device_id)
             return
+        plate = report.plate[:_LONGEST_PLATE]
+        cards = self._store.cards.at_once((plate_alias(plate),)) or ()
         runner.post(
             m.PlateRead(
                 camera_id=report.device_id,
-                plate=report.plate[:_LONGEST_PLATE],
+                plate=plate,
                 confidence=report.confidence,
                 vehicle=report.vehicle,
                 direction=report.direction,
                 at=report.at,
+                cards=frozenset(card.card_id for card in cards),
             )
         )
 

@@ -62,7 +62,7 @@ def wake_at(rules: LaneRules, state: LaneState) -> float | None:
     moments = (
         *flights.deadlines(state),
         *visits.deadlines(rules, state),
-        *readings.deadlines(state),
+        *readings.deadlines(rules, state),
         *standing.deadlines(state),
         *closing.deadlines(rules, state),
         *troubles.deadlines(rules, state),

@@ -50,7 +50,10 @@ class CardRead:
 
 @dataclass(frozen=True, slots=True)
 class PlateRead:
-    """A plate camera of this lane read a plate; see `drivers.contract.PlateSeen`."""
+    """A plate camera of this lane read a plate; see `drivers.contract.PlateSeen`.
+
+    `cards` are those that are listed under exactly this plate, whatever their status.
+    """
 
     camera_id: int
     plate: str
@@ -58,6 +61,7 @@ class PlateRead:
     vehicle: str
     direction: str
     at: float
+    cards: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +138,10 @@ class GrantRemembered:
 
 @dataclass(frozen=True, slots=True)
 class OrderScheduled:
-    """What the schedule wants from now on; None for nothing."""
+    """What the schedule wants from now on; None for nothing. `doubt`: what an untrusted clock means for that, or ""."""
 
     order: Order | None
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def observe(rules: LaneRules, state: LaneState, event: m.LaneEvent) -> LaneState
         case m.OrderGiven():
             return replace(state, operator_order=event.order)
         case m.OrderScheduled():
-            return replace(state, scheduled_order=event.order)
+            return replace(state, scheduled_order=event.order, schedule_doubt=event.doubt)
         case _:
             return state
 

@@ -1,8 +1,10 @@
 """Readings of plates as votes for one vehicle, bound to one occupancy of the arming loop, never used for the next.
 
 Cameras read one vehicle several times and differently, and late. So the first vehicle read owns the occupancy: a
-reading that the camera gives to another vehicle, or that is too different, does not count; nor does one of a vehicle
-that was read in the occupancy before. Readings from just before the arming loop wait for its vehicle a short while.
+reading that the camera gives to another vehicle, or that is too different, does not count. A new occupancy is a new
+vehicle. But what is still read of the vehicle before, which has passed, must not open for the next: its plate does not
+count for a while, nor, for less long, what is so like it that it may be a misreading; unless that is exactly the plate
+of another card, good or blocked. Readings from just before the arming loop wait for its vehicle a short while.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from dataclasses import dataclass, replace
 
 _MOST_READINGS = 32
 _SAME_VEHICLE_DIFFERS = 2
-_GONE_SECONDS = 15.0
+_PASSED_SECONDS = 15.0
+_MISREAD_SECONDS = 5.0
+_LEFT_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,7 @@ class Reading:
     confidence: float
     vehicle: str
     at: float
+    cards: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,7 @@ class Votes:
         readings: of one vehicle, the oldest first.
         asked: plates that were decided on for it already.
         gone: readings of the vehicle before, which count for nobody until `gone_until`.
+        alike_until: until when what is like them counts for nobody either.
         due: when the best reading is taken; `inf` for not yet.
     """
 
@@ -40,11 +46,12 @@ class Votes:
     asked: frozenset[str] = frozenset()
     gone: tuple[Reading, ...] = ()
     gone_until: float = float("-inf")
+    alike_until: float = float("-inf")
     due: float = float("inf")
 
     def heard(self, reading: Reading, *, settle: float, sure: float) -> Votes:
         """With one more reading; one of another vehicle changes nothing."""
-        if not self.may_count(reading):
+        if self.why_not(reading):
             return self
         readings = (*self.readings[1 - _MOST_READINGS :], reading)
         if reading.plate in self.asked:
@@ -52,11 +59,24 @@ class Votes:
         due = reading.at if reading.confidence >= sure else min(self.due, reading.at + settle)
         return replace(self, readings=readings, due=due)
 
-    def may_count(self, reading: Reading) -> bool:
-        """Whether the reading is of the vehicle that was read first, and not of the one before."""
-        if reading.at < self.gone_until and any(_same(reading, before) for before in self.gone):
-            return False
-        return not self.readings or _same(reading, self.readings[0])
+    def why_not(self, reading: Reading) -> str:
+        """Why the reading does not count for the vehicle that stands there, in one sentence; "" when it does."""
+        for before in self.gone:
+            if reading.plate == before.plate and _may_be_one_vehicle(reading, before) and reading.at < self.gone_until:
+                return "it is the plate of the vehicle before"
+            if reading.at < self.alike_until and _same(reading, before) and not _is_anothers(reading, before):
+                return f"it may be the plate of the vehicle before, {before.plate}, misread"
+        return self.whose_else(reading)
+
+    def whose_else(self, reading: Reading) -> str:
+        """Why the reading is not of the vehicle that was read first, in one sentence; "" when it may be."""
+        if not self.readings or _same(reading, self.readings[0]):
+            return ""
+        return f"the vehicle that stands there was read as {self.readings[0].plate}"
+
+    def is_anothers(self, reading: Reading) -> bool:
+        """Whether it is exactly the plate of another card than the vehicle was read as."""
+        return any(_is_anothers(reading, one) for one in self.readings)
 
     def sure(self, least: float) -> tuple[str, ...]:
         """The plates that were read this surely, each once."""
@@ -73,15 +93,37 @@ class Votes:
         return replace(self, asked=self.asked | {reading.plate}, due=float("inf"))
 
     def recent(self, *, since: float) -> Votes:
-        """Without readings older than `since`: those that waited for a vehicle that did not come."""
-        kept = tuple(reading for reading in self.readings if reading.at >= since)
+        """With readings later than `since` alone: others waited for a vehicle that did not come."""
+        kept = tuple(reading for reading in self.readings if reading.at > since)
         return self if len(kept) == len(self.readings) else replace(self, readings=kept, due=float("inf"))
 
-    def ended(self, now: float) -> Votes:
-        """The vehicle has gone: what is still read of it counts for nobody."""
+    def ended(self, now: float, *, passed: bool) -> Votes:
+        """The vehicle has gone: what is still read of it counts for nobody.
+
+        One that has `passed` is not at the loop again soon; one that went back may be.
+        """
         if not self.readings:
             return self
-        return Votes(gone=self.readings, gone_until=now + _GONE_SECONDS)
+        gone_until = now + (_PASSED_SECONDS if passed else _LEFT_SECONDS)
+        alike_until = now + (_MISREAD_SECONDS if passed else _LEFT_SECONDS)
+        return Votes(gone=self.readings, gone_until=gone_until, alike_until=alike_until)
+
+    def followed_by(self, behind: Votes, *, settle: float, sure: float) -> Votes:
+        """With what was read of the vehicle behind while this one passed."""
+        votes = self
+        for reading in behind.readings:
+            votes = votes.heard(reading, settle=settle, sure=sure)
+        return votes
+
+
+def _is_anothers(one: Reading, other: Reading) -> bool:
+    """Whether the two are exactly the plates of two different cards."""
+    return bool(one.cards and other.cards and not one.cards & other.cards)
+
+
+def _may_be_one_vehicle(one: Reading, other: Reading) -> bool:
+    """Whether the camera itself does not tell two vehicles."""
+    return not (one.vehicle and other.vehicle and one.camera_id == other.camera_id) or one.vehicle == other.vehicle
 
 
 def _same(one: Reading, other: Reading) -> bool:

@@ -14,21 +14,26 @@ from gateway.lanes import messages as m
 from gateway.lanes import visits
 from gateway.lanes.board import Phase
 from gateway.lanes.plates import Reading
-from gateway.lanes.state import AwaitedPin, EarlyCard, LaneState, Side, Vend, Visit
+from gateway.lanes.state import AwaitedPin, EarlyCard, LaneRules, LaneState, Side, Vend, Visit
 from gateway.lanes.turn import Turn, named
 
 _LONGEST_PIN = 16
 _END, _CLEAR = "#", "*"
+_TOLD_SECONDS = 15.0
+_MOST_TOLD = 16
 
 
 def card_read(turn: Turn, event: m.CardRead) -> None:
     """A reader of the lane read a card."""
     phase, reader_id, credential = turn.state.phase, event.reader_id, event.credential
     if phase is Phase.DECIDING:
+        visit = turn.state.visit
+        if visit is None or visit.credential != credential:
+            _ignored(turn, reader_id, "while another one was being decided on", credential)
         return
     if phase in visits.HAS_RIGHT_OF_WAY:
         if not _queue(turn, reader_id, credential):
-            _ignored(turn, reader_id, _WAY_IS_GIVEN, credential)
+            _ignored(turn, reader_id, f"while {_WAY_IS_GIVEN}", credential)
         return
     _turn_to_reader(turn, reader_id)
     visit = turn.state.visit
@@ -63,22 +68,40 @@ def keys_typed(turn: Turn, event: m.KeysTyped) -> None:
 
 def plate_read(turn: Turn, event: m.PlateRead) -> None:
     """A plate camera read a plate: a vote for the vehicle on the arming loop, or for one that is about to be there."""
-    phase, rules = turn.state.phase, turn.rules
-    if event.confidence < rules.plate_least or (event.direction == "leaving" and not rules.two_way):
-        return
-    if phase in visits.HAS_RIGHT_OF_WAY:
-        # It may be of the vehicle that passes or of the one behind: for the next it must be read again.
-        return
-    reading = Reading(event.camera_id, event.plate, event.confidence, event.vehicle, event.at)
-    votes = turn.state.votes
-    if phase is Phase.IDLE:
-        votes = votes.recent(since=turn.now.at - rules.plate_early)
-    turn.set(votes=votes.heard(reading, settle=rules.plate_settle, sure=rules.plate_sure))
+    state, rules = turn.state, turn.rules
+    reading = Reading(event.camera_id, event.plate, event.confidence, event.vehicle, event.at, event.cards)
+    votes, stands = state.votes, state.phase in {Phase.ARMED, Phase.DECIDING}
+    if event.direction == "leaving" and not rules.two_way:
+        if stands:
+            _plate_ignored(turn, reading, "the camera says that it leaves")
+    elif event.confidence < rules.plate_least:
+        if stands and not votes.readings:
+            _plate_ignored(turn, reading, f"{event.confidence:.2f} sure, and {rules.plate_least:g} is wanted")
+    elif state.phase in visits.HAS_RIGHT_OF_WAY:
+        _read_while_one_passes(turn, reading)
+    elif stands and (why := votes.why_not(reading)):
+        _plate_ignored(turn, reading, why)
+    else:
+        turn.set(votes=votes.heard(reading, settle=rules.plate_settle, sure=rules.plate_sure))
+
+
+def _read_while_one_passes(turn: Turn, reading: Reading) -> None:
+    """It is of the vehicle that passes, or of the one behind once that is on the loop; in doubt it opens for nobody."""
+    state, rules, visit = turn.state, turn.rules, turn.state.visit
+    another = state.votes.whose_else(reading) or state.votes.is_anothers(reading)
+    behind = visit is not None and visit.arming_released and _stands(turn, visit.side)
+    if behind and another and reading.plate not in (plate for plate, _ in _told(turn)):
+        turn.set(votes_behind=state.votes_behind.heard(reading, settle=rules.plate_settle, sure=rules.plate_sure))
+    elif another or (behind and not state.votes.readings):
+        _plate_ignored(turn, reading, _WAY_IS_GIVEN)
+    else:
+        turn.set(votes=state.votes.heard(reading, settle=rules.plate_settle, sure=rules.plate_sure))
 
 
 def watch(turn: Turn) -> None:
     """Cards that were read before their vehicle was seen, plates that were read long enough, PINs that did not come."""
     _watch_early(turn)
+    _watch_early_plates(turn)
     _watch_second(turn)
     state, now = turn.state, turn.now.at
     if state.phase is not Phase.ARMED or state.visit is None:
@@ -102,9 +125,11 @@ def watch(turn: Turn) -> None:
         _ask(turn, visit, credential)
 
 
-def deadlines(state: LaneState) -> tuple[float, ...]:
+def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     """When `watch` has something to do."""
     early = (state.early.until,) if state.early is not None else ()
+    if state.phase is Phase.IDLE:
+        early = (*early, *(reading.at + rules.plate_early for reading in state.votes.readings))
     second = (state.second_until,) if state.second_until is not None else ()
     if state.phase is not Phase.ARMED:
         return early
@@ -155,6 +180,20 @@ def _watch_early(turn: Turn) -> None:
         _ignored(turn, early.reader_id, _why_nobody_stands(turn), early.credential)
 
 
+def _watch_early_plates(turn: Turn) -> None:
+    """Plates whose vehicle did not come onto the loop."""
+    state = turn.state
+    if state.phase is not Phase.IDLE or not state.votes.readings:
+        return
+    votes = state.votes.recent(since=turn.now.at - turn.rules.plate_early)
+    if votes.readings == state.votes.readings:
+        return
+    gone = state.votes.readings[: len(state.votes.readings) - len(votes.readings)]
+    turn.set(votes=votes)
+    if not votes.readings:
+        _plate_ignored(turn, max(gone, key=lambda one: one.confidence), _why_nobody_stands(turn))
+
+
 def _watch_second(turn: Turn) -> None:
     """A first credential whose second did not come. A new first one may follow."""
     state = turn.state
@@ -200,7 +239,7 @@ def _turn_to_reader(turn: Turn, reader_id: int) -> None:
         return
     side = Side.FAR if reader_id in rules.far_readers else Side.NEAR
     if side is not visit.side and not turn.is_leaving(side):
-        turn.set(votes=turn.state.votes.ended(turn.now.at), awaited_pin=None)
+        turn.set(votes=turn.state.votes.ended(turn.now.at, passed=False), awaited_pin=None)
         turn.set(visit=Visit(arrived=turn.now.stamp, vehicle_seen=turn.state.loop(side).is_on(), side=side))
 
 
@@ -222,7 +261,7 @@ def _missing(turn: Turn, visit: Visit, text: str, reason: str) -> None:
     )
 
 
-_WAY_IS_GIVEN = "while a vehicle already has its right of way"
+_WAY_IS_GIVEN = "a vehicle already has its right of way"
 _NO_VEHICLE = "without a vehicle on the arming loop"
 _LOOP_UNKNOWN = "while the arming loop is not known: its device does not answer"
 
@@ -235,3 +274,17 @@ def _why_nobody_stands(turn: Turn) -> str:
 def _ignored(turn: Turn, reader_id: int, reason: str, credential: Credential) -> None:
     text = f"{named(credential)} was read {reason}"
     turn.tell(EventKind.CARD_IGNORED, text, device_id=reader_id, credential=credential.shown())
+
+
+def _plate_ignored(turn: Turn, reading: Reading, reason: str) -> None:
+    """Tell of a plate that is left out, once in a while: cameras repeat themselves."""
+    told = _told(turn)
+    if reading.plate in (plate for plate, _ in told):
+        return
+    turn.set(ignored=(*told[1 - _MOST_TOLD :], (reading.plate, turn.now.at)))
+    text = f"plate {reading.plate} does not count: {reason}"
+    turn.tell(EventKind.PLATE_IGNORED, text, device_id=reading.camera_id, credential=reading.plate)
+
+
+def _told(turn: Turn) -> tuple[tuple[str, float], ...]:
+    return tuple(one for one in turn.state.ignored if turn.now.at < one[1] + _TOLD_SECONDS)

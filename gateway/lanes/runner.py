@@ -158,9 +158,9 @@ class LaneRunner:
             return
         self._consulted_at = now.at
         before = self._latest.scheduled_order
-        wanted = self._timetable.wants(now.stamp, before=before)
-        if wanted != before:
-            self.post(m.OrderScheduled(wanted))
+        wanted, doubt = self._timetable.wants(now.stamp, before=before), self._timetable.doubt(now.stamp)
+        if (wanted, doubt) != (before, self._latest.schedule_doubt):
+            self.post(m.OrderScheduled(wanted, doubt))
 
     def _now(self) -> m.Now:
         return m.Now(at=self._clock.monotonic(), stamp=self._clock.wall())

@@ -25,8 +25,10 @@ _ON_ITS_WAY = frozenset({GatePosition.OPEN, GatePosition.OPENING})
 
 def ordered(turn: Turn, event: m.OrderGiven | m.OrderScheduled) -> None:
     """A person or the schedule wants something else from now on."""
-    before, was_kept = turn.state.order, _kept_until_now(turn)
+    before, was_kept, doubt = turn.state.order, _kept_until_now(turn), turn.state.schedule_doubt
     turn.observe(event)
+    if turn.state.schedule_doubt != doubt:
+        turn.set(doubted_since=turn.now.at)
     order = turn.state.order
     if order == before:
         return

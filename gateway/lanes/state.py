@@ -71,6 +71,7 @@ class LaneRules:
         vehicle_stuck: how long a vehicle may stand under the gate.
         input_stuck: how long an input may be on.
         leaving: for so long the far loop belongs to the vehicle that has just passed.
+        doubted: a clock that is not trusted for this long is told where the lane has schedules: each start begins so.
         late_opening: for so long an opening without a cause is taken for the late effect of an unanswered open.
         card_early: how long before its vehicle is seen on the arming loop a card may be read: loops are polled.
         pin: a card is decided on only together with a PIN.
@@ -114,6 +115,7 @@ class LaneRules:
     vehicle_stuck: float = 60.0
     input_stuck: float = 300.0
     leaving: float = 10.0
+    doubted: float = 60.0
     late_opening: float = 60.0
     card_early: float = 1.0
     pin: bool = False
@@ -317,11 +319,14 @@ class LaneState:
     Attributes:
         owed: in a counted lane, granted visits that are still to pass after the present one.
         queued: in a counted lane, the vehicle behind the present one, waiting for the decision of that number.
+        votes_behind: plates of the vehicle that came onto the arming loop while this one passes.
+        ignored: plates that were told as ignored last, and when.
         off_closed_at: since when the gate is off its closed limit, or since the last passage.
         second_until: until when the second credential of this visit is waited for, None for no waiting.
         forced_at: since when it is off without a reason.
         unanswered_open_at: when an open was given up without movement.
         fire_stopped: a person stopped the gate during this fire: it is not opened again by itself.
+        schedule_doubt: what a clock that is not trusted means for the lane's schedules, "" for nothing; and since when.
         kept: the last time that the gate was kept open; points must have been clear since its end.
         moved_on: who left the arming loop without a decision and may come onto the closing loop.
         passed_at: when a vehicle that was let in passed last.
@@ -344,6 +349,8 @@ class LaneState:
     fire_stopped: bool = False
     operator_order: Order | None = None
     scheduled_order: Order | None = None
+    schedule_doubt: str = ""
+    doubted_since: float = NEVER
     keeping: Keeping = field(default_factory=Keeping)
     kept: Kept = field(default_factory=Kept)
     start_judged: bool = False
@@ -364,6 +371,8 @@ class LaneState:
     awaited_pin: AwaitedPin | None = None
     second_until: float | None = None
     votes: Votes = field(default_factory=Votes)
+    votes_behind: Votes = field(default_factory=Votes)
+    ignored: tuple[tuple[str, float], ...] = ()
     off_closed_at: float | None = None
     forced_at: float | None = None
     unanswered_open_at: float = NEVER

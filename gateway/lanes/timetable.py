@@ -5,33 +5,76 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gateway.clock import Stamp
+from gateway.domain.access import Stance
 from gateway.domain.schedules import Calendar, Schedule
 from gateway.lanes.access_rules import calendar_of, schedules_of
 from gateway.lanes.orders import Order, OrderKind
 from gateway.site import LaneSection, Site
 
 _BY = "schedule"
+_LOCKS = {
+    Stance.SECURE: "begins and does not end",
+    Stance.USUAL: "begins and ends by the clock as it is",
+    Stance.OPEN: "does not begin",
+}
+_HOLDS = {
+    Stance.SECURE: "the gate is not held open",
+    Stance.USUAL: "the gate is not held open",
+    Stance.OPEN: "the gate is held open by the clock as it is",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """When a lane is held open and when it is locked down; locked down counts for more."""
+    """When a lane is held open and when it is locked down; locked down counts for more.
+
+    While the clock is not trusted the lane's stance says what is done by the best clock there is. A wrong hour must
+    open no gate to everybody, and shut nobody out for good:
+
+    | stance   | a lock-down          | the gate is held open |
+    |----------|----------------------|-----------------------|
+    | `SECURE` | begins, does not end | no longer, not anew   |
+    | `USUAL`  | begins and ends      | no longer, not anew   |
+    | `OPEN`   | ends, does not begin | by that clock         |
+    """
 
     calendar: Calendar = field(default_factory=Calendar)
     hold_open: Schedule | None = None
     lock_down: Schedule | None = None
+    stance: Stance = Stance.USUAL
 
     def wants(self, stamp: Stamp, *, before: Order | None) -> Order | None:
-        """The order that counts at this moment, `before` the one until now.
-
-        While the clock is not trusted nothing begins and nothing ends: a wrong hour must neither open a gate nor shut
-        people out.
-        """
-        if not stamp.trusted:
+        """The order that counts at this moment, `before` the one until now."""
+        wanted = self._by_clock(stamp)
+        if stamp.trusted or wanted == before:
+            return wanted
+        locks = wanted is not None and wanted.kind is OrderKind.LOCK_DOWN
+        was_locked = before is not None and before.kind is OrderKind.LOCK_DOWN
+        if self.stance is Stance.OPEN:
+            return self._held(stamp) if locks and not was_locked else wanted
+        if self.stance is Stance.SECURE and was_locked:
             return before
-        for kind, schedule in ((OrderKind.LOCK_DOWN, self.lock_down), (OrderKind.HOLD_OPEN, self.hold_open)):
-            if schedule is not None and self.calendar.is_open(schedule, stamp.micros):
-                return Order(kind=kind, by=_BY, reason=schedule.name)
+        return wanted if locks else None
+
+    def doubt(self, stamp: Stamp) -> str:
+        """What a clock that is not trusted means for this lane, in one sentence; "" for nothing."""
+        if stamp.trusted or (self.hold_open is None and self.lock_down is None):
+            return ""
+        parts = []
+        if self.lock_down is not None:
+            parts.append(f"a lock-down {_LOCKS[self.stance]}")
+        if self.hold_open is not None:
+            parts.append(_HOLDS[self.stance])
+        return f"the time is not certain; until it is, by the schedule {' and '.join(parts)}"
+
+    def _by_clock(self, stamp: Stamp) -> Order | None:
+        if self.lock_down is not None and self.calendar.is_open(self.lock_down, stamp.micros):
+            return Order(kind=OrderKind.LOCK_DOWN, by=_BY, reason=self.lock_down.name)
+        return self._held(stamp)
+
+    def _held(self, stamp: Stamp) -> Order | None:
+        if self.hold_open is not None and self.calendar.is_open(self.hold_open, stamp.micros):
+            return Order(kind=OrderKind.HOLD_OPEN, by=_BY, reason=self.hold_open.name)
         return None
 
 
@@ -42,4 +85,5 @@ def timetable_of(site: Site, lane: LaneSection) -> Timetable:
         calendar=calendar_of(site),
         hold_open=schedules[lane.hold_open_schedule] if lane.hold_open_schedule is not None else None,
         lock_down=schedules[lane.lock_down_schedule] if lane.lock_down_schedule is not None else None,
+        stance=lane.doubt.clock,
     )

@@ -93,6 +93,8 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
         when(EventKind.FIRE_INPUT, "", "the fire input is active; the gate is opened and stays open", state.fire.since)
     if rules.local_input and state.local.is_on():
         when(EventKind.LOCAL_CONTROL, "", "the gate is under the control of its key switch", state.local.since)
+    if state.schedule_doubt:
+        when(EventKind.SCHEDULE_DOUBTED, "", state.schedule_doubt, state.doubted_since + rules.doubted)
     if state.off_closed_at is not None and not state.kept_open:
         text = f"the gate has been open for more than {_span(rules.held_open)}"
         when(EventKind.HELD_OPEN, "", text, state.off_closed_at + rules.held_open)

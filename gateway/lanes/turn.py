@@ -12,6 +12,7 @@ from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
 from gateway.lanes.observed import observe
+from gateway.lanes.plates import Votes
 from gateway.lanes.state import LaneRules, LaneState, Side, Visit
 from gateway.store import Entry
 
@@ -37,10 +38,14 @@ class Turn:
         """Go to a phase with this visit."""
         self.set(phase=phase, since=self.now.at, since_stamp=self.now.stamp, visit=visit)
 
-    def rest(self) -> None:
+    def rest(self, *, passed: bool = False) -> None:
         """The visit is over: wait for the next vehicle, which may already stand on an arming loop."""
+        rules = self.rules
         waiting = [side for side in self.sides() if self.state.loop(side).is_on() and not self.is_leaving(side)]
-        self.set(votes=self.state.votes.ended(self.now.at), awaited_pin=None, second_until=None, queued=None)
+        votes, behind = self.state.votes.ended(self.now.at, passed=passed), self.state.votes_behind
+        if waiting:
+            votes = votes.followed_by(behind, settle=rules.plate_settle, sure=rules.plate_sure)
+        self.set(votes=votes, votes_behind=Votes(), awaited_pin=None, second_until=None, queued=None)
         if waiting:
             side = min(waiting, key=lambda one: self.state.loop(one).since)
             self.enter(Phase.ARMED, Visit(arrived=self.now.stamp, vehicle_seen=True, side=side))

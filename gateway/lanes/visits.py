@@ -12,6 +12,7 @@ from gateway.domain.passages import PassageOutcome
 from gateway.lanes import closing, flights, intruders, troubles
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
+from gateway.lanes.plates import Votes
 from gateway.lanes.state import LaneRules, LaneState, Leaving, MovedOn, Side, Vend, Visit
 from gateway.lanes.turn import Turn, named
 
@@ -57,7 +58,7 @@ def arming_released(turn: Turn, side: Side) -> None:
         turn.rest()
     elif phase in HAS_RIGHT_OF_WAY:
         followers = visit.followers + visit.followed
-        turn.set(visit=replace(visit, arming_released=True, followed=False, followers=followers))
+        turn.set(visit=replace(visit, arming_released=True, followed=False, followers=followers), votes_behind=Votes())
 
 
 def decided(turn: Turn, event: m.Decided) -> None:
@@ -143,7 +144,7 @@ def left_closing_loop(turn: Turn) -> None:
         turn.set(leaving=Leaving(visit.side.other, until=turn.now.at + turn.rules.leaving))
     troubles.right_of_way_began(turn)
     turn.set(passed_at=turn.now.at, moved_on=None)
-    _next(turn)
+    _next(turn, passed=True)
 
 
 def not_opened(turn: Turn, reason: str) -> None:
@@ -291,7 +292,7 @@ def _give_up(turn: Turn) -> None:
     _next(turn)
 
 
-def _next(turn: Turn) -> None:
+def _next(turn: Turn, *, passed: bool = False) -> None:
     """This visit is over: the next vehicle that is owed a passage goes, or the gate is closed."""
     if turn.state.owed:
         following, rest = turn.state.owed[0], turn.state.owed[1:]
@@ -299,7 +300,7 @@ def _next(turn: Turn) -> None:
         turn.enter(Phase.OPEN, following)
         return
     queued = turn.state.queued
-    turn.rest()
+    turn.rest(passed=passed)
     if queued is not None and turn.state.visit is not None:
         # The vehicle behind has asked already; its answer is still to come.
         turn.set(queued=queued)

@@ -19,6 +19,7 @@ class CardFacts(NamedTuple):
     first_person: bool = False
     duress: bool = False
     pin: str = ""
+    unread: str = ""
 
 
 NO_FACTS = CardFacts()
@@ -27,7 +28,7 @@ _ADAPTER = TypeAdapter(CardFacts)
 
 def facts_of(card: Card) -> CardFacts:
     """The facts of a card."""
-    return CardFacts(card.zones, card.schedules, card.owner, card.first_person, card.duress, card.pin)
+    return CardFacts(card.zones, card.schedules, card.owner, card.first_person, card.duress, card.pin, card.unread)
 
 
 def facts_text(facts: CardFacts) -> str:

@@ -148,7 +148,7 @@ class CardIndex:
         return next((row for row in rows if _fields(self._rows[row])[0] == card_id), None)
 
 
-_Facts = tuple[tuple[str, ...], tuple[str, ...], str, bool, bool, str]
+_Facts = tuple[tuple[str, ...], tuple[str, ...], str, bool, bool, str, str]
 _Fields = tuple[int, str, int, int | None, int | None, str, _Facts | None, tuple[str, ...]]
 
 

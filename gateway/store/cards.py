@@ -272,6 +272,7 @@ def _card(row: tuple[int, str, str, int | None, int | None, str, str]) -> Card:
         first_person=facts.first_person,
         duress=facts.duress,
         pin=facts.pin,
+        unread=facts.unread,
     )
 
 

@@ -1,7 +1,8 @@
 """How central's access-card records become cards. Pure.
 
 The interface leaves a card's fields open, so each of our fields has several names under which it may come, the likelier
-first. What is not understood never opens a gate: a status or a date that cannot be read suspends the card.
+first. What is not understood never opens a gate: a status or a date that cannot be read suspends the card. Where
+several fields say whether and how long a card counts, the strictest does.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from gateway.domain.credentials import (
     Card,
     CardStatus,
     h10301_alias,
+    listed_text_alias,
     near_alias,
     plate_alias,
-    text_alias,
 )
 from gateway.domain.plates import plain_plate, skeleton
 from gateway.domain.printed import layout_named, number_aliases, uid_alias
 from gateway.domain.wiegand import H10301
 from gateway.sync.answers import JsonObject
 
-_VERSION = 3  # goes up when the same record is read otherwise than before
+_VERSION = 4  # goes up when the same record is read otherwise than before
 _FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
 _PIN = re.compile(r"[0-9]{4,8}")
 _DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -46,6 +47,14 @@ _STATUSES = {
     CardStatus.LOST: "lost stolen missing damaged",
     CardStatus.EXPIRED: "expired ended",
 }
+_STRICTEST_FIRST = (
+    CardStatus.BLOCKED,
+    CardStatus.LOST,
+    CardStatus.SUSPENDED,
+    CardStatus.EXPIRED,
+    CardStatus.ACTIVE,
+)
+_YES, _NO = frozenset({"true", "1", "yes", "on", "y"}), frozenset({"false", "0", "no", "off", "n"})
 _STATUS_OF = {word: status for status, words in _STATUSES.items() for word in words.split()}
 
 
@@ -104,23 +113,17 @@ def record_id(record: JsonObject) -> int | None:
 def map_card(card_id: int, record: JsonObject, fields: CardFieldMap, zone: tzinfo) -> MappedCard:
     """The card of a record. Dates without an offset are of the site's time zone."""
     unread: list[str] = []
-    status, status_read = _status(record, fields)
-    if not status_read:
-        unread.append("status")
-    valid_from, from_read = _moment(_first(record, fields.valid_from), zone, ends=False)
-    valid_until, until_read = _moment(_first(record, fields.valid_until), zone, ends=True)
-    if not from_read:
-        unread.append("valid_from")
-    if not until_read:
-        unread.append("valid_until")
+    status = _status(record, fields, unread)
+    begins = _moments(record, fields.valid_from, zone, unread, ends=False)
+    ends = _moments(record, fields.valid_until, zone, unread, ends=True)
     if unread and status is CardStatus.ACTIVE:
         status = CardStatus.SUSPENDED
     card = Card(
         card_id=card_id,
         number=_text(_first(record, fields.printed))[:MAX_TEXT],
         status=status,
-        valid_from=valid_from,
-        valid_until=valid_until,
+        valid_from=max(begins, default=None),
+        valid_until=min(ends, default=None),
         holder=_holder(record, fields)[:MAX_TEXT],
         zones=_names(_first(record, fields.zones)),
         schedules=_names(_first(record, fields.schedules)),
@@ -128,6 +131,7 @@ def map_card(card_id: int, record: JsonObject, fields: CardFieldMap, zone: tzinf
         first_person=_is_yes(_first(record, fields.first_person)),
         duress=_is_yes(_first(record, fields.duress)),
         pin=_pin(_first(record, fields.pin)),
+        unread=", ".join(unread),
         aliases=tuple(dict.fromkeys(_aliases(record, fields))),
     )
     return MappedCard(card, ", ".join(unread))
@@ -151,7 +155,7 @@ def _aliases(record: JsonObject, fields: CardFieldMap) -> Iterator[str]:
         bare = place > 0 and facility is not None and _whole(value) == number
         if not text or len(text) > MAX_TEXT or bare:
             continue
-        yield text_alias(text)
+        yield listed_text_alias(text)
         if facility is None:
             yield from number_aliases(text, layout)
         if pair := _FACILITY_AND_NUMBER.fullmatch(text):
@@ -182,19 +186,35 @@ def _is_yes(value: JsonValue) -> bool:
     return _text(value).casefold() in {"true", "1", "yes"}
 
 
-def _status(record: JsonObject, fields: CardFieldMap) -> tuple[CardStatus, bool]:
-    """The status, and whether it could be read. A record without any status is active."""
-    stated = _first(record, fields.status)
-    word = _text(stated).casefold()
-    status = _STATUS_OF.get(word) if word else CardStatus.ACTIVE
-    enabled, deleted = _first(record, fields.enabled), _first(record, fields.deleted)
-    switched_off = enabled is not None and _text(enabled).casefold() in {"false", "0", "no"}
-    removed = deleted is not None and _text(deleted).casefold() not in {"", "false", "0", "no"}
-    if status is None:
-        return CardStatus.SUSPENDED, False
-    if status is CardStatus.ACTIVE and (switched_off or removed):
-        return CardStatus.SUSPENDED, True
-    return status, True
+def _status(record: JsonObject, fields: CardFieldMap, unread: list[str]) -> CardStatus:
+    """The strictest status that any field states; names those that cannot be read. Without any it is active."""
+    stated = [CardStatus.ACTIVE]
+    for name, value in _stated(record, fields.status):
+        status = _STATUS_OF.get(_text(value).casefold())
+        if status is None:
+            unread.append(name)
+        stated.append(status or CardStatus.SUSPENDED)
+    for name, value in _stated(record, fields.enabled):
+        word = _text(value).casefold()
+        status = CardStatus.ACTIVE if word in _YES else CardStatus.SUSPENDED if word in _NO else _STATUS_OF.get(word)
+        if status is None:
+            unread.append(name)
+        stated.append(status or CardStatus.SUSPENDED)
+    if any(_text(value).casefold() not in {"", *_NO} for _, value in _stated(record, fields.deleted)):
+        stated.append(CardStatus.SUSPENDED)
+    return min(stated, key=_STRICTEST_FIRST.index)
+
+
+def _moments(record: JsonObject, names: tuple[str, ...], zone: tzinfo, unread: list[str], *, ends: bool) -> list[int]:
+    """Every bound that these fields state; names those that cannot be read."""
+    found = []
+    for name, value in _stated(record, names):
+        moment, is_read = _moment(value, zone, ends=ends)
+        if not is_read:
+            unread.append(name)
+        if moment is not None:
+            found.append(moment)
+    return found
 
 
 def _moment(value: JsonValue, zone: tzinfo, *, ends: bool) -> tuple[int | None, bool]:
@@ -222,6 +242,11 @@ def _holder(record: JsonObject, fields: CardFieldMap) -> str:
     stated = _text(_first(record, fields.holder))
     names = (_text(record.get("first_name")), _text(record.get("last_name")))
     return stated or " ".join(name for name in names if name)
+
+
+def _stated(record: JsonObject, names: tuple[str, ...]) -> list[tuple[str, JsonValue]]:
+    """Those of these fields that say anything, with what they say."""
+    return [(name, value) for name in names if (value := _at(record, name)) not in (None, "")]
 
 
 def _first(record: JsonObject, names: tuple[str, ...]) -> JsonValue:

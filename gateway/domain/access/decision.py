@@ -123,6 +123,8 @@ def _status(case: Case) -> Verdict:
     status = case.card.status
     if status is CardStatus.ACTIVE:
         return Verdict(status)
+    if status is CardStatus.SUSPENDED and case.card.unread:
+        return Verdict(f"not understood: {case.card.unread}", Reason.RECORD_UNREADABLE)
     plate = status is CardStatus.BLOCKED and case.credential.plate
     return Verdict(status, Reason.BLOCKED_PLATE if plate else _STATUS_REASONS[status])
 

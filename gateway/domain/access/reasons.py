@@ -18,6 +18,7 @@ class Reason(StrEnum):
     UNKNOWN_CREDENTIAL = "unknown_credential"
     AMBIGUOUS_CREDENTIAL = "ambiguous_credential"
     SUSPENDED = "suspended"
+    RECORD_UNREADABLE = "record_unreadable"
     LOST = "lost"
     BLOCKED = "blocked"
     BLOCKED_PLATE = "blocked_plate"
@@ -49,6 +50,7 @@ _SENTENCES = {
     Reason.UNKNOWN_CREDENTIAL: "no card has this number",
     Reason.AMBIGUOUS_CREDENTIAL: "more than one card has this number",
     Reason.SUSPENDED: "the card is suspended",
+    Reason.RECORD_UNREADABLE: "the card's record could not be understood, so it opens nothing",
     Reason.LOST: "the card is reported lost",
     Reason.BLOCKED: "the card is blocked",
     Reason.BLOCKED_PLATE: "the vehicle's plate is blocked",
@@ -107,4 +109,6 @@ class Decision:
 
     def sentence(self) -> str:
         """The reason for people."""
+        if self.reason is Reason.RECORD_UNREADABLE and self.card is not None:
+            return f"{sentence_of(self.reason)} ({self.card.unread})"
         return sentence_of(self.reason)

@@ -105,8 +105,11 @@ class Script:
         order = None if kind is None else Order(kind, "user:guard", reason)
         self.do(m.OrderGiven(order, "user:guard"))
 
-    def plate(self, plate: str, confidence: float = 0.8, vehicle: str = "", direction: str = "") -> None:
-        self.do(m.PlateRead(301, plate, confidence, vehicle, direction, self.at))
+    def plate(
+        self, plate: str, confidence: float = 0.8, vehicle: str = "", direction: str = "", card: int | None = None
+    ) -> None:
+        cards = frozenset() if card is None else frozenset({card})
+        self.do(m.PlateRead(301, plate, confidence, vehicle, direction, self.at, cards))
 
     def keys(self, keys: str) -> None:
         self.do(m.KeysTyped(102, keys, self.at))

@@ -23,6 +23,7 @@ from drivers.contract import (
 )
 from gateway.clock import Stamp, SystemClock
 from gateway.domain.commands import GateAction
+from gateway.domain.credentials import Card, plate_alias
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event
 from gateway.domain.events import EventKind as E
@@ -31,6 +32,7 @@ from gateway.lanes.board import Phase
 from gateway.lanes.orders import OrderKind
 from gateway.site import Site
 from gateway.store import Entry, Store
+from gateway.store.cards import CardRecord
 from gateway.supervision import Progress, Supervisor
 
 SITE = Site.model_validate(
@@ -220,6 +222,26 @@ async def test_a_person_opens_though_the_disk_refuses_and_it_is_recorded_later(h
     assert await house.told(E.COMMAND_RECORDED) == "open by guard"
     house.report(GateMoved, GatePosition.OPENING)
     assert (await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")).recorded
+
+
+async def test_listed_plate_behind_one_that_is_like_it_is_decided_on(house):
+    def read(plate):
+        house.lanes.report(PlateSeen(102, plate, 0.99, "", "", house.clock.monotonic()))
+
+    listed = {41: "FLT1041", 42: "FLT1042"}
+    cards = [Card(number, plate, aliases=(plate_alias(plate),)) for number, plate in listed.items()]
+    await house.store.cards.apply(put=[CardRecord(card, "{}") for card in cards], now=1)
+    await house.until(lambda: house.store.cards.at_once((plate_alias("FLT1042"),)))
+    house.point("near", PointState.ON)
+    read("FLT1041")
+    await house.until(lambda: house.gate.told == [GateAction.OPEN])
+    house.report(GateMoved, GatePosition.OPEN)
+    for name, state in (("under", "on"), ("near", "off"), ("under", "off"), ("near", "on")):
+        house.point(name, PointState(state))
+    await house.told(E.VEHICLE_PASSED)
+    read("FLT1042")
+    await house.until(lambda: len(house.gate.told) == 2)
+    assert "plate FLT1042" in await house.told(E.ACCESS_GRANTED)
 
 
 async def test_far_loop_is_a_way_in_too_and_the_snapshot_shows_its_vehicle(house):

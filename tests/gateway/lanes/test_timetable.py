@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, time
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from gateway.clock import Stamp
+from gateway.domain.access import Stance
+from gateway.domain.events import EventKind as E
 from gateway.domain.schedules import WEEK, Calendar, Schedule, Window
+from gateway.lanes import messages as m
 from gateway.lanes.orders import OrderKind
 from gateway.lanes.timetable import Timetable
 
@@ -53,7 +57,49 @@ def test_locked_down_counts_for_more():
     assert order.kind is OrderKind.LOCK_DOWN
 
 
-def test_nothing_begins_or_ends_by_a_clock_that_is_not_trusted():
-    assert TIMETABLE.wants(at("2026-01-15T08:00:00", trusted=False), before=None) is None
-    held = TIMETABLE.wants(at("2026-01-15T08:00:00"), before=None)
-    assert TIMETABLE.wants(at("2026-01-15T12:00:00", trusted=False), before=held) is held
+@pytest.mark.parametrize(
+    ("stance", "lock_begins", "lock_ends", "hold_begins", "hold_ends"),
+    [
+        (Stance.SECURE, True, False, False, True),
+        (Stance.USUAL, True, True, False, True),
+        (Stance.OPEN, False, True, True, True),
+    ],
+)
+def test_by_a_clock_that_is_not_trusted_the_lanes_stance_counts(stance, lock_begins, lock_ends, hold_begins, hold_ends):
+    timetable = replace(TIMETABLE, stance=stance)
+
+    def wants(hour, before):
+        order = timetable.wants(at(f"2026-01-15T{hour}:00:00", trusted=False), before=before)
+        return order.kind if order else None
+
+    locked = timetable.wants(at("2026-01-15T23:00:00"), before=None)
+    held = timetable.wants(at("2026-01-15T08:00:00"), before=None)
+    assert (wants("23", None) is OrderKind.LOCK_DOWN) is lock_begins
+    assert (wants("12", locked) is None) is lock_ends
+    assert (wants("08", None) is OrderKind.HOLD_OPEN) is hold_begins
+    assert (wants("12", held) is None) is hold_ends
+    assert wants("23", locked) is OrderKind.LOCK_DOWN
+    assert wants("08", held) is OrderKind.HOLD_OPEN, "what goes on goes on"
+    assert (wants("23", held) is OrderKind.LOCK_DOWN) is lock_begins
+
+
+def test_what_a_clock_that_is_not_trusted_means_is_said_where_there_are_schedules():
+    unsure = at("2026-01-15T08:00:00", trusted=False)
+    assert TIMETABLE.doubt(unsure) == (
+        "the time is not certain; until it is, by the schedule a lock-down begins and ends by the clock as it is and "
+        "the gate is not held open"
+    )
+    assert TIMETABLE.doubt(at("2026-01-15T08:00:00")) == ""
+    assert Timetable(calendar=HERE).doubt(unsure) == ""
+
+
+def test_doubt_is_told_once_after_a_while_and_when_it_is_over(lane):
+    for _ in range(2):
+        lane.do(m.OrderScheduled(None, TIMETABLE.doubt(at("2026-01-15T08:00:00", trusted=False))))
+    lane.wait(lane.rules.doubted - 1)
+    assert lane.events == [], "each start begins so"
+    lane.wait(300)
+    assert lane.events == [E.SCHEDULE_DOUBTED]
+    assert "the time is not certain" in lane.state.troubles[0].text
+    lane.do(m.OrderScheduled(None))
+    assert lane.events == [E.SCHEDULE_DOUBTED, E.TROUBLE_ENDED]

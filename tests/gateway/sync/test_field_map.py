@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from gateway.domain.access import Reason, decide
 from gateway.domain.credentials import CardStatus, Credential, h10301_bits
 from gateway.sync.field_map import FIRST_PROVISIONAL_ID, CardFieldMap, map_card, record_id
 
@@ -65,6 +66,12 @@ def test_a_26_bit_reading_meets_its_card():
         ({"status": "active", "is_active": 0}, CardStatus.SUSPENDED),
         ({"status": "active", "deleted_at": "2026-01-01"}, CardStatus.SUSPENDED),
         ({"status": "active", "deleted": False}, CardStatus.ACTIVE),
+        ({"enabled": True, "active": False}, CardStatus.SUSPENDED),
+        ({"active": "yes", "is_enabled": "off"}, CardStatus.SUSPENDED),
+        ({"enabled": True, "active": "active"}, CardStatus.ACTIVE),
+        ({"status": "active", "state": "blocked"}, CardStatus.BLOCKED),
+        ({"status": "expired", "card_status": "lost", "enabled": False}, CardStatus.LOST),
+        ({"deleted": False, "deleted_at": "2026-01-01"}, CardStatus.SUSPENDED),
     ],
 )
 def test_status(record, status):
@@ -73,12 +80,26 @@ def test_status(record, status):
 
 
 @pytest.mark.parametrize(
-    "record", [{"status": "sparkling"}, {"valid_until": "next spring"}, {"valid_from": "31/01/2026"}, {"end_date": -1}]
+    "record",
+    [
+        {"status": "sparkling"},
+        {"status": "active", "state": "sparkling"},
+        {"status": "active", "enabled": "perhaps"},
+        {"enabled": {}},
+        {"valid_until": "next spring"},
+        {"valid_until": "2030-01-01", "expires_at": "soon"},
+        {"valid_from": "31/01/2026"},
+        {"end_date": -1},
+    ],
 )
 def test_what_cannot_be_read_suspends_the_card_and_is_said(record):
     found = mapped(number="1", **record)
     assert found.card.status is CardStatus.SUSPENDED
     assert found.unread
+    assert found.unread == found.card.unread
+    decision = decide(Credential(text="1"), (found.card,), now=1)
+    assert decision.reason is Reason.RECORD_UNREADABLE
+    assert decision.sentence().endswith(f"({list(record)[-1]})")
 
 
 NOON = 1_769_860_800_000_000  # 2026-01-31T12:00:00Z
@@ -109,6 +130,30 @@ def test_a_day_is_valid_from_its_start_to_its_end_at_the_site():
     card = mapped(MONTREAL, number="1", valid_from="2026-01-31", expires_at="2026-01-31").card
     assert card.valid_from == NOON - 7 * 3_600_000_000
     assert card.valid_until - card.valid_from == 24 * 3_600_000_000
+
+
+def test_of_several_bounds_the_strictest_counts():
+    starts = {"valid_from": "2026-01-01", "starts_at": "2026-02-01", "start_date": ""}
+    card = mapped(number="1", **starts, valid_until="2027-01-01", expires_at="2026-06-01", valid_to=0).card
+    alone = mapped(number="1", starts_at="2026-02-01", expires_at="2026-06-01").card
+    assert (card.valid_from, card.valid_until) == (alone.valid_from, alone.valid_until)
+
+
+@pytest.mark.parametrize(
+    ("listed", "read", "same"),
+    [
+        ("aB3dqZw", "aB3dqZw", True),
+        ("aB3dqZw", "aB3dQZw", False),
+        ("aB3dqZw", "AB3DQZW", False),
+        ("ab-12x", "AB-12X", True),
+        ("AB-12X", "ab-12x", True),
+        ("AB-12X", "Ab-12x", True),
+        ("7186a61E", "7186A61e", True),
+    ],
+)
+def test_case_counts_where_a_code_has_both(listed, read, same):
+    card = mapped(number=listed).card
+    assert bool(set(card.aliases) & set(Credential(text=read).aliases())) is same
 
 
 @pytest.mark.parametrize(

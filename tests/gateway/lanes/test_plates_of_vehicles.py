@@ -1,0 +1,205 @@
+"""Whose plate it is: votes belong to one occupancy of the arming loop, and what is left out is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from drivers.contract import PointState
+from gateway.domain.credentials import Credential
+from gateway.domain.events import EventKind as E
+from gateway.domain.passages import PassageOutcome as P
+from gateway.lanes import messages as m
+
+ON, OFF = PointState.ON, PointState.OFF
+
+
+def asked(lane):
+    return [wish.credential.plate for wish in lane.asked]
+
+
+def passes(lane, plate, **what):
+    """A vehicle that is let in by its plate, and what stands behind it then."""
+    lane.arming(ON)
+    lane.plate(plate, 0.97, **what)
+    lane.answer(granted=True)
+    lane.open_gate()
+    lane.drive_through()
+    lane.close_gate()
+
+
+def ignored(lane):
+    return [text for text, kind in zip(lane.texts, lane.events, strict=True) if kind is E.PLATE_IGNORED]
+
+
+@pytest.mark.parametrize("status", ["good", "blocked"])
+def test_like_plate_that_is_exactly_another_cards_is_another_vehicle(lane, status):
+    passes(lane, "FLT1041", card=41)
+    lane.arming(ON)
+    lane.plate("FLT1042", 0.97, card=42)
+    assert asked(lane) == ["FLT1041", "FLT1042"]
+    lane.answer(granted=status == "good")
+    assert lane.events[-1] is (E.ACCESS_GRANTED if status == "good" else E.ACCESS_DENIED)
+    assert ignored(lane) == []
+
+
+def test_misread_plate_of_who_has_just_passed_opens_for_nobody_and_is_told_once(lane):
+    passes(lane, "FLT1041", card=41)
+    lane.arming(ON)
+    for _ in range(4):
+        lane.plate("FLT1O41", 0.97)
+    assert asked(lane) == ["FLT1041"]
+    (told,) = ignored(lane)
+    assert told == "plate FLT1O41 does not count: it may be the plate of the vehicle before, FLT1041, misread"
+    lane.wait(5)
+    lane.plate("FLT1O41", 0.97)
+    assert asked(lane) == ["FLT1041", "FLT1O41"], "whoever still stands there has a plate of its own"
+
+
+def test_plate_of_who_has_just_passed_opens_for_nobody_and_is_told(lane):
+    passes(lane, "FLT1041", card=41)
+    lane.arming(ON)
+    lane.wait(8)
+    lane.plate("FLT1041", 0.97, card=41)
+    assert asked(lane) == ["FLT1041"]
+    assert ignored(lane) == ["plate FLT1041 does not count: it is the plate of the vehicle before"]
+    lane.wait(8)
+    lane.plate("FLT1041", 0.97, card=41)
+    assert asked(lane) == ["FLT1041", "FLT1041"]
+
+
+def test_other_card_of_the_same_plate_is_no_other_vehicle(lane):
+    passes(lane, "FLT1041", card=41)
+    lane.arming(ON)
+    lane.plate("FLT1041", 0.97, card=43)
+    assert asked(lane) == ["FLT1041"]
+
+
+def test_unlisted_vehicle_that_passed_leaves_its_like_to_be_read_again(lane):
+    """Nobody knows which of two like plates was misread: the listed one must not open for the wrong car."""
+    passes(lane, "FLT1041")
+    lane.arming(ON)
+    lane.plate("FLT1042", 0.97, card=42)
+    assert asked(lane) == ["FLT1041"]
+    assert len(ignored(lane)) == 1
+
+
+def test_vehicle_that_backs_out_and_returns_is_read(lane):
+    lane.arming(ON)
+    lane.plate("ZZZ9999", 0.97)
+    lane.answer(granted=False)
+    lane.arming(OFF)
+    assert lane.passages[-1].outcome is P.BACKED_OUT
+    lane.wait(3)
+    lane.arming(ON)
+    lane.plate("ZZZ9999", 0.97)
+    assert asked(lane) == ["ZZZ9999", "ZZZ9999"]
+
+
+def test_late_reading_of_who_backed_out_is_not_the_next_ones(lane):
+    lane.arming(ON)
+    lane.plate("ZZZ9999", 0.97)
+    lane.answer(granted=False)
+    lane.arming(OFF)
+    lane.wait(1)
+    lane.arming(ON)
+    lane.plate("ZZZ9999", 0.97)
+    assert asked(lane) == ["ZZZ9999"]
+    assert len(ignored(lane)) == 1
+
+
+def under_way(lane):
+    lane.arming(ON)
+    lane.plate("AAA111", 0.97, card=1)
+    lane.answer(granted=True)
+    lane.open_gate()
+    lane.closing(ON)
+    lane.arming(OFF)
+    lane.wait(0.5)
+
+
+def test_plate_of_the_vehicle_behind_counts_for_it_once_the_first_has_passed(lane):
+    under_way(lane)
+    lane.arming(ON)
+    lane.plate("BBB222", 0.97, card=2)
+    assert asked(lane) == ["AAA111"]
+    lane.wait(0.5)
+    lane.closing(OFF)
+    assert asked(lane) == ["AAA111", "BBB222"]
+
+
+def test_plate_of_the_vehicle_behind_is_gone_with_it(lane):
+    under_way(lane)
+    lane.arming(ON)
+    lane.plate("BBB222", 0.97, card=2)
+    lane.arming(OFF)
+    lane.wait(0.5)
+    lane.arming(ON)
+    lane.closing(OFF)
+    lane.wait(3)
+    assert asked(lane) == ["AAA111"]
+
+
+def test_plate_that_was_read_beside_the_first_vehicles_is_not_taken_for_the_one_behind(lane):
+    lane.arming(ON)
+    lane.plate("XXXXXX", 0.6)
+    lane.plate("BBB222", 0.97, card=2)
+    assert ignored(lane) == ["plate BBB222 does not count: the vehicle that stands there was read as XXXXXX"]
+    lane.card()
+    lane.open_gate()
+    lane.closing(ON)
+    lane.arming(OFF)
+    lane.wait(0.5)
+    lane.arming(ON)
+    lane.plate("BBB222", 0.97, card=2)
+    lane.closing(OFF)
+    lane.wait(3)
+    assert asked(lane).count("BBB222") == 0, "it may be of the vehicle that passed"
+
+
+def test_plate_nobody_knows_whose_while_one_passes_opens_for_nobody(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.closing(ON)
+    lane.arming(OFF)
+    lane.wait(0.5)
+    lane.arming(ON)
+    lane.plate("BBB222", 0.97, card=2)
+    lane.closing(OFF)
+    lane.wait(3)
+    assert asked(lane) == [""]
+    assert ignored(lane) == ["plate BBB222 does not count: a vehicle already has its right of way"]
+
+
+@pytest.mark.parametrize(
+    ("confidence", "direction", "why"),
+    [(0.3, "", "0.30 sure, and 0.5 is wanted"), (0.99, "leaving", "the camera says that it leaves")],
+)
+def test_what_does_not_count_is_told_with_why(lane, confidence, direction, why):
+    lane.arming(ON)
+    lane.plate("ABC123", confidence, direction=direction)
+    assert ignored(lane) == [f"plate ABC123 does not count: {why}"]
+
+
+def test_plate_without_a_vehicle_is_told_once_it_is_given_up(lane):
+    lane.plate("ABC123", 0.97)
+    lane.wait(lane.rules.plate_early - 0.1)
+    assert ignored(lane) == []
+    lane.wait(0.2)
+    assert ignored(lane) == ["plate ABC123 does not count: without a vehicle on the arming loop"]
+
+
+def test_what_is_still_read_of_a_vehicle_that_has_passed_is_not_worth_a_word(lane):
+    passes(lane, "FLT1041", card=41)
+    lane.plate("FLT1041", 0.97, card=41)
+    lane.wait(10)
+    assert ignored(lane) == []
+
+
+def test_card_read_while_another_is_decided_on_is_told(lane):
+    lane.arming(ON)
+    lane.do(m.CardRead(102, Credential(text="0007"), lane.at))
+    lane.do(m.CardRead(102, Credential(text="0007"), lane.at))
+    assert E.CARD_IGNORED not in lane.events, "readers repeat themselves"
+    lane.do(m.CardRead(102, Credential(text="0008"), lane.at))
+    assert lane.texts[-1] == "card 0008 was read while another one was being decided on"
