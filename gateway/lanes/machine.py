@@ -119,12 +119,12 @@ def _input_reported(turn: Turn, event: m.InputReported) -> None:
 
 
 def _arming_reported(turn: Turn, event: m.InputReported, side: Side) -> None:
-    before = turn.state.loop(side).state
+    before = turn.state.loop(side)
     turn.observe(event)
-    if event.state is PointState.ON and before is not PointState.ON:
-        visits.arrived(turn, side)
-    elif event.state is PointState.OFF and before is not PointState.OFF:
-        visits.arming_released(turn, side)
+    if event.state is PointState.ON and not before.is_on():
+        visits.arrived(turn, side, free_for=event.at - before.since)
+    elif event.state is PointState.OFF and not before.is_off():
+        visits.arming_released(turn, side, held_for=event.at - before.since)
 
 
 def _closing_reported(turn: Turn, event: m.InputReported) -> None:

@@ -16,18 +16,20 @@ from gateway.lanes.plates import Votes
 from gateway.lanes.state import LaneRules, LaneState, Leaving, MovedOn, Side, Vend, Visit
 from gateway.lanes.turn import Turn, named
 
+_GAP_SECONDS = 0.3
+_VEHICLE_SECONDS = 0.8
 HAS_RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 
 
-def arrived(turn: Turn, side: Side) -> None:
-    """An arming loop came on."""
+def arrived(turn: Turn, side: Side, *, free_for: float = float("inf")) -> None:
+    """An arming loop came on, after it was free for so many seconds; for a moment only, it had dropped out."""
     if turn.is_leaving(side):
         return
     visit, phase = turn.state.visit, turn.state.phase
     if visit is not None and not visit.vehicle_seen:
         turn.set(visit=replace(visit, vehicle_seen=True, side=side))
     elif visit is not None and phase is Phase.PASSING and side is visit.side and visit.arming_released:
-        turn.set(visit=replace(visit, followed=True))
+        turn.set(visit=replace(visit, followed=visit.followed or free_for >= _GAP_SECONDS))
     if phase is Phase.IDLE and not intruders.came_from_behind(turn):
         votes = turn.state.votes.recent(since=turn.now.at - turn.rules.plate_early)
         turn.enter(Phase.ARMED, Visit(arrived=turn.now.stamp, vehicle_seen=True, side=side))
@@ -35,8 +37,11 @@ def arrived(turn: Turn, side: Side) -> None:
         turn.tell(EventKind.VEHICLE_ARRIVED, "a vehicle is on the arming loop")
 
 
-def arming_released(turn: Turn, side: Side) -> None:
-    """An arming loop went off: before a grant the vehicle has left, after it the vehicle moves on."""
+def arming_released(turn: Turn, side: Side, *, held_for: float) -> None:
+    """An arming loop went off: before a grant the vehicle has left, after it the vehicle moves on.
+
+    It was on for `held_for` seconds; for less than a vehicle needs, it tells of no second one.
+    """
     if turn.is_leaving(side):
         turn.set(leaving=None)
         return
@@ -46,18 +51,22 @@ def arming_released(turn: Turn, side: Side) -> None:
     turn.set(queued=None)
     if phase in {Phase.ARMED, Phase.DECIDING}:
         tried = visit.credential is not None
+        is_vehicle = tried or held_for >= _VEHICLE_SECONDS
         intruder = turn.state.intruder
         if intruder is not None and (intruder.drops_out or not intruder.first):
             # It drives on behind the vehicle before; what it is will be told when it has passed.
-            turn.set(intruder=replace(intruder, visit=visit, first=False, moved_on=True))
+            moved_on = intruder.moved_on or is_vehicle
+            turn.set(intruder=replace(intruder, visit=visit, first=False, moved_on=moved_on))
         else:
-            turn.set(moved_on=MovedOn(visit, turn.now.at))
+            if is_vehicle:
+                turn.set(moved_on=MovedOn(visit, turn.now.at))
             if tried:
                 text = "the vehicle left before it was let in"
                 turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=turn.passage(visit, PassageOutcome.BACKED_OUT))
         turn.rest()
     elif phase in HAS_RIGHT_OF_WAY:
-        followers = visit.followers + visit.followed
+        is_vehicle = held_for >= _VEHICLE_SECONDS or bool(turn.state.owed)
+        followers = visit.followers + (visit.followed and is_vehicle)
         turn.set(visit=replace(visit, arming_released=True, followed=False, followers=followers), votes_behind=Votes())
 
 

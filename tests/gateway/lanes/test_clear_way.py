@@ -291,6 +291,35 @@ def test_flapping_loop_is_one_vehicle(lane):
     assert lane.actions() == [OPEN, CLOSE]
 
 
+@pytest.mark.parametrize("both", [False, True])
+def test_flapping_arming_loop_is_no_second_vehicle(lane, both):
+    under_the_gate(lane)
+    for _ in range(12):
+        lane.arming(ON)
+        if both:
+            lane.closing(OFF)
+        lane.wait(0.5)
+        lane.arming(OFF)
+        if both:
+            lane.closing(ON)
+        lane.wait(0.5)
+    lane.closing(OFF)
+    assert outcomes(lane) == [P.PASSED]
+
+
+def test_arming_loop_that_drops_out_under_a_long_vehicle_is_one_vehicle(lane):
+    let_in(lane)
+    lane.closing(ON)
+    lane.arming(OFF)
+    lane.wait(0.15)
+    lane.arming(ON)
+    lane.wait(3)
+    lane.arming(OFF)
+    lane.wait(1)
+    lane.closing(OFF)
+    assert outcomes(lane) == [P.PASSED]
+
+
 def test_flapping_loop_in_a_gate_that_is_held_open_is_one_vehicle(lane):
     lane.order(OrderKind.HOLD_OPEN)
     lane.open_gate()
@@ -323,7 +352,7 @@ def test_second_vehicle_that_left_the_arming_loop_before_it_is_seen_is_a_tailgat
     under_the_gate(lane)
     lane.closing(OFF)
     lane.arming(ON)
-    lane.wait(0.5)
+    lane.wait(0.9)
     lane.arming(OFF)
     lane.wait(0.3)
     lane.closing(ON)

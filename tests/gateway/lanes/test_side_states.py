@@ -49,7 +49,7 @@ def test_bumper_to_bumper_the_second_vehicle_is_a_tailgate_though_the_loop_was_n
     lane.arming(OFF)
     lane.wait(0.5)
     lane.arming(ON)
-    lane.wait(0.5)
+    lane.wait(1)
     lane.arming(OFF)
     lane.wait(1)
     lane.closing(OFF)
@@ -318,6 +318,7 @@ def test_passages_during_a_fire_are_counted_as_passages(burning):
     for _ in range(2):
         lane.arming(ON)
         lane.closing(ON)
+        lane.wait(1)
         lane.arming(OFF)
         lane.closing(OFF)
     assert outcomes(lane) == [P.PASSED, P.PASSED]
