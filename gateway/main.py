@@ -23,7 +23,7 @@ from gateway.logs import Logs
 from gateway.notify import Notify, feed_watchdog
 from gateway.recording import Recording
 from gateway.redaction import Redaction
-from gateway.site import Secrets, Site, load, secrets_folder
+from gateway.site import Secrets, Site, doubtful, load, secrets_folder
 from gateway.store import Entry, KnownRecord, Store
 from gateway.supervision import Progress, Supervisor
 from gateway.sync.central import CentralClient
@@ -57,6 +57,8 @@ def run(*, site_path: Path, data: Path) -> int:
     with DataFolder.open(data) as folder, Logs(redaction=redaction):
         if folder.takes_nothing:
             log.error("gateway_starts_without_recording", why=folder.takes_nothing)
+        for doubt in doubtful(site, site_path):
+            log.warning("site_file_doubtful", doubt=doubt)
         house = House(site=site, site_path=site_path, folder=folder, secrets=secrets, notify=notify)
         asyncio.run(house.live())
     return 0

@@ -87,8 +87,8 @@ def main() -> None:
 def _explain(error: Exception) -> int:
     """Say what went wrong and give the exit status for it."""
     if isinstance(error, SiteFaults):
-        for fault in error.faults:
-            _say(str(fault))
+        for line in error.lines():
+            _say(line)
     if isinstance(error, GatewayError):
         _say(f"edge-gateway: {error}")
         return MISCONFIGURED if isinstance(error, ConfigError) else FAILED

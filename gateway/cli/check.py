@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.site import GateDevice, ModbusIoDevice, ReaderDevice, Site, load, unproven
+from gateway.site import GateDevice, ModbusIoDevice, ReaderDevice, Site, doubtful, load, unproven
 
 
 def check(
@@ -15,13 +15,15 @@ def check(
 ) -> None:
     """Say everything that is wrong with a site file, each fault with its place. Exit status 2 when there is any.
 
-    Secrets and device profiles that it names are looked up too, and what of a profile was never seen on a device is
-    noted. Nothing is connected to.
+    Secrets and device profiles that it names are looked up too. What may be a slip is warned of, and what of a profile
+    was never seen on a device is noted. Nothing is connected to.
 
     Example: edge-gateway check /etc/edge-gateway/site.toml
     """
     known = load(site)
     typer.echo(f"{site} is good: {summary(known)}")
+    for sentence in doubtful(known, site):
+        typer.echo(f"warning: {sentence}")
     for sentence in unproven(known, site):
         typer.echo(f"note: {sentence}")
 

@@ -13,6 +13,7 @@ from gateway.site.http_devices import (
     PlateRecognizerDevice,
 )
 from gateway.site.load import (
+    doubtful,
     find_profile,
     load,
     profile_folders,
@@ -86,6 +87,7 @@ __all__ = [
     "SiteSection",
     "StorageSection",
     "check",
+    "doubtful",
     "find_profile",
     "key_of",
     "load",

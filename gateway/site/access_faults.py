@@ -27,6 +27,9 @@ def access_faults(draft: Draft) -> Iterator[Fault]:
             yield Fault(f"{place}.pin", "none of its readers can have keys; an osdp-reader can")
         if lane.inside is not None and lane.inside == lane.outside:
             yield Fault(f"{place}.outside", f"is {lane.outside!r} like inside; a passage leads from one to the other")
+        if lane.hold_open_schedule is not None and lane.hold_open_schedule == lane.lock_down_schedule:
+            message = f"is {lane.lock_down_schedule!r} like hold_open_schedule: the gate cannot be held open and locked"
+            yield Fault(f"{place}.lock_down_schedule", message)
         named = (
             ("schedule", lane.schedule),
             ("hold_open_schedule", lane.hold_open_schedule),

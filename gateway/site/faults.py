@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
-from types import UnionType
+from types import MappingProxyType, UnionType
 
 from pydantic import ValidationError
 
@@ -23,13 +23,16 @@ from gateway.site.models import (
     ModbusDevice,
     OsdpReaderDevice,
     PointDevice,
+    PointRef,
     ReaderDevice,
     SerialReaderDevice,
     Site,
 )
+from gateway.site.naming import with_names
 from gateway.site.osdp_keys import osdp_line_faults
 from gateway.site.serial_devices import SerialDevice
 
+_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _Kind = type[Device | ModbusDevice] | UnionType
 """One model of a device, or several."""
 
@@ -42,12 +45,19 @@ _KINDS_OF_LINES: Mapping[LineKind, str] = {
 
 
 class SiteFaults(ConfigError):
-    """The site file cannot be used; `faults` holds every reason."""
+    """The site file cannot be used; `faults` holds every reason, `lines` says them to people."""
 
-    def __init__(self, path: Path, faults: tuple[Fault, ...]) -> None:
+    def __init__(self, path: Path, faults: tuple[Fault, ...], *, names: Mapping[str, str] = _NO_NAMES) -> None:
+        """`names` are those of records by their places, "device 101" of `devices[0]`."""
         super().__init__(f"{path} has {len(faults)} fault{'s' if len(faults) != 1 else ''}")
         self.path = path
         self.faults = faults
+        self._names = names
+
+    def lines(self) -> Iterator[str]:
+        """A line for each fault; records that are told by their place are named too."""
+        for fault in self.faults:
+            yield with_names(fault, self._names)
 
 
 def check(site: Site) -> tuple[Fault, ...]:
@@ -82,6 +92,12 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
                 place, message = (*place, "driver"), f"must be one of {', '.join(sorted(DRIVERS))}"
             case "model_type" | "model_attributes_type":
                 message = "must be a table"
+            case "tuple_type" if len(place) == 1:
+                message = f"must be tables, each beginning with [[{place[0]}]]"
+            case "tuple_type":
+                message = "must be a list in brackets, even of one: [ … ]"
+            case "time_parsing" | "time_type":
+                message = "must be a time of day with two digits each, as '06:00'"
         yield Fault(_shown(place), message)
 
 
@@ -198,6 +214,7 @@ def _framing_faults(place: str, device: ModbusDevice, link: Link) -> Iterator[Fa
 
 def _lane_faults(draft: Draft) -> Iterator[Fault]:
     reader_lane: dict[int, int] = {}
+    closing_lane: dict[PointRef, int] = {}
     for index, lane in draft.lanes.sound.items():
         place = f"lanes[{index}]"
         for field, device_id, kind, noun in _named_devices(lane):
@@ -207,6 +224,10 @@ def _lane_faults(draft: Draft) -> Iterator[Fault]:
                 yield Fault(f"{place}.readers[{position}]", f"{reader} is named twice")
             elif reader_lane.setdefault(reader, index) != index:
                 yield Fault(f"{place}.readers[{position}]", f"{reader} already serves lanes[{reader_lane[reader]}]")
+        first = closing_lane.setdefault(lane.closing, index)
+        if first != index:
+            message = f"is the closing loop of lanes[{first}] too: every vehicle on it would pass in both"
+            yield Fault(f"{place}.closing", message)
         yield from _lane_camera_faults(draft, place, lane)
         if lane.arming == lane.closing:
             yield Fault(f"{place}.closing", "is the same point as arming; a passage needs both loops")

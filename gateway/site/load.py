@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from drivers.modbus.profile import ProfileError, UnitProfile, load_profile, load_unit_profile
 from gateway.domain.errors import ConfigError
+from gateway.site.doubts import doubts
 from gateway.site.draft import Draft, read_draft
 from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults, check_draft, faults_of
@@ -22,16 +22,16 @@ from gateway.site.http_devices import (
 from gateway.site.models import (
     Device,
     ModbusDevice,
-    ModbusGateDevice,
     OsdpReaderDevice,
     SerialReaderDevice,
     Site,
     SiteSection,
 )
+from gateway.site.naming import names_in, with_names
 from gateway.site.osdp_keys import osdp_key_faults
+from gateway.site.profile_faults import profile_faults
 from gateway.site.secrets import Secrets
 from gateway.site.serial_devices import SerialDevice, SerialGateDevice
-from gateway.site.serial_faults import serial_faults
 
 
 def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True) -> Site:
@@ -40,23 +40,24 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
     `secrets` are those beside the file unless given. Without `reader_keys`, keys of readers need not be there yet.
     """
     try:
-        raw = tomllib.loads(path.read_text("utf-8"))
+        raw = tomllib.loads(path.read_text("utf-8-sig"))  # some editors put a mark before the text
     except OSError as error:
         raise SiteFaults(path, (Fault("", f"cannot be read: {error.strerror}"),)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SiteFaults(path, (Fault("", f"is not TOML: {error}"),)) from error
     secrets = secrets or secrets_beside(path)
     site, draft, refused = read_draft(raw)
+    folders = _profile_folders(draft.site, path)
     faults = tuple(dict.fromkeys(fault for error in refused for fault in faults_of(error)))
     faults += (
         *check_draft(draft),
         *_secret_faults(draft, secrets),
         *(osdp_key_faults(draft, secrets) if reader_keys else ()),
-        *_profile_faults(draft, path),
+        *profile_faults(draft, folders, partial(find_profile, folders=folders)),
         *_authority_faults(draft),
     )
     if faults or site is None:
-        raise SiteFaults(path, faults)
+        raise SiteFaults(path, faults, names=names_in(raw))
     return site
 
 
@@ -111,6 +112,14 @@ def unproven(site: Site, path: Path) -> Iterator[str]:
             yield f"profile {name}: {_HELD_CLOSE}"
 
 
+def doubtful(site: Site, path: Path) -> Iterator[str]:
+    """What may be a slip in a sound site file, a sentence each."""
+    folders = profile_folders(site, path)
+    names = names_in(site.model_dump(mode="json"))
+    for doubt in doubts(site, partial(find_profile, folders=folders)):
+        yield with_names(doubt, names)
+
+
 def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
     named: list[tuple[str, str]] = [
         (f"api.accounts[{index}].password", account.password) for index, account in draft.accounts.sound.items()
@@ -139,37 +148,6 @@ def _device_secrets(device: Device) -> Iterator[tuple[str, str]]:
         yield "password", device.password
     if not isinstance(device, HikvisionBarrierDevice | DahuaPlatesDevice) and device.token is not None:
         yield "token", device.token
-
-
-def _profile_faults(draft: Draft, path: Path) -> Iterator[Fault]:
-    folders = _profile_folders(draft.site, path)
-    points: dict[int, frozenset[str]] = {}
-    for index, device in draft.devices.sound.items():
-        if not isinstance(device, ModbusDevice):
-            continue
-        found = find_profile(device.profile, folders)
-        if found is None:
-            yield Fault(f"devices[{index}].profile", f"no profile {device.profile!r}")
-            continue
-        try:
-            profile: UnitProfile = (
-                load_profile(found) if isinstance(device, ModbusGateDevice) else load_unit_profile(found)
-            )
-            points[device.id] = frozenset(profile.points)
-        except ProfileError as error:
-            yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
-    yield from serial_faults(draft, partial(find_profile, folders=folders), points)
-    for index, lane in draft.lanes.sound.items():
-        safety = ((f"safety[{number}]", ref) for number, ref in enumerate(lane.safety))
-        others = (("far", lane.far), ("fire", lane.fire), ("local", lane.local))
-        named = ((field, ref) for field, ref in others if ref is not None)
-        for field, ref in (("arming", lane.arming), ("closing", lane.closing), *safety, *named):
-            known = points.get(ref.device)
-            if known is not None and ref.point not in known:
-                names = ", ".join(sorted(known)) or "none"
-                yield Fault(
-                    f"lanes[{index}].{field}.point", f"device {ref.device} has no point {ref.point!r} (it has {names})"
-                )
 
 
 def _authority_faults(draft: Draft) -> Iterator[Fault]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from drivers.serial_line.profile import (
     DeviceProfile,
+    GateProfile,
     ProfileError,
     TagReaderProfile,
     load_gate_profile,
@@ -20,20 +21,22 @@ from gateway.site.serial_devices import SerialDevice, SerialTagReaderDevice
 
 
 def serial_faults(
-    draft: Draft, find: Callable[[str], Path | None], points: dict[int, frozenset[str]]
+    draft: Draft, find: Callable[[str], Path | None], gates: dict[int, GateProfile], unfit: Collection[int] = ()
 ) -> Iterator[Fault]:
-    """The faults of serial gates and tag readers with a profile; into `points` go the points of each gate."""
+    """The faults of serial gates and tag readers with a profile; into `gates` goes the profile of each gate.
+
+    Devices whose index is in `unfit` have no profile that is for them, which is told already.
+    """
     links = {link.id: link for link in draft.links.sound.values()}
     users: dict[str, list[tuple[int, SerialDevice, DeviceProfile]]] = {}
     for index, device in draft.devices.sound.items():
         if not isinstance(device, SerialDevice):
             continue
-        found = find(device.profile)
+        found = find(device.profile) if index not in unfit else None
         if found is None:
-            yield Fault(f"devices[{index}].profile", f"no profile {device.profile!r}")
             continue
         try:
-            profile = _profile_of(device, found, points)
+            profile = _profile_of(device, found, gates)
         except ProfileError as error:
             yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
             continue
@@ -44,12 +47,11 @@ def serial_faults(
         yield from _sharing_faults(sharing)
 
 
-def _profile_of(device: SerialDevice, found: Path, points: dict[int, frozenset[str]]) -> DeviceProfile:
+def _profile_of(device: SerialDevice, found: Path, gates: dict[int, GateProfile]) -> DeviceProfile:
     if isinstance(device, SerialTagReaderDevice):
         return load_tag_reader_profile(found)
-    profile = load_gate_profile(found)
-    points[device.id] = frozenset(profile.points)
-    return profile
+    gates[device.id] = load_gate_profile(found)
+    return gates[device.id]
 
 
 def _line_faults(index: int, profile: DeviceProfile, link: Link) -> Iterator[Fault]:

@@ -52,6 +52,10 @@ def test_a_good_site():
             {"lanes": [{**LANE, "inside": "garage", "outside": "garage"}]},
             "lanes[0].outside: is 'garage' like inside; a passage leads from one to the other",
         ),
+        (
+            {"lanes": [{**LANE, "hold_open_schedule": "day", "lock_down_schedule": "day"}]},
+            "lanes[0].lock_down_schedule: is 'day' like hold_open_schedule: the gate cannot be held open and locked",
+        ),
     ],
 )
 def test_faults_between_parts(parts, fault):
@@ -75,6 +79,12 @@ def test_faults_inside_parts_are_placed_and_nothing_is_said_missing_for_them(par
     assert all(fault.startswith(place.split(".")[0]) for fault in found)
     assert any(fault.startswith(place) for fault in found)
     assert not any(": no " in fault for fault in found)
+
+
+def test_a_time_that_is_none_says_how_one_is_written():
+    windows = [{"days": ["mon"], "start": "6:00", "end": 7}]
+    said = "must be a time of day with two digits each, as '06:00'"
+    assert faults(schedules=[{"id": "day", "windows": windows}])[0] == f"schedules[0].windows[0].start: {said}"
 
 
 def test_how_a_reader_turns_bits():

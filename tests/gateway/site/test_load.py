@@ -130,6 +130,7 @@ def test_a_good_site_has_no_fault(place):
         ("gate = 102", "gate = 201", "lanes[1].gate: device 201 is not a gate"),
         ("gate = 102", "gate = 101", "lanes[1].gate: 101 is already used by lanes[0]"),
         ("readers = [201]", "readers = [102]", "lanes[0].readers[0]: device 102 is not a reader"),
+        ("readers = [201]", "readers = 201", "lanes[0].readers: must be a list in brackets, even of one: [ … ]"),
         ("readers = [201]", "readers = [201, 201]", "lanes[0].readers[1]: 201 is named twice"),
         ("gate = 102", "gate = 102\nreaders = [201]", "lanes[1].readers[0]: 201 already serves lanes[0]"),
         ("cameras = [301]", "cameras = [302]", "lanes[0].cameras[0]: no camera 302"),
@@ -219,7 +220,11 @@ def test_a_good_site_has_no_fault(place):
             'username = "viewer"\ntoken = "t"',
             "cameras[0]: only what is at whep:// or wheps:// takes a 'token'",
         ),
-        ('profile = "barrier"', 'profile = "barier"', "devices[0].profile: no profile 'barier'"),
+        (
+            'profile = "barrier"',
+            'profile = "barier"',
+            "devices[0].profile: no profile 'barier'; did you mean 'barrier'?",
+        ),
         (
             'name = "North"',
             'name = "North"\ntimezone = "Mars"',
@@ -250,7 +255,10 @@ def test_a_value_where_a_table_belongs_is_a_fault(place):
     text = "api = 3\n" + GOOD.replace("[api]\nport = 8480\n[[api.accounts]]", "[extra]")
     assert sorted(faults(place, text)) == ["api: must be a table", "extra: unknown key"]
     text = "cameras = 3\n" + GOOD.replace("[[cameras]]", "[extra]")
-    assert sorted(faults(place, text)) == ["cameras: Input should be a valid tuple", "extra: unknown key"]
+    assert sorted(faults(place, text)) == [
+        "cameras: must be tables, each beginning with [[cameras]]",
+        "extra: unknown key",
+    ]
 
 
 def test_one_fault_is_one_line(place):
@@ -273,7 +281,7 @@ def test_every_fault_at_once_of_every_kind(place):
             "lanes[1].gate: no device 103",
             "devices[1].unit: Input should be less than or equal to 247",
             "links[0].baudd: unknown key",
-            "devices[0].profile: no profile 'other'",
+            "devices[0].profile: no profile 'other'; 'edge-gateway drivers' lists those that there are",
             f"central.password: {missing_secret(place, 'central-password')}",
             f"cameras[0].password: {missing_secret(place, 'camera-password')}",
         ]
@@ -320,6 +328,24 @@ def test_what_is_no_toml_is_one_fault(data, fault, tmp_path):
         load(path)
     (found,) = caught.value.faults
     assert str(found).startswith(fault)
+
+
+def test_a_mark_before_the_text_is_none_of_its_business(place):
+    path = place / "site.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    assert load(path, secrets=Secrets(folder=place / "secrets", environ=SECRETS)).site.name == "North"
+
+
+def test_people_are_told_which_record_is_meant(place):
+    path = place / "site.toml"
+    path.write_text(changed(("gate = 102", "gate = 101"), ("unit = 2", "unit = 999"), ("port = 8480", "port = -1")))
+    with pytest.raises(SiteFaults) as caught:
+        load(path, secrets=Secrets(folder=place / "secrets", environ=SECRETS))
+    assert sorted(caught.value.lines()) == [
+        "api.port: Input should be greater than or equal to 0",
+        "devices[1].unit (device 102): Input should be less than or equal to 247",
+        "lanes[1].gate (lane exit): 101 is already used by lane entry",
+    ]
 
 
 def test_a_file_that_is_not_there_is_one_fault(tmp_path):

@@ -47,7 +47,10 @@ def test_point_that_the_profile_does_not_have(tmp_path):
 
 
 def test_profile_that_is_missing(tmp_path):
-    assert faults(tmp_path, profile="nothing") == ["devices[0].profile: no profile 'nothing'"]
+    there = "'edge-gateway drivers' lists those that there are"
+    assert faults(tmp_path, profile="nothing") == [f"devices[0].profile: no profile 'nothing'; {there}"]
+    near = "did you mean 'relay-barrier'?"
+    assert faults(tmp_path, profile="relay-barier") == [f"devices[0].profile: no profile 'relay-barier'; {near}"]
 
 
 @pytest.mark.parametrize("text", ["name = ", 'name = "x"'])
@@ -88,13 +91,103 @@ def test_loops_may_be_wired_to_another_module_than_the_gates(tmp_path):
     assert fault.startswith("lanes[0].arming.point: device 102 has no point 'relay_1'")
 
 
-def test_an_input_module_is_no_gate(tmp_path):
+@pytest.mark.parametrize(
+    ("profile", "driver", "fault"),
+    [
+        (
+            "inputs-8",
+            "modbus-gate",
+            """profile 'inputs-8' has no commands, so it moves no gate; it is for driver = "modbus-io", not for""",
+        ),
+        ("lcus-1", "modbus-gate", """profile 'lcus-1' is for driver = "serial-gate", not for "modbus-gate\""""),
+        ("lcus-1", "modbus-io", """profile 'lcus-1' is for driver = "serial-gate", not for "modbus-io\""""),
+        ("uhf-iqrfid-5102", "serial-gate", "profile 'uhf-iqrfid-5102' is for driver = \"serial-tag-reader\", not for"),
+        ("lcus-1", "serial-tag-reader", """profile 'lcus-1' is for driver = "serial-gate", not for"""),
+        (
+            "relay-barrier",
+            "serial-gate",
+            """profile 'relay-barrier' is for driver = "modbus-gate" or driver = "modbus-io", not for "serial-gate\"""",
+        ),
+    ],
+)
+def test_a_profile_of_another_family_is_one_fault(tmp_path, profile, driver, fault):
     path = tmp_path / "site.toml"
-    path.write_text(_SITE.format(profile="inputs-8", point="arming_loop"))
+    text = _SITE.format(profile=profile, point="arming_loop").replace("modbus-gate", driver)
+    path.write_text(text)
     with pytest.raises(SiteFaults) as error:
         load(path)
-    assert "devices[0].profile" in str(error.value.faults[0])
-    assert "commands: Field required" in str(error.value.faults[0])
+    (found,) = [found for found in error.value.faults if found.place.startswith("devices")]
+    assert str(found).startswith(f"devices[0].profile: {fault}")
+
+
+LANE = """
+[[lanes]]
+id = "out"
+name = "Out"
+gate = 103
+arming = {{ device = 101, point = "{arming}" }}
+closing = {{ device = 101, point = "{closing}" }}
+[[links]]
+id = "usb"
+url = "serial:/dev/ttyUSB0"
+[[devices]]
+id = 103
+name = "Relay"
+driver = "serial-gate"
+link = "usb"
+profile = "{profile}"
+"""
+
+
+def lane_faults(tmp_path, old="", new="", *, profile="lcus-1", arming="photocell", closing="fault"):
+    path = tmp_path / "site.toml"
+    text = _SITE.format(profile="relay-barrier", point="arming_loop")
+    text += LANE.format(profile=profile, arming=arming, closing=closing)
+    path.write_text(text.replace(old, new) if old else text)
+    try:
+        load(path)
+    except SiteFaults as error:
+        return [str(fault) for fault in error.faults]
+    return []
+
+
+def test_a_gate_that_cannot_be_closed_is_not_closed_by_the_gateway(tmp_path):
+    assert lane_faults(tmp_path) == []
+    assert lane_faults(tmp_path, "gate = 103", 'gate = 103\ncloses = "gateway"') == [
+        "lanes[1].closes: 'gateway' needs a command to close, and profile 'lcus-1' has none"
+    ]
+    path = tmp_path / "site.toml"
+    text = _SITE.format(profile="waveshare-relay", point="arming_loop").replace("{ device = 101", "{ device = 102")
+    path.write_text(text + 'closes = "gateway"\n' + MODULE.format(profile="inputs-8"))
+    with pytest.raises(SiteFaults) as error:
+        load(path)
+    assert [str(fault) for fault in error.value.faults] == [
+        "lanes[0].closes: 'gateway' needs to know where the gate is, and profile 'waveshare-relay' has no position"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        (
+            'point = "closing_loop" }',
+            'point = "closed_limit" }',
+            "lanes[0].closing.point: 'closed_limit' is the gate's closed limit in its profile, not a closing loop",
+        ),
+        (
+            'point = "closing_loop" }',
+            'point = "closing_loop" }\nsafety = [{ device = 101, point = "open_limit" }]',
+            "lanes[0].safety[0].point: 'open_limit' is the gate's open limit in its profile, not a safety point",
+        ),
+        (
+            'point = "fault" }',
+            'point = "closing_loop" }',
+            "lanes[1].closing: is the closing loop of lanes[0] too: every vehicle on it would pass in both",
+        ),
+    ],
+)
+def test_what_is_no_loop_of_the_lane(tmp_path, old, new, fault):
+    assert lane_faults(tmp_path, old, new) == [fault]
 
 
 @pytest.mark.parametrize(

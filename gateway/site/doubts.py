@@ -1,0 +1,87 @@
+"""What a sound site file may mean otherwise than it says: `check` and the log tell, and the gateway starts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from drivers.modbus.profile import Line, ProfileError, load_unit_profile
+from gateway.site.fault import Fault
+from gateway.site.models import Link, ModbusDevice, Site
+
+_USUAL_SPEEDS = (300, 600, 1200, 1800, 2400, 4800, 9600, 14400, 19200, 28800, 38400, 57600, 76800, 115200, 230400)
+_FAST_SPEEDS = (250_000, 256_000, 460_800, 500_000, 576_000, 921_600)
+_SPEEDS = (*_USUAL_SPEEDS, *_FAST_SPEEDS, 56_000, 128_000)
+_CHANGING_PORT = re.compile(r"/dev/tty(USB|ACM)\d+")
+
+
+def doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
+    """What may be a slip, each with its place. `find` finds device profiles by name."""
+    yield from _link_doubts(site)
+    yield from _line_doubts(site, find)
+    yield from _lane_doubts(site)
+    for index, schedule in enumerate(site.schedules):
+        for number, window in enumerate(schedule.windows):
+            if window.start == window.end and (window.start.hour or window.start.minute):
+                at = f"{window.start:%H:%M}"
+                message = f"from {at} to {at} is 24 hours, until {at} of the next day"
+                yield Fault(f"schedules[{index}].windows[{number}]", message)
+    central = site.central
+    if central is not None and central.url.startswith("http://") and not central.endpoint().is_this_machine():
+        message = "passwords and cards go to central unencrypted; write https:// if central has it"
+        yield Fault("central.url", message)
+
+
+def _link_doubts(site: Site) -> Iterator[Fault]:
+    for index, link in enumerate(site.links):
+        if link.kind != "serial":
+            continue
+        path = str(link.line())
+        if _CHANGING_PORT.fullmatch(path):
+            message = f"{path} may be another adapter later; name it by /dev/serial/by-id/…"
+            yield Fault(f"links[{index}].url", message)
+        if link.baud not in _SPEEDS:
+            near = min(_SPEEDS, key=lambda speed: abs(speed - link.baud))
+            yield Fault(f"links[{index}].baud", f"{link.baud} is no usual speed; is it {near}?")
+
+
+def _line_doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
+    """Devices whose maker sets the line otherwise than it is set here. One that was set anew is right all the same."""
+    links = {link.id: (index, link) for index, link in enumerate(site.links)}
+    for device in site.devices:
+        if not isinstance(device, ModbusDevice):
+            continue
+        index, link = links[device.link]
+        found = find(device.profile)
+        if link.kind != "serial" or found is None:
+            continue
+        try:
+            line = load_unit_profile(found).line
+        except ProfileError:  # it was found good before; whoever changes it now hears of it at the next start
+            continue
+        if line.baud is not None and _said(line) != _said(link):
+            settings = f'baud = {line.baud}, parity = "{line.parity}", stop_bits = {line.stop_bits}'
+            message = (
+                f"is set to {_said(link)}, but the maker sets device {device.id} ({device.profile}) to {_said(line)}:"
+                f" write {settings}, unless the device was set otherwise"
+            )
+            yield Fault(f"links[{index}]", message)
+
+
+def _said(line: Line | Link) -> str:
+    return f"{line.baud} 8{line.parity[0].upper()}{line.stop_bits}"
+
+
+def _lane_doubts(site: Site) -> Iterator[Fault]:
+    arming: dict[tuple[int, str], int] = {}
+    for index, lane in enumerate(site.lanes):
+        for number, ref in enumerate(lane.safety):
+            if ref == lane.closing:
+                message = "is the closing loop, which counts anyway; is a photocell meant?"
+                yield Fault(f"lanes[{index}].safety[{number}]", message)
+        for ref in (lane.arming, *((lane.far,) if lane.far is not None else ())):
+            first = arming.setdefault((ref.device, ref.point), index)
+            if first != index:
+                message = f"device {ref.device}'s {ref.point!r} arms lanes[{first}] too: a vehicle there stands at both"
+                yield Fault(f"lanes[{index}]", message)

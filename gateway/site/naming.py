@@ -1,0 +1,42 @@
+"""Records by the names that people gave them, beside their places in the file, which count from nought."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from gateway.site.fault import Fault
+
+_GROUPS = (
+    ("links", "link", "id"),
+    ("devices", "device", "id"),
+    ("areas", "area", "id"),
+    ("schedules", "schedule", "id"),
+    ("holidays", "holiday", "date"),
+    ("lanes", "lane", "id"),
+    ("cameras", "camera", "id"),
+)
+_RECORD = re.compile(r"\b(?:links|devices|areas|schedules|holidays|lanes|cameras)\[\d+\]")
+_LONGEST = 40
+
+
+def names_in(raw: Mapping[str, object]) -> Mapping[str, str]:
+    """The names of a file's records by their places: "device 101" of `devices[0]`. Those without an id have none."""
+    names: dict[str, str] = {}
+    for group, noun, key in _GROUPS:
+        rows = raw.get(group)
+        for index, row in enumerate(rows if isinstance(rows, list) else ()):
+            name = row.get(key) if isinstance(row, dict) else None
+            shown = "" if name is None or isinstance(name, dict | list) else str(name)
+            if shown and shown.isprintable() and len(shown) <= _LONGEST:
+                names[f"{group}[{index}]"] = f"{noun} {shown}"
+    return names
+
+
+def with_names(fault: Fault, names: Mapping[str, str]) -> str:
+    """A fault in one line, with the names of the records that it tells of."""
+    found = _RECORD.match(fault.place)
+    name = names.get(found.group()) if found else None
+    place = f"{fault.place} ({name})" if name else fault.place
+    message = _RECORD.sub(lambda other: names.get(other.group(), other.group()), fault.message)
+    return str(Fault(place, message))

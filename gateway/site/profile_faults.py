@@ -1,0 +1,144 @@
+"""What is wrong with devices and lanes that only device profiles can tell."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from drivers.modbus.profile import GateProfile as ModbusGateProfile
+from drivers.modbus.profile import LimitPosition, ProfileError, load_profile, load_unit_profile
+from drivers.serial_line.profile import GateProfile as SerialGateProfile
+from drivers.serial_line.status import LimitPosition as SerialLimitPosition
+from gateway.site.draft import Draft
+from gateway.site.fault import Fault
+from gateway.site.models import LaneSection, ModbusDevice, ModbusGateDevice, ModbusIoDevice, PointRef
+from gateway.site.serial_devices import SerialDevice
+from gateway.site.serial_faults import serial_faults
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledDevice:
+    """What a device's profile says it has.
+
+    Attributes:
+        profile: its name.
+        points: its named inputs.
+        limits: those of them that tell the gate's position, each with what it tells.
+        closes: whether the gate can be told to close; True for what is no gate.
+        has_position: whether the gate says where it is; True for what is no gate.
+    """
+
+    profile: str
+    points: frozenset[str]
+    limits: Mapping[str, str]
+    closes: bool = True
+    has_position: bool = True
+
+
+def profile_faults(draft: Draft, folders: Iterable[Path], find: Callable[[str], Path | None]) -> Iterator[Fault]:
+    """The faults of profiles, of devices with them, and of lanes that want what a profile does not have.
+
+    `folders` hold the profiles that `find` finds by their names.
+    """
+    known: dict[int, ProfiledDevice] = {}
+    unfit = set()
+    for index, device in draft.devices.sound.items():
+        if isinstance(device, ModbusGateDevice | ModbusIoDevice | SerialDevice):
+            fault = _fault_of_choice(device, folders, find(device.profile))
+            if fault:
+                unfit.add(index)
+                yield Fault(f"devices[{index}].profile", fault)
+    for index, device in draft.devices.sound.items():
+        found = find(device.profile) if isinstance(device, ModbusDevice) and index not in unfit else None
+        if found is None or not isinstance(device, ModbusDevice):
+            continue
+        try:
+            profile = load_profile(found) if isinstance(device, ModbusGateDevice) else load_unit_profile(found)
+        except ProfileError as error:
+            yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
+            continue
+        gate = profile if isinstance(device, ModbusGateDevice) and isinstance(profile, ModbusGateProfile) else None
+        known[device.id] = _profiled(device.profile, frozenset(profile.points), gate)
+    gates: dict[int, SerialGateProfile] = {}
+    yield from serial_faults(draft, find, gates, unfit)
+    for device in draft.devices.sound.values():
+        if device.id in gates and isinstance(device, SerialDevice):
+            gate_profile = gates[device.id]
+            known[device.id] = _profiled(device.profile, frozenset(gate_profile.points), gate_profile)
+    for index, lane in draft.lanes.sound.items():
+        yield from _lane_faults(f"lanes[{index}]", lane, known)
+
+
+def _profiled(name: str, points: frozenset[str], gate: ModbusGateProfile | SerialGateProfile | None) -> ProfiledDevice:
+    if gate is None:
+        return ProfiledDevice(name, points, {})
+    limits: dict[str, str] = {}
+    if isinstance(gate.position, LimitPosition | SerialLimitPosition):
+        limits = {gate.position.closed_point: "closed limit", gate.position.open_point: "open limit"}
+    return ProfiledDevice(name, points, limits, gate.commands.close is not None, gate.position is not None)
+
+
+def _fault_of_choice(
+    device: ModbusGateDevice | ModbusIoDevice | SerialDevice, folders: Iterable[Path], found: Path | None
+) -> str:
+    """Why this device cannot have its profile at all; "" when it may."""
+    if found is None:
+        names = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
+        near = difflib.get_close_matches(device.profile, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "'edge-gateway drivers' lists those that there are"
+        return f"no profile {device.profile!r}; {hint}"
+    try:
+        fitting = _fitting_drivers(tomllib.loads(found.read_text("utf-8")))
+    except (OSError, ValueError):  # whoever loads it says so in full
+        return ""
+    if not fitting or device.driver in fitting:
+        return ""
+    no_gate = "has no commands, so it moves no gate; it " if fitting == ("modbus-io",) else ""
+    wanted = " or ".join(f'driver = "{name}"' for name in fitting)
+    return f'profile {device.profile!r} {no_gate}is for {wanted}, not for "{device.driver}"'
+
+
+def _fitting_drivers(raw: Mapping[str, object]) -> tuple[str, ...]:
+    """The drivers that a profile is for, judged by what it has; none when it looks like no profile."""
+    if raw.get("family") == "serial-line":
+        return {"gate": ("serial-gate",), "tag-reader": ("serial-tag-reader",)}.get(str(raw.get("kind")), ())
+    if "family" in raw:
+        return ()
+    if "commands" in raw:
+        return ("modbus-gate", "modbus-io")
+    return ("modbus-io",) if "points" in raw else ()
+
+
+def _lane_faults(place: str, lane: LaneSection, known: Mapping[int, ProfiledDevice]) -> Iterator[Fault]:
+    for field, ref, role in _named_points(lane):
+        device = known.get(ref.device)
+        if device is None:
+            continue
+        if ref.point not in device.points:
+            names = ", ".join(sorted(device.points)) or "none"
+            yield Fault(f"{place}.{field}.point", f"device {ref.device} has no point {ref.point!r} (it has {names})")
+        elif ref.point in device.limits:
+            limit = device.limits[ref.point]
+            yield Fault(f"{place}.{field}.point", f"{ref.point!r} is the gate's {limit} in its profile, not {role}")
+    gate = known.get(lane.gate)
+    if gate is None or lane.closes != "gateway":
+        return
+    if not gate.closes:
+        yield Fault(f"{place}.closes", f"'gateway' needs a command to close, and profile {gate.profile!r} has none")
+    elif not gate.has_position:
+        message = f"'gateway' needs to know where the gate is, and profile {gate.profile!r} has no position"
+        yield Fault(f"{place}.closes", message)
+
+
+def _named_points(lane: LaneSection) -> Iterator[tuple[str, PointRef, str]]:
+    yield "arming", lane.arming, "an arming loop"
+    yield "closing", lane.closing, "a closing loop"
+    for number, ref in enumerate(lane.safety):
+        yield f"safety[{number}]", ref, "a safety point"
+    others = (("far", lane.far, "an arming loop"), ("fire", lane.fire, "a fire input"))
+    for field, named, role in (*others, ("local", lane.local, "a key switch")):
+        if named is not None:
+            yield field, named, role

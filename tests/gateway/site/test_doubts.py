@@ -1,0 +1,127 @@
+"""What may be a slip in a sound site file is told with its place, and what is not is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.site import doubtful, load
+
+SITE = """
+[site]
+name = "A"
+[[links]]
+id = "bus"
+url = "serial:/dev/serial/by-id/usb-adapter"
+baud = 38400
+parity = "even"
+[[devices]]
+id = 101
+name = "Barrier"
+driver = "modbus-gate"
+framing = "rtu"
+link = "bus"
+profile = "came-gard-ptx"
+[[devices]]
+id = 102
+name = "Loops"
+driver = "modbus-io"
+framing = "rtu"
+link = "bus"
+profile = "inputs-8"
+unit = 2
+[[schedules]]
+id = "day"
+windows = [{ days = ["mon"], start = "06:00", end = "18:00" }, { days = ["tue"], start = "00:00", end = "24:00" }]
+[[lanes]]
+id = "in"
+name = "In"
+gate = 101
+arming = { device = 102, point = "arming_loop" }
+closing = { device = 102, point = "closing_loop" }
+safety = [{ device = 102, point = "photocell" }]
+"""
+SECOND = """
+[[devices]]
+id = 103
+name = "Barrier"
+driver = "modbus-gate"
+framing = "rtu"
+link = "bus"
+profile = "came-gard-ptx"
+unit = 3
+[[lanes]]
+id = "out"
+name = "Out"
+gate = 103
+arming = { device = 102, point = "arming_loop" }
+closing = { device = 102, point = "input_8" }
+"""
+CENTRAL = """
+[central]
+url = "{}"
+username = "u"
+password = "p"
+"""
+
+
+MAKER_SAYS = (
+    "links[0] (link bus): is set to 9600 8N1, but the maker sets device 101 (came-gard-ptx) to 38400 8E1:"
+    ' write baud = 38400, parity = "even", stop_bits = 1, unless the device was set otherwise'
+)
+
+
+def said(tmp_path, monkeypatch, text):
+    monkeypatch.setenv("EDGE_GATEWAY_SECRET_P", "x")
+    path = tmp_path / "site.toml"
+    path.write_text(text)
+    return list(doubtful(load(path), path))
+
+
+def test_a_good_site_raises_no_doubt(tmp_path, monkeypatch):
+    assert said(tmp_path, monkeypatch, SITE) == []
+    for url in ("https://central.example.com", "http://127.0.0.1:8490", "http://localhost:8490"):
+        assert said(tmp_path, monkeypatch, SITE + CENTRAL.format(url)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "doubt"),
+    [
+        (
+            'baud = 38400\nparity = "even"',
+            "",
+            MAKER_SAYS,
+        ),
+        (
+            "/dev/serial/by-id/usb-adapter",
+            "/dev/ttyUSB0",
+            "links[0].url (link bus): /dev/ttyUSB0 may be another adapter later; name it by /dev/serial/by-id/…",
+        ),
+        (
+            'point = "photocell"',
+            'point = "closing_loop"',
+            "lanes[0].safety[0] (lane in): is the closing loop, which counts anyway; is a photocell meant?",
+        ),
+        (
+            'end = "18:00"',
+            'end = "06:00"',
+            "schedules[0].windows[0] (schedule day): from 06:00 to 06:00 is 24 hours, until 06:00 of the next day",
+        ),
+        (
+            "[[schedules]]",
+            SECOND + "[[schedules]]",
+            "lanes[1] (lane in): device 102's 'arming_loop' arms lane out too: a vehicle there stands at both",
+        ),
+        (
+            "[[schedules]]",
+            CENTRAL.format("http://central.example.com") + "[[schedules]]",
+            "central.url: passwords and cards go to central unencrypted; write https:// if central has it",
+        ),
+    ],
+)
+def test_a_doubt_is_told_with_its_place(tmp_path, monkeypatch, old, new, doubt):
+    assert said(tmp_path, monkeypatch, SITE.replace(old, new)) == [doubt]
+
+
+def test_a_speed_that_no_device_has(tmp_path, monkeypatch):
+    doubts = said(tmp_path, monkeypatch, SITE.replace("38400", "9601"))
+    assert doubts[0] == "links[0].baud (link bus): 9601 is no usual speed; is it 9600?"
