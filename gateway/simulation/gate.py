@@ -31,6 +31,7 @@ _REFRESH = 1.85
 _LOST_AFTER = 3
 _NO_ANSWER = 0.4
 _EARLY = 0.1
+_ONE_EXCHANGE = 0.5  # a bus looks at what waits for it between two exchanges
 _CHATTER_POLL = 0.15
 _LOSS = 0.4
 
@@ -113,7 +114,8 @@ class SimulatedGate:
     async def wait_for_line(self, deadline: float) -> None:
         """Until the line is free. Raises DeadlinePassed when that is too late."""
         jammed = self._field.troubles.jammed_until > self._monotonic()
-        await asyncio.sleep(self._dice.uniform(0.0, 7.0) if jammed else self._dice.uniform(0.0, 0.04))
+        busy = self._dice.uniform(0.0, 7.0) if jammed else self._dice.uniform(0.0, 0.04)
+        await asyncio.sleep(min(busy, max(0.0, deadline - self._monotonic()) + _ONE_EXCHANGE))
         if self._monotonic() >= deadline:
             raise DeadlinePassed("the line was not free before the command's deadline")
 
@@ -128,6 +130,12 @@ class SimulatedGate:
             raise LinkError("the power is off")
         fate = self._fate()
         self._see(self._writing(action, deadline))
+        try:
+            await self._carry(action, fate)
+        finally:
+            self._see(seen.Answered(self._monotonic(), self._field.lane_id, action))
+
+    async def _carry(self, action: GateAction, fate: _Fate) -> None:
         if fate is not _Fate.REQUEST_LOST:
             self._field.barrier.command(Wish(action.value), now=self._monotonic())
         if fate in {_Fate.REQUEST_LOST, _Fate.REPLY_LOST}:

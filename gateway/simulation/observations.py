@@ -90,6 +90,14 @@ class Wrote(Observation):
 
 
 @dataclass(frozen=True, slots=True)
+class Answered(Observation):
+    """The driver came back from a command, with the device's answer or with its loss."""
+
+    lane: str
+    action: GateAction
+
+
+@dataclass(frozen=True, slots=True)
 class PointReported(Observation):
     """A gate's driver reported an input that changed, or is read for the first time."""
 

@@ -22,6 +22,7 @@ from gateway.site.http_devices import (
 from gateway.site.models import (
     Device,
     ModbusDevice,
+    ModbusGateDevice,
     OsdpReaderDevice,
     SerialReaderDevice,
     Site,

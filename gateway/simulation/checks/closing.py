@@ -109,12 +109,25 @@ class ClosingCheck:
 
 
 class ReopeningCheck:
-    """Once a close may be on its way, what comes into the way has an open follow, as soon as the line allows."""
+    """Once a close may be on its way, what comes into the way has an open follow, as soon as the line allows.
+
+    Except what is gone again before the close was answered: no open could have gone out on that line until then.
+    """
 
     promise = "1 what closes onto something is opened again"
-    wants = (seen.PointReported, seen.PositionReported, seen.GateAway, seen.Wrote, seen.Called, seen.Asked, seen.Ended)
+    wants = (
+        seen.PointReported,
+        seen.PositionReported,
+        seen.GateAway,
+        seen.Wrote,
+        seen.Answered,
+        seen.Called,
+        seen.Asked,
+        seen.Ended,
+    )
 
     def __init__(self) -> None:
+        self._unanswered: set[str] = set()
         self._closing: dict[str, float] = {}
         self._due: dict[str, tuple[float, str]] = {}
         self._closed: set[str] = set()
@@ -125,10 +138,15 @@ class ReopeningCheck:
         match observation:
             case seen.Wrote(action=GateAction.CLOSE) if observation.lane not in self._closed:
                 self._closing[observation.lane] = observation.at
+                self._unanswered.add(observation.lane)
+            case seen.Answered(action=GateAction.CLOSE):
+                self._unanswered.discard(observation.lane)
             case seen.PositionReported():
                 self._note_position(observation)
             case seen.PointReported(state=PointState.ON):
                 self._in_the_way(observation)
+            case seen.PointReported(state=PointState.OFF):
+                self._out_of_the_way(observation)
             case seen.GateAway():
                 self._over(observation.lane)
             case seen.Called(action=GateAction.OPEN) | seen.Asked(action=GateAction.STOP):
@@ -136,6 +154,7 @@ class ReopeningCheck:
             case seen.Ended():
                 self._closing.clear()
                 self._due.clear()
+                self._unanswered.clear()
             case _:
                 pass
         return fault
@@ -152,6 +171,10 @@ class ReopeningCheck:
         if point.point in _SAFETY and began is not None and point.at - began < _CLOSES_WITHIN:
             due = max(point.at, began + _ANSWERS_WITHIN) + _AT_ONCE
             self._due.setdefault(point.lane, (due, point.point))
+
+    def _out_of_the_way(self, point: seen.PointReported) -> None:
+        if point.lane in self._unanswered and self._due.get(point.lane, (0.0, ""))[1] == point.point:
+            del self._due[point.lane]
 
     def _over(self, lane: str) -> None:
         self._closing.pop(lane, None)

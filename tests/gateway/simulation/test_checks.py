@@ -118,6 +118,22 @@ def test_what_closes_onto_something_must_be_opened_again():
     assert "photocell became active" in check.see(later)
 
 
+def test_what_is_gone_before_the_close_is_answered_needs_no_open():
+    def told(*, answered_at):
+        check = ReopeningCheck()
+        steps = [
+            wrote(10.0),
+            seen.PointReported(10.1, LANE, "photocell", PointState.ON),
+            seen.PointReported(11.5, LANE, "photocell", PointState.OFF),
+            seen.Answered(answered_at, LANE, GateAction.CLOSE),
+            seen.Ended(20.0, "boot1", clean=True),
+        ]
+        return [text for one in sorted(steps, key=lambda one: one.at) if (text := check.see(one))]
+
+    assert told(answered_at=12.0) == []
+    assert "photocell became active" in told(answered_at=11.0)[0]
+
+
 def test_an_open_undoes_a_close_onto_something():
     check = CommandsCheck(command_life=5.0)
     check.see(wrote(10.0))
