@@ -56,6 +56,10 @@ def test_a_good_site():
             {"lanes": [{**LANE, "hold_open_schedule": "day", "lock_down_schedule": "day"}]},
             "lanes[0].lock_down_schedule: is 'day' like hold_open_schedule: the gate cannot be held open and locked",
         ),
+        (
+            {"lanes": [{**LANE, "schedule": "day", "lock_down_schedule": "day"}]},
+            "lanes[0].lock_down_schedule: is 'day' like schedule: whenever the lane is open it would let nobody in",
+        ),
     ],
 )
 def test_faults_between_parts(parts, fault):
