@@ -11,12 +11,15 @@ from gateway.domain.errors import ConfigError
 from gateway.domain.explain import Fit, Meaning, explain, meanings
 from gateway.domain.reader_bits import MOST_BITS
 
-cards = typer.Typer(name="cards", no_args_is_help=True, help="Questions about cards and their numbers.")
+cards = typer.Typer(name="cards", no_args_is_help=True)
 
 
 @cards.callback()
 def _group() -> None:
-    """Questions about cards and their numbers."""
+    """Questions about cards and their numbers.
+
+    Example: edge-gateway cards explain 001,11572 --read 00000000100101101001101001
+    """
 
 
 @cards.command("explain")
@@ -49,6 +52,9 @@ def explain_number(
         found = tuple(fit.meaning for fit in fits)
     if not found:
         typer.echo(f"nothing that is known makes {number} fit" + ("" if read is None else " what was read"))
+        if read is not None and length is None and not re.fullmatch(r"[01\s_]+", read):
+            taken = _bits(read, None)[0]
+            typer.echo(f"{read} was taken for {taken} bits: when the reader sent more, say how many, as --length 26")
         raise typer.Exit(1)
 
 

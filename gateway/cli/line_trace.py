@@ -11,12 +11,17 @@ from rich.text import Text
 from drivers.bus import Direction
 
 _SIGNS = {Direction.SENT: ("→", "cyan"), Direction.RECEIVED: ("←", "green"), Direction.DROPPED: ("✗", "yellow")}
+_ASCII = 0x80
 
 
 class LineTrace:
     """Prints what crosses a line: `→` sent, `←` received, `✗` received and belonging to nothing that was asked."""
 
-    def __init__(self, *, console: Console, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, console: Console, characters: bool = False, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`characters`: what the bytes are as text is shown behind them."""
+        self._characters = characters
         self._console = console
         self._began = monotonic()
 
@@ -25,4 +30,11 @@ class LineTrace:
         sign, colour = _SIGNS[direction]
         line = Text(f"{at - self._began:9.3f} s {sign} ")
         line.append(data.hex(" "), style=colour)
+        if self._characters:
+            line.append(f"  {_text(data)}")
         self._console.print(line, soft_wrap=True)
+
+
+def _text(data: bytes) -> str:
+    """The printable characters of ASCII, and a dot for everything else."""
+    return "".join(chr(byte) if chr(byte).isprintable() and byte < _ASCII else "·" for byte in data)

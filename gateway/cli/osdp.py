@@ -25,7 +25,13 @@ from gateway.site import (
 
 _KEY_BYTES = 16
 
-app = typer.Typer(no_args_is_help=True, help="Keys of OSDP readers.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""Keys of OSDP readers.
+
+    Example: edge-gateway osdp provision /etc/edge-gateway/site.toml 201
+    """,
+)
 
 
 @app.command("provision")
@@ -44,7 +50,10 @@ def provision(
     found = load(site, reader_keys=False)
     reader, link = _reader(found, device)
     if _has_secret(reader.key, secrets_beside(site)):
-        raise ConfigError(f"{reader.name} has a key already: the secret {reader.key!r}")
+        raise ConfigError(
+            f"{reader.name} has a key already: the secret {reader.key!r}. If the reader was replaced or set back, take"
+            f" that secret away ({secrets_folder(site) / reader.key}, unless it is given otherwise) and run this again"
+        )
     secret = NewSecret(folder=secrets_folder(site), name=reader.key)
     key = key_of(secret.begin(lambda: randomness.token_bytes(_KEY_BYTES).hex()))
     _set_key(reader, link, key)

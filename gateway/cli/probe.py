@@ -14,15 +14,17 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from drivers.bus import Bus, Direction
-from drivers.contract import DriverError
+from drivers.bus import Bus, Direction, Trace
+from drivers.contract import DriverError, LinkError
 from drivers.link import LinkSpec, open_link
 from drivers.modbus.frames import Framing
+from drivers.modbus.heard import LATE_SECONDS, Heard
 from drivers.modbus.profile import Command, GateProfile, UnitProfile, load_unit_profile
 from drivers.modbus.session import Session
 from drivers.modbus.survey import Answered, Held, ask_for_unit, line_up, read_unit
 from gateway.cli.line_trace import LineTrace
 from gateway.cli.line_use import is_connected
+from gateway.cli.probe_words import hint_of, late, why_not_probed
 from gateway.domain.errors import CommandRefused, ConfigError
 from gateway.site import Link, ModbusDevice, Site, find_profile, load, profile_folders
 
@@ -55,13 +57,13 @@ def port(
     seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="How long to listen.")] = 10.0,
     force: Force = False,
 ) -> None:
-    """Listen to a port, and show every byte that comes. Nothing is sent.
+    """Listen to a port, and show every byte that comes, in hexadecimal and as text. Nothing is sent.
 
     Example: edge-gateway probe port serial:/dev/ttyUSB0 --baud 9600 --seconds 30
     """
     spec = _spec(url, baud=baud, parity=parity, stop_bits=stop_bits, force=force)
     console = Console()
-    _run(_listen(spec, LineTrace(console=console), seconds))
+    _run(_listen(spec, LineTrace(console=console, characters=True), seconds))
 
 
 @app.command("bus")
@@ -78,6 +80,8 @@ def bus(
     force: Force = False,
 ) -> None:
     """Ask every address at every speed who is there. Each is asked for its first register; a refusal is an answer too.
+
+    Who answers too late for --timeout is told as well.
 
     Example: edge-gateway probe bus serial:/dev/ttyUSB0 --baud 9600,19200,38400 --parity even --units 1-16
     """
@@ -110,8 +114,10 @@ def unit(
     """
     read = load(site)
     chosen = next((found for found in read.devices if found.id == device), None)
+    if chosen is None:
+        raise ConfigError(f"{site} has no device {device}")
     if not isinstance(chosen, ModbusDevice):
-        raise ConfigError(f"{site} has no Modbus device {device}")
+        raise ConfigError(why_not_probed(chosen, read))
     link = next(link for link in read.links if link.id == chosen.link)
     profile = _profile(read, site, chosen)
     spec = _spec_of(link, force=force)
@@ -139,16 +145,23 @@ async def _scan(
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("asking", total=len(specs) * len(units))
         for spec in specs:
-            trace = LineTrace(console=console) if frames else None
+            heard = Heard(framing=framing)
+            trace = _both(LineTrace(console=console), heard) if frames else heard
             line = Bus(name=spec.url, spec=spec, trace=trace, silent_limit=len(units) + 1)  # silence is to be expected
 
-            async def ask_all(line: Bus = line, spec: LinkSpec = spec) -> None:
+            async def ask_all(line: Bus = line, spec: LinkSpec = spec, heard: Heard = heard) -> None:
+                clear = set()
                 for number in units:
                     progress.update(task, description=f"unit {number} at {spec.baud}")
                     answer = await ask_for_unit(line, number, framing=framing, timeout=timeout)
                     if answer is not None:
+                        clear.add(number)
                         found.append((spec.baud, answer))
                     progress.advance(task)
+                if clear != set(units):
+                    await asyncio.sleep(LATE_SECONDS)
+                tardy = (late(voice, timeout) for voice in heard.voices() if voice.unit not in clear)
+                found.extend((spec.baud, answer) for answer in tardy)
 
             await _beside(line, ask_all)
     return found
@@ -162,18 +175,34 @@ async def _look(
     send: Literal["open", "stop"] | None,
     trace: LineTrace,
 ) -> Held:
-    line = Bus(name=device.link, spec=spec, trace=trace)
+    heard = Heard(framing=device.framing)
+    line = Bus(name=device.link, spec=spec, trace=_both(trace, heard))
     session = Session(bus=line, unit=device.unit, framing=device.framing, timeout=profile.reply_ms / 1000)
     seen: list[Held] = []
 
     async def ask() -> None:
         await line_up(line)
-        if send is not None:
-            await _send(session, profile, send)
-        seen.append(await read_unit(session, profile))
+        try:
+            if send is not None:
+                await _send(session, profile, send)
+            seen.append(await read_unit(session, profile))
+        except LinkError as error:
+            await asyncio.sleep(LATE_SECONDS)
+            hint = hint_of(heard, device, profile)
+            if not hint:
+                raise
+            raise LinkError(f"{error}; {hint}") from error
 
     await _beside(line, ask)
     return seen[0]
+
+
+def _both(one: Trace, other: Trace) -> Trace:
+    def trace(direction: Direction, data: bytes, at: float) -> None:
+        one(direction, data, at)
+        other(direction, data, at)
+
+    return trace
 
 
 async def _send(session: Session, profile: UnitProfile, name: Literal["open", "stop"]) -> None:

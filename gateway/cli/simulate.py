@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from gateway.domain.errors import ConfigError
+
 
 def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
     days: Annotated[float, typer.Option(min=0.01, max=3650, help="Days to simulate.")] = 1.0,
@@ -32,6 +34,8 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
     from gateway.simulation import Plan, simulate  # noqa: PLC0415  # other commands do without it
     from gateway.simulation.report import show  # noqa: PLC0415
 
+    if report is not None:
+        _try_to_write(report)
     plan = Plan(days=days, lanes=lanes, seed=seed, vehicles=vehicles, faults=faults, poll=poll)
     columns = (TextColumn("day {task.completed:.0f} of {task.total:g}"), BarColumn())
     began = time.monotonic()
@@ -49,3 +53,11 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
     if report is not None:
         report.write_text(found.as_json(), encoding="utf-8")
     raise typer.Exit(0 if found.passed else 1)
+
+
+def _try_to_write(report: Path) -> None:
+    """Raises ConfigError: nobody wants to hear after a long run that its report has no place."""
+    try:
+        report.open("a", encoding="utf-8").close()
+    except OSError as error:
+        raise ConfigError(f"--report {report} cannot be written: {error.strerror}") from error

@@ -30,6 +30,9 @@ def access_faults(draft: Draft) -> Iterator[Fault]:
         if lane.hold_open_schedule is not None and lane.hold_open_schedule == lane.lock_down_schedule:
             message = f"is {lane.lock_down_schedule!r} like hold_open_schedule: the gate cannot be held open and locked"
             yield Fault(f"{place}.lock_down_schedule", message)
+        if lane.schedule is not None and lane.schedule == lane.lock_down_schedule:
+            message = f"is {lane.lock_down_schedule!r} like schedule: whenever the lane is open it would let nobody in"
+            yield Fault(f"{place}.lock_down_schedule", message)
         named = (
             ("schedule", lane.schedule),
             ("hold_open_schedule", lane.hold_open_schedule),

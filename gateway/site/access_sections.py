@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, time
 from typing import Annotated
 
@@ -13,6 +14,8 @@ from gateway.domain.reader_bits import ReaderBits
 from gateway.domain.schedules import Day
 from gateway.site.fields import Name, Slug
 from gateway.site.fields import Section as _Section
+
+_HOUR = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
 
 
 class BitsSection(_Section):
@@ -29,6 +32,13 @@ class BitsSection(_Section):
         return ReaderBits(**dict(self))
 
 
+def _written_hour(value: object) -> object:
+    """A bare number would be taken for seconds."""
+    if isinstance(value, time) or (isinstance(value, str) and _HOUR.fullmatch(value)):
+        return value
+    raise ValueError("must be a time of day from 00:00 to 23:59 with two digits each, as '06:00'")
+
+
 def _end_of_day(value: object) -> object:
     return "00:00" if value == "24:00" else value
 
@@ -37,8 +47,8 @@ class WindowSection(_Section):
     """Hours on some days. An end that is not after the start is on the next day."""
 
     days: Annotated[tuple[Day, ...], Field(min_length=1, description="mon … sun, and holiday")]
-    start: time
-    end: Annotated[time, BeforeValidator(_end_of_day)]
+    start: Annotated[time, BeforeValidator(_written_hour)]
+    end: Annotated[time, BeforeValidator(_written_hour), BeforeValidator(_end_of_day)]
 
 
 class ScheduleSection(_Section):

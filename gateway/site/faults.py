@@ -79,7 +79,8 @@ def check_draft(draft: Draft) -> tuple[Fault, ...]:
 
 def faults_of(error: ValidationError) -> Iterator[Fault]:
     """What a model's validation found, with places as `lanes[1].gate`. No value of the file is repeated."""
-    for item in error.errors(include_url=False, include_input=False):
+    errors = error.errors(include_url=False, include_input=False)
+    for item in errors:
         place, message = item["loc"], item["msg"].removeprefix("Value error, ")
         match item["type"]:
             case "extra_forbidden":
@@ -96,8 +97,10 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
                 message = f"must be tables, each beginning with [[{place[0]}]]"
             case "tuple_type":
                 message = "must be a list in brackets, even of one: [ … ]"
-            case "time_parsing" | "time_type":
-                message = "must be a time of day with two digits each, as '06:00'"
+            case "too_short" if any(other["loc"][: len(place)] == place for other in errors if other is not item):
+                continue  # what is in the list was refused, so it is not that too little is in it
+            case "too_short":
+                message = "must not be empty"
         yield Fault(_shown(place), message)
 
 

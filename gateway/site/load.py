@@ -44,7 +44,9 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
         raw = tomllib.loads(path.read_text("utf-8-sig"))  # some editors put a mark before the text
     except OSError as error:
         raise SiteFaults(path, (Fault("", f"cannot be read: {error.strerror}"),)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise SiteFaults(path, (Fault("", "is not UTF-8 text; save it as that"),)) from error
+    except tomllib.TOMLDecodeError as error:
         raise SiteFaults(path, (Fault("", f"is not TOML: {error}"),)) from error
     secrets = secrets or secrets_beside(path)
     site, draft, refused = read_draft(raw)

@@ -54,6 +54,7 @@ async def test_a_key_is_made_once_and_the_site_is_good_with_it(peripherals, tmp_
     code, out, err = await provision(site)
     assert code == 2
     assert "has a key already" in err
+    assert "If the reader was replaced" in err
     assert place.read_text() == key
 
 

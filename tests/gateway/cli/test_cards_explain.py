@@ -36,6 +36,17 @@ def test_what_does_not_fit_is_said():
     assert "nothing that is known" in result.output
 
 
+@pytest.mark.parametrize("read", ["0x25A69", "25A69"])
+def test_hexadecimal_without_a_length_is_doubted_when_nothing_fits(read):
+    result = run("12", "--read", read)
+    assert f"{read} was taken for 20 bits: when the reader sent more, say how many, as --length 26" in result.output
+
+
+@pytest.mark.parametrize("words", [("--read", "0x25A69", "--length", "26"), ("--read", "00100101101001101001")])
+def test_a_known_length_is_not_doubted(words):
+    assert "--length" not in run("12", *words).output
+
+
 @pytest.mark.parametrize("words", [("1", "--read", "xyz"), ("1", "--read", "FF", "--length", "4"), ("1", "--read", "")])
 def test_bits_that_are_none(words):
     assert isinstance(run(*words).exception, ConfigError)

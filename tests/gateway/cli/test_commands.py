@@ -173,3 +173,11 @@ def test_run_keeps_its_data_beside_the_site_file_otherwise(site, tmp_path):
     with Running(tmp_path) as running:
         running.hear("READY=1")
         assert (tmp_path / "data" / "lock").exists()
+
+
+def test_a_report_without_a_place_is_told_before_the_run(tmp_path):
+    result = call("simulate", "--days", "3000", "--report", "no/such/folder/report.json", cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr == (
+        "edge-gateway: --report no/such/folder/report.json cannot be written: No such file or directory\n"
+    )

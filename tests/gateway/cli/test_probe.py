@@ -17,7 +17,7 @@ from drivers.modbus.profile import load_profile
 from gateway.cli.app import Invocation, app
 from gateway.cli.probe import _numbers
 from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.modbus_far_end import ModbusFarEnd
+from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.profile_wiring import ProfileWiring
 from gateway.domain.errors import ConfigError
 from gateway.site import shipped_profile_folders
@@ -83,6 +83,62 @@ async def test_a_bus_without_anybody(tmp_path):
         )
     assert result.returncode == 1
     assert "nobody answered" in result.stdout
+
+
+@pytest.mark.parametrize("framing", ["rtu", "tcp"])
+async def test_who_answers_late_is_found_and_how_late(tmp_path, framing):
+    async with device(framing=framing) as (_, far_end), far_end.tcp() as port:
+        far_end.misbehave(3, Misbehaviour(late=0.25))
+        words = ("--units", "2-3", "--timeout", "0.1", "--framing", framing)
+        result = await call("probe", "bus", f"tcp://127.0.0.1:{port}", *words, cwd=tmp_path)
+    assert result.returncode == 0, result.stdout
+    (row,) = table_of_two(result.stdout)
+    assert row[0] == "3"
+    assert row[1].startswith("answers late, after 0."), row
+    assert ": more than --timeout 0.1; try --timeout 0." in row[1]
+
+
+@pytest.mark.parametrize("framing", ["rtu", "tcp"])
+async def test_an_answer_from_another_address_is_told(tmp_path, framing):
+    async with device(framing=framing) as (_, far_end), far_end.tcp() as port:
+        far_end.misbehave(3, Misbehaviour(wrong_unit=True))
+        site = tmp_path / "site.toml"
+        site.write_text(SITE.format(url=f"tcp://127.0.0.1:{port}", profile="came-gard-ptx", framing=framing))
+        result = await call("probe", "unit", site, "101", cwd=tmp_path)
+        assert result.returncode == 1
+        heard = {"rtu": "but unit 4 was heard: is 3 the right address of device 101?", "tcp": "unit 4 answered"}
+        assert heard[framing] in result.stderr
+        far_end.misbehave(3, Misbehaviour(late=0.5))
+        result = await call("probe", "unit", site, "101", cwd=tmp_path)
+    assert "its answer came after 0." in result.stderr
+    assert "s, and profile 'came-gard-ptx' waits 300 ms" in result.stderr
+
+
+def test_what_speaks_no_modbus_is_looked_at_otherwise(tmp_path):
+    site = tmp_path / "site.toml"
+    url = "serial:/dev/serial/by-id/usb-reader"
+    site.write_text(
+        SITE.format(url="tcp://127.0.0.1:1", profile="relay-barrier", framing="tcp")
+        + f'[[links]]\nid = "desk"\nurl = "{url}"\n'
+        + '[[devices]]\nid = 102\nname = "Reader"\ndriver = "serial-reader"\nlink = "desk"\n'
+        + f'[[links]]\nid = "usb"\nurl = "{url}-2"\n'
+        + '[[devices]]\nid = 103\nname = "Gate"\ndriver = "serial-gate"\nlink = "usb"\nprofile = "lcus-1"\n'
+    )
+    line = "--baud 9600 --parity none --stop-bits 1"
+    assert str(within("probe", "unit", site, "102").exception) == (
+        "device 102 (Reader) is a serial-reader and speaks no Modbus; see what it sends with: "
+        f"edge-gateway probe port {url} {line}"
+    )
+    assert str(within("probe", "unit", site, "103").exception) == (
+        "device 103 (Gate) is a serial-gate and speaks no Modbus; the status page and the log tell whether it answers,"
+        f" and what it sends unasked is seen with: edge-gateway probe port {url}-2 {line}"
+    )
+    assert str(within("probe", "unit", site, "999").exception) == f"{site} has no device 999"
+
+
+def table_of_two(text):
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines()]
+    return [row for row in rows if len(row) == 2]
 
 
 async def test_one_unit_of_a_site_file_in_words(tmp_path):
@@ -160,7 +216,7 @@ async def test_a_port_is_listened_to(tmp_path):
             speaking.cancel()
     assert result.returncode == 0, result.stderr
     assert "← " in result.stdout
-    assert "02 63 61 72 64 03" in result.stdout
+    assert "02 63 61 72 64 03  ·card·" in result.stdout
 
 
 async def test_what_is_wrong_is_said(tmp_path):
@@ -190,9 +246,9 @@ def test_drivers_and_profiles_are_listed(tmp_path):
     assert "no profile 'none-such'" in str(within("drivers", "none-such").exception)
 
 
-@pytest.mark.parametrize("command", [("probe",), ("probe", "port"), ("probe", "bus"), ("probe", "unit"), ("drivers",)])
+@pytest.mark.parametrize("command", ["probe", "probe port", "probe bus", "probe unit", "drivers", "cards", "osdp"])
 def test_help_has_an_example(command):
-    result = within(*command, "--help")
+    result = within(*command.split(), "--help")
     assert result.exit_code == 0
     assert "Example: edge-gateway " in result.stdout
 

@@ -56,6 +56,10 @@ def test_a_good_site():
             {"lanes": [{**LANE, "hold_open_schedule": "day", "lock_down_schedule": "day"}]},
             "lanes[0].lock_down_schedule: is 'day' like hold_open_schedule: the gate cannot be held open and locked",
         ),
+        (
+            {"lanes": [{**LANE, "schedule": "day", "lock_down_schedule": "day"}]},
+            "lanes[0].lock_down_schedule: is 'day' like schedule: whenever the lane is open it would let nobody in",
+        ),
     ],
 )
 def test_faults_between_parts(parts, fault):
@@ -81,10 +85,21 @@ def test_faults_inside_parts_are_placed_and_nothing_is_said_missing_for_them(par
     assert not any(": no " in fault for fault in found)
 
 
-def test_a_time_that_is_none_says_how_one_is_written():
-    windows = [{"days": ["mon"], "start": "6:00", "end": 7}]
-    said = "must be a time of day with two digits each, as '06:00'"
-    assert faults(schedules=[{"id": "day", "windows": windows}])[0] == f"schedules[0].windows[0].start: {said}"
+@pytest.mark.parametrize("wrong", ["6:00", "25:00", "06:00Z", 6])
+@pytest.mark.parametrize("end", ["start", "end"])
+def test_a_time_that_is_none_says_how_one_is_written(end, wrong):
+    windows = [{"days": ["mon"], "start": "06:00", "end": "24:00", end: wrong}]
+    said = "must be a time of day from 00:00 to 23:59 with two digits each, as '06:00'"
+    assert set(faults(schedules=[{"id": "day", "windows": windows}])) == {f"schedules[0].windows[0].{end}: {said}"}
+
+
+@pytest.mark.parametrize(
+    ("days", "said"), [(["monday"], "days[0]: Input should be 'mon',"), ([], "days: must not be empty")]
+)
+def test_days_that_are_none_are_one_fault(days, said):
+    windows = [{"days": days, "start": time(6), "end": "12:00"}]
+    (fault,) = set(faults(schedules=[{"id": "day", "windows": windows}]))
+    assert fault.startswith(f"schedules[0].windows[0].{said}")
 
 
 def test_how_a_reader_turns_bits():

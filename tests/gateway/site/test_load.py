@@ -320,7 +320,9 @@ def test_no_value_of_a_bad_file_is_repeated_where_it_may_be_a_secret(place):
     ]
 
 
-@pytest.mark.parametrize(("data", "fault"), [(b"[site", "is not TOML: "), (b"\xff", "is not TOML: ")])
+@pytest.mark.parametrize(
+    ("data", "fault"), [(b"[site", "is not TOML: "), (b"\xff", "is not UTF-8 text; save it as that")]
+)
 def test_what_is_no_toml_is_one_fault(data, fault, tmp_path):
     path = tmp_path / "site.toml"
     path.write_bytes(data)
