@@ -83,6 +83,8 @@ def _take(turn: Turn, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 (one b
             _gate_reported(turn, event)
         case m.GateLost():
             flights.gate_lost(turn, event)
+        case m.GateLossExplained():
+            flights.gate_loss_explained(turn, event)
         case m.GateRegained():
             turn.observe(event)
             turn.set(note="", keeping=Keeping())

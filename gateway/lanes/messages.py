@@ -95,6 +95,13 @@ class GateLost:
 
 
 @dataclass(frozen=True, slots=True)
+class GateLossExplained:
+    """The gate's controller is still lost, for another reason than was told."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class GateRegained:
     """The gate's controller answers again."""
 
@@ -168,6 +175,7 @@ LaneEvent = (
     | InputReported
     | GateReported
     | GateLost
+    | GateLossExplained
     | GateRegained
     | Decided
     | CommandRequested
