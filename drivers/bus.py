@@ -25,6 +25,7 @@ from drivers.contract import (
     MonotonicSeconds,
     NotPermitted,
     ProtocolViolation,
+    TooLate,
 )
 from drivers.lateness import Lateness
 from drivers.link import Connection, LinkSpec, open_link, reconnect_wait
@@ -177,7 +178,7 @@ class Bus:
 
         Raises:
             LineDown: the line is down or its queue is full; nothing was sent.
-            LinkError: the unit did not answer in time.
+            LinkError: the unit did not answer in time; TooLate when it was seen to answer later.
             NotPermitted: `forbidden` gave a reason; nothing was sent.
             UnitRests: a poll was not sent since the unit did not answer lately, or its answer may be an earlier one's.
             DeadlinePassed: the line was not free in time; nothing was sent.
@@ -291,7 +292,7 @@ class Bus:
             self._silent += 1
             now = self._monotonic()
             self._standings.failed(exchange.unit, timeout=transaction.timeout, now=now)
-            transaction.fail(LinkError(self._why_unanswered(transaction, now)))
+            transaction.fail(self._unanswered(transaction, now))
             self._note_unanswered(transaction, received, written_at)
             await self._quieten(connection)
             return False
@@ -335,11 +336,11 @@ class Bus:
             self._lateness.unanswered(exchange, asked_at=written_at, now=now)
             self._lateness.heard(bytes(received), now=now)
 
-    def _why_unanswered(self, transaction: Transaction, now: MonotonicSeconds) -> str:
+    def _unanswered(self, transaction: Transaction, now: MonotonicSeconds) -> LinkError:
         unit, waited = transaction.exchange.unit, transaction.timeout
         if self._lateness.late_by(unit, now=now) > waited:
-            return f"unit {unit} on {self._name} {self._lateness.words(unit, now=now)}"
-        return f"unit {unit} on {self._name} did not answer within {waited * 1000:.0f} ms"
+            return TooLate(f"unit {unit} on {self._name} {self._lateness.words(unit, now=now)}")
+        return LinkError(f"unit {unit} on {self._name} did not answer within {waited * 1000:.0f} ms")
 
     async def _is_ready(self, connection: Connection, transaction: Transaction) -> bool:
         """Whether the line is prepared and the request may be sent on it now."""

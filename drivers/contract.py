@@ -22,6 +22,10 @@ class LinkError(DriverError):
     """The way to the device is broken (unplugged, refused, timed out). Transient: the driver itself tries again."""
 
 
+class TooLate(LinkError):
+    """The device answers, but so late that its answers cannot be told from those to earlier requests."""
+
+
 class LineDown(LinkError):
     """The line itself is not open, or too much waits for it. Nothing was sent."""
 
@@ -154,15 +158,37 @@ class DeviceConnected:
 
 @dataclass(frozen=True, slots=True)
 class DeviceLost:
-    """The device stopped answering. Sent once per loss; every point of it is `UNKNOWN` from now on."""
+    """The device stopped answering. Sent once per loss; every point of it is `UNKNOWN` from now on.
+
+    `answers` tells what is there and of no use (another key, every request refused) from what is not there at all.
+    """
 
     device_id: int
     reason: str
     at: MonotonicSeconds
+    answers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LossExplained:
+    """A device that is lost still is, and for another reason than was told last; otherwise as `DeviceLost`."""
+
+    device_id: int
+    reason: str
+    at: MonotonicSeconds
+    answers: bool = False
 
 
 Report = (
-    CardPresented | PlateSeen | KeysPressed | TamperChanged | GateMoved | PointChanged | DeviceConnected | DeviceLost
+    CardPresented
+    | PlateSeen
+    | KeysPressed
+    | TamperChanged
+    | GateMoved
+    | PointChanged
+    | DeviceConnected
+    | DeviceLost
+    | LossExplained
 )
 Reports = Callable[[Report], None]
 """Where a driver reports. Called on the loop's thread; never blocks, never raises."""

@@ -1,7 +1,8 @@
 """What the polls of a device mean, pure, for every family: when it counts as lost, and which reports are due.
 
 Rules:
-- Lost after 3 failed polls in a row, or after 2 s without an answer, whichever is first; said once.
+- Lost after 3 failed polls in a row, or after 2 s without an answer, whichever is first; said once, and again why when
+  that changes. A poll that was not even sent is no reason where a better one is known.
 - Back with the first answer: said once, and all that is known is reported anew.
 - A point with a staleness of its own is unknown that long after the last answer.
 - A change is reported with the poll that shows it; what did not change is reported again after 1 s.
@@ -16,7 +17,6 @@ from types import MappingProxyType
 
 from drivers.contract import (
     DeviceConnected,
-    DeviceLost,
     GateMoved,
     GatePosition,
     MonotonicSeconds,
@@ -24,6 +24,7 @@ from drivers.contract import (
     PointState,
     Report,
 )
+from drivers.losses import Loss
 
 LOST_AFTER_POLLS = 3
 LOST_AFTER_SECONDS = 2.0
@@ -74,6 +75,8 @@ class Watch:
         self._device_id = device_id
         self._stale = stale
         self._online: bool | None = None
+        self._loss = Loss(device_id=device_id)
+        self._newest: tuple[str, bool] | None = None
         self._failures = 0
         self._heard_at = started_at
         self._position = GatePosition.UNKNOWN
@@ -102,7 +105,8 @@ class Watch:
         reports: list[Report] = []
         if not self._online:
             reports.append(DeviceConnected(self._device_id, at))
-        self._online = True
+        self._online, self._newest = True, None
+        self._loss.over()
         self._failures = 0
         self._heard_at = at
         if position is not None and (position is not self._position or at - self._position_told_at >= REFRESH_SECONDS):
@@ -115,17 +119,27 @@ class Watch:
                 reports.append(PointChanged(self._device_id, name, state, at))
         return tuple(reports)
 
-    def missed(self, reason: str, *, at: MonotonicSeconds, asked: bool) -> tuple[Report, ...]:
-        """The reports due to a poll that failed; `asked` is False when it was not even sent because the unit rests."""
+    def missed(self, reason: str, *, at: MonotonicSeconds, asked: bool, answers: bool = False) -> tuple[Report, ...]:
+        """The reports due to a poll that failed.
+
+        Args:
+            reason: why, for people.
+            at: when.
+            asked: False when it was not even sent because the unit rests.
+            answers: whether something is there, as `DeviceLost` says.
+        """
         self._failures += asked
+        if asked or self._newest is None:
+            self._newest = reason, answers
+        reason, answers = self._newest
         if self._online is False:
-            return ()
+            return self._loss.told(reason, at=at, answers=answers) if asked else ()
         if self._failures < LOST_AFTER_POLLS and at < self.lost_at:
             return tuple(self._gone_stale(at))
         self._online = False
         self._position, self._position_told_at = GatePosition.UNKNOWN, float("-inf")
         self._points.clear()
-        return (DeviceLost(self._device_id, reason, at),)
+        return self._loss.told(reason, at=at, answers=answers)
 
     def _gone_stale(self, at: MonotonicSeconds) -> Iterator[Report]:
         for name, seconds in self._stale.items():

@@ -17,6 +17,7 @@ from drivers.contract import (
     GatePosition,
     LineDown,
     LinkError,
+    LossExplained,
     MonotonicSeconds,
     NotPermitted,
     ProtocolViolation,
@@ -34,6 +35,7 @@ from drivers.http_session import (
     reason_of,
     refuse_status,
 )
+from drivers.losses import is_answering
 from drivers.watch import LOST_AFTER_POLLS, LOST_AFTER_SECONDS, Watch
 
 _REFUSED_WAIT = 30.0
@@ -100,10 +102,12 @@ class HikvisionBarrier:
                 except AccountRefused as refusal:
                     # Once is enough, and more would lock the account: this counts as all the polls that it takes.
                     for _ in range(LOST_AFTER_POLLS):
-                        self._tell(watch.missed(str(refusal), at=self._monotonic(), asked=True), reports)
+                        self._tell(watch.missed(str(refusal), at=self._monotonic(), asked=True, answers=True), reports)
                     due = self._monotonic() + _REFUSED_WAIT
                 except DriverError as error:
-                    self._tell(watch.missed(str(error), at=self._monotonic(), asked=True), reports)
+                    now = self._monotonic()
+                    told = watch.missed(str(error), at=now, asked=True, answers=is_answering(error))
+                    self._tell(told, reports)
                 else:
                     self._away = ""
                     self._tell(watch.heard(position, {}, at=asked_at), reports)
@@ -196,7 +200,7 @@ class HikvisionBarrier:
 
     def _tell(self, due: tuple[Report, ...], reports: Reports) -> None:
         for report in due:
-            if isinstance(report, DeviceLost):
+            if isinstance(report, DeviceLost | LossExplained):
                 self._away = report.reason
             reports(report)
 

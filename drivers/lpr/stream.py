@@ -12,7 +12,6 @@ from yarl import URL
 
 from drivers.contract import (
     DeviceConnected,
-    DeviceLost,
     DriverError,
     LinkError,
     PlateSeen,
@@ -29,6 +28,7 @@ from drivers.http_session import (
     refuse_status,
 )
 from drivers.link import reconnect_wait
+from drivers.losses import Loss, is_answering
 from drivers.lpr.dialect import Dialect
 from drivers.lpr.parts import Part, PartSplitter
 from drivers.lpr.plates import Sightings
@@ -75,6 +75,7 @@ class PlateStream:
         self._monotonic = monotonic
         self._sightings = Sightings()
         self._online: bool | None = None
+        self._loss = Loss(device_id=device_id)
         self._refused_parts = 0
 
     @property
@@ -91,6 +92,7 @@ class PlateStream:
         """Follow the stream and report plates until cancelled."""
         failures = 0
         self._online = None
+        self._loss.over()
         async with open_session(reuse_lines=False) as session:
             digest = self._account.digest()
             while True:
@@ -99,9 +101,9 @@ class PlateStream:
                     await self._follow(session, digest, reports)
                 except DriverError as error:
                     failures = 1 if self._monotonic() - began_at > _STEADY_SECONDS else failures + 1
-                    if self._online is not False:
-                        self._online = False
-                        reports(DeviceLost(self._device_id, str(error), self._monotonic()))
+                    self._online = False
+                    for report in self._loss.told(str(error), at=self._monotonic(), answers=is_answering(error)):
+                        reports(report)
                     if isinstance(error, AccountRefused):
                         wait = _REFUSED_WAIT
                 await asyncio.sleep(max(wait, reconnect_wait(failures, longest=_LONGEST_WAIT)))
@@ -144,6 +146,7 @@ class PlateStream:
     def _take(self, part: Part, at: float, reports: Reports) -> None:
         if not self._online:
             self._online = True
+            self._loss.over()
             reports(DeviceConnected(self._device_id, at))
         try:
             readings = self._dialect.read(part)

@@ -21,6 +21,7 @@ from drivers.contract import (
     Report,
     Reports,
 )
+from drivers.losses import is_answering
 from drivers.modbus.frames import Framing, Read, Write, WriteMany
 from drivers.modbus.profile import Command, GateProfile
 from drivers.modbus.session import Session
@@ -184,7 +185,9 @@ class ModbusGate:
             await self._release_what_is_found_on(watch)
             held, at = await self._unit.ask(deadline=lambda: poll_deadline(watch, now=self._monotonic()))
         except DriverError as error:
-            told = watch.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
+            told = watch.missed(
+                str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests), answers=is_answering(error)
+            )
             self._position = watch.position
             if isinstance(error, LineDown) or not watch.is_online:
                 self._unit.forget()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from drivers.bus import Bus
 from drivers.contract import DriverError, Reports
+from drivers.losses import is_answering
 from drivers.modbus.frames import Framing
 from drivers.modbus.profile import UnitProfile
 from drivers.modbus.session import Session
@@ -58,7 +59,12 @@ class ModbusInputs:
             try:
                 held, at = await self._unit.ask(deadline=lambda: poll_deadline(watch, now=self._monotonic()))
             except DriverError as error:
-                told = watch.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
+                told = watch.missed(
+                    str(error),
+                    at=self._monotonic(),
+                    asked=not isinstance(error, UnitRests),
+                    answers=is_answering(error),
+                )
                 if not watch.is_online:
                     self._unit.forget()
             else:

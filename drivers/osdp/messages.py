@@ -64,11 +64,12 @@ class Connected(_Message):
 
 
 class Lost(_Message):
-    """The reader does not, for this reason."""
+    """The reader does not, for this reason, though perhaps it answers in another way."""
 
     kind: Literal["lost"] = "lost"
     address: Address
     reason: str = Field(max_length=300)
+    answers: bool = False
 
 
 class CardRead(_Message):

@@ -77,7 +77,7 @@ class _Standing:
     stage: _Stage
     since: float
     until: float
-    is_told_lost: bool = False
+    told_lost: str = ""
     last_in: float = float("-inf")
     fresh_from: float = float("inf")
 
@@ -148,7 +148,7 @@ class Panel:
             case _Stage.ASKED if is_in:
                 was_away = now - standing.last_in > _SILENT_SECONDS
                 standing.fresh_from = now + _STALE_SECONDS if was_away else now
-                standing.stage, standing.is_told_lost = _Stage.CONNECTED, False
+                standing.stage, standing.told_lost = _Stage.CONNECTED, ""
                 self._panel.ctx.submit_command(standing.offset, dict(_LOCAL_STATUS))
                 yield Connected(address=standing.address)
             case _Stage.ASKED:
@@ -156,15 +156,15 @@ class Panel:
                 until = standing.until if not has_answered else max(standing.until, standing.since + _HANDSHAKE_SECONDS)
                 if now >= until:
                     self._rest(standing, now)
-                    if not standing.is_told_lost:
-                        standing.is_told_lost = True
-                        yield Lost(
-                            address=standing.address, reason=why_absent(heard.code if heard and has_answered else None)
-                        )
+                    code = heard.code if heard and has_answered else None
+                    reason = why_absent(code)
+                    if reason != standing.told_lost:
+                        standing.told_lost = reason
+                        yield Lost(address=standing.address, reason=reason, answers=code is not None)
             case _Stage.CONNECTED:
                 if heard is None or now - heard.at > self._silent:
                     self._rest(standing, now)
-                    standing.is_told_lost = True
+                    standing.told_lost = why_absent(None)
                     yield Lost(address=standing.address, reason="stopped answering")
                 elif not is_in:
                     # One wrong bit does that. It is lost if it does not come back when it is asked again, at once.

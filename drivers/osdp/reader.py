@@ -10,12 +10,12 @@ from functools import partial
 from drivers.contract import (
     CardPresented,
     DeviceConnected,
-    DeviceLost,
     Feedback,
     KeysPressed,
     Reports,
     TamperChanged,
 )
+from drivers.losses import Loss
 from drivers.osdp.line import OsdpLine
 from drivers.osdp.messages import Beat, CardRead, Connected, Happening, KeysTyped, Lost, TamperSeen
 
@@ -40,6 +40,7 @@ class OsdpReader:
         self._address = address
         self._monotonic = monotonic
         self._is_connected: bool | None = None
+        self._loss = Loss(device_id=device_id, apart=0.0)  # the line says each reason once
         self._is_tampered = False
 
     @property
@@ -50,6 +51,7 @@ class OsdpReader:
     async def run(self, reports: Reports) -> None:
         """Report cards, keys, tamper and losses until cancelled."""
         self._is_connected = None
+        self._loss.over()
         with self._line.attached(self._address, partial(self._take, reports)):
             await asyncio.get_running_loop().create_future()
 
@@ -70,12 +72,13 @@ class OsdpReader:
                     self._is_tampered = happening.tampered
                     reports(TamperChanged(self._device_id, happening.tampered, now))
             case Connected():
+                self._loss.over()
                 if self._is_connected is not True:
                     self._is_connected = True
                     reports(DeviceConnected(self._device_id, now))
             case Lost():
-                if self._is_connected is not False:
-                    self._is_connected = False
-                    reports(DeviceLost(self._device_id, happening.reason, now))
+                self._is_connected = False
+                for report in self._loss.told(happening.reason, at=now, answers=happening.answers):
+                    reports(report)
             case Beat():
                 pass

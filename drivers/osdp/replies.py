@@ -94,7 +94,7 @@ def reply_of(frame: bytes) -> Reply | None:
 def why_absent(code: int | None) -> str:
     """Half a sentence for a reader whose last reply had this code, or that did not reply (None)."""
     if code is None:
-        return "does not answer"
+        return "no reply comes from it"
     if code == CRYPTOGRAM:
         return "answers, but has another key"
     return "answers, but opens no secure channel"

@@ -21,6 +21,7 @@ from drivers.contract import (
     Report,
     Reports,
 )
+from drivers.losses import is_answering
 from drivers.serial_line.profile import Command, GateProfile, Query
 from drivers.serial_line.pulses import HostPulses
 from drivers.serial_line.session import Session
@@ -160,7 +161,9 @@ class SerialGate:
         try:
             return await self._ask(status, watch)
         except DriverError as error:
-            return watch.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
+            return watch.missed(
+                str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests), answers=is_answering(error)
+            )
 
     async def _ask(self, status: Query, watch: Watch) -> tuple[Report, ...]:
         deadline = poll_deadline(watch, now=self._monotonic())

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from drivers.contract import DeviceConnected, DeviceLost, LinkError, MonotonicSeconds, Reports
+from drivers.contract import DeviceConnected, LinkError, MonotonicSeconds, Reports
 from drivers.link import Arrival, Connection, LinkSpec, open_link, reconnect_wait
+from drivers.losses import Loss
 
 _LONGEST_WAIT = 2.0
 _STEADY_SECONDS = 5.0
@@ -31,7 +32,7 @@ async def listen(
     Such a device counts as connected while its line is open, from the first silence of `SETTLED_SECONDS` on. `hear` is
     also given what came before that, if anything did.
     """
-    told_lost = False
+    loss = Loss(device_id=device_id)
     failures = 0
     while True:
         opened_at = float("inf")
@@ -41,15 +42,14 @@ async def listen(
                 opened_at = monotonic()
                 unsettled = await next_arrival(connection, within=SETTLED_SECONDS)
                 reports(DeviceConnected(device_id, monotonic()))
-                told_lost = False
+                loss.over()
                 await hear(connection, unsettled)
             finally:
                 await connection.close()
         except LinkError as error:
             failures = 1 if monotonic() - opened_at > _STEADY_SECONDS else failures + 1
-            if not told_lost:
-                told_lost = True
-                reports(DeviceLost(device_id, str(error), monotonic()))
+            for report in loss.told(str(error), at=monotonic()):
+                reports(report)
         await asyncio.sleep(reconnect_wait(failures, longest=_LONGEST_WAIT))
 
 

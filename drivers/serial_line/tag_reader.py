@@ -11,6 +11,7 @@ import structlog
 from drivers.bus import Bus
 from drivers.contract import CardPresented, DriverError, MonotonicSeconds, ProtocolViolation, Report, Reports
 from drivers.link import Arrival, Connection, LinkSpec
+from drivers.losses import is_answering
 from drivers.serial_line.frames import FrameSplitter
 from drivers.serial_line.lines import QUIET_SECONDS
 from drivers.serial_line.listening import listen, next_arrival
@@ -102,7 +103,9 @@ class PolledTagReader:
             frame, asked_at = await self._session.ask(self._query, deadline=deadline)
             cards = self._presenter.cards(frame, at=self._monotonic())
         except DriverError as error:
-            return watch.missed(str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests))
+            return watch.missed(
+                str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests), answers=is_answering(error)
+            )
         return (*watch.heard(None, {}, at=asked_at), *cards)
 
 

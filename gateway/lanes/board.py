@@ -44,6 +44,7 @@ class DeviceSnapshot:
         online: whether it answers; None before the first answer or loss.
         since: wall micros since when that is so.
         detail: why it is lost, "" while online.
+        answers: whether something is there all the same, while it is lost: it refuses, or has another key.
         position: of a gate, else None.
         points: its inputs.
     """
@@ -56,6 +57,13 @@ class DeviceSnapshot:
     detail: str
     position: GatePosition | None
     points: tuple[PointSnapshot, ...]
+    answers: bool = False
+
+    @property
+    def away(self) -> str:
+        """One sentence for people: it is not there, or there and of no use."""
+        what = "cannot be used" if self.answers else "does not answer"
+        return f"{self.name} {what}" + (f": {self.detail}" if self.detail else "")
 
 
 @dataclass(frozen=True, slots=True)

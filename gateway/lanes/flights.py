@@ -68,11 +68,18 @@ def gate_lost(turn: Turn, event: m.GateLost) -> None:
     turn.set(
         gate=turn.state.gate.reported(GatePosition.UNKNOWN, turn.now.at),
         flight=None,
-        note=f"the gate's controller does not answer: {event.reason}",
+        note=_away(event.reason),
     )
     if flight is not None:
         text = "the controller was lost before the gate was seen to move"
         _give_up(turn, flight.command, text)
+
+
+def gate_loss_explained(turn: Turn, event: m.GateLossExplained) -> None:
+    """It is away for another reason than was noted."""
+    if turn.state.note == _away(turn.state.gate_lost):
+        turn.set(note=_away(event.reason))
+    turn.observe(event)
 
 
 def why_not_moved(turn: Turn) -> str:
@@ -100,6 +107,10 @@ def watch(turn: Turn) -> None:
 def deadlines(state: LaneState) -> tuple[float, ...]:
     """When `watch` has something to do."""
     return (state.flight.give_up_at,) if state.flight is not None else ()
+
+
+def _away(reason: str) -> str:
+    return f"the gate's controller is away: {reason}"
 
 
 def _give_up(turn: Turn, command: Command, reason: str) -> None:

@@ -15,6 +15,7 @@ from drivers.contract import (
     GateMoved,
     GatePosition,
     KeysPressed,
+    LossExplained,
     PlateSeen,
     PointChanged,
     PointState,
@@ -220,6 +221,8 @@ class Lanes:
                 self._connected(report)
             case DeviceLost():
                 self._lost(report)
+            case LossExplained():
+                self._still_lost(report)
 
     def _card(self, report: CardPresented) -> None:
         runner = self._by_reader.get(report.device_id)
@@ -298,6 +301,7 @@ class Lanes:
             online=False,
             since=self._clock.wall().micros,
             detail=report.reason,
+            answers=report.answers,
             position=None if device.position is None else GatePosition.UNKNOWN,
             points=unknown,
         )
@@ -308,12 +312,22 @@ class Lanes:
         runner = self._by_gate.get(report.device_id)
         if runner is not None:
             runner.post(m.GateLost(reason=report.reason))
-        self._tell(EventKind.DEVICE_LOST, f"{device.name} does not answer: {report.reason}", report.device_id)
+        self._tell(EventKind.DEVICE_LOST, self._devices[report.device_id].away, report.device_id)
+
+    def _still_lost(self, report: LossExplained) -> None:
+        """The newest reason is shown; the loss itself was told when it came."""
+        device = self._devices[report.device_id]
+        self._devices[report.device_id] = replace(device, detail=report.reason, answers=report.answers)
+        runner = self._by_gate.get(report.device_id)
+        if runner is not None:
+            runner.post(m.GateLossExplained(reason=report.reason))
+        log.info("device_still_lost", device=report.device_id, reason=report.reason)
+        self._store.changes.bump()
 
     def _refusal(self, runner: LaneRunner, action: GateAction) -> str:
         device = self._devices[runner.rules.gate_id]
         if device.online is not True:
-            return f"{device.name} does not answer" + (f": {device.detail}" if device.detail else "")
+            return device.away
         if action is GateAction.OPEN:
             return runner.locked_down
         if action is GateAction.STOP:

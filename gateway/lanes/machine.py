@@ -85,6 +85,8 @@ def _take(turn: Turn, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 (one b
         case m.GateLost():
             flights.gate_lost(turn, event)
             closing.gate_lost(turn)
+        case m.GateLossExplained():
+            flights.gate_loss_explained(turn, event)
         case m.GateRegained():
             turn.observe(event)
             turn.set(note="", keeping=Keeping())

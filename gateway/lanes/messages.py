@@ -99,6 +99,13 @@ class GateLost:
 
 
 @dataclass(frozen=True, slots=True)
+class GateLossExplained:
+    """The gate's controller is still lost, for another reason than was told."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class GateRegained:
     """The gate's controller answers again."""
 
@@ -173,6 +180,7 @@ LaneEvent = (
     | InputReported
     | GateReported
     | GateLost
+    | GateLossExplained
     | GateRegained
     | Decided
     | CommandRequested

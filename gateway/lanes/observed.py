@@ -22,6 +22,8 @@ def observe(rules: LaneRules, state: LaneState, event: m.LaneEvent) -> LaneState
             return replace(state, gate=state.gate.reported(event.position, event.at))
         case m.GateLost():
             return replace(state, gate_lost=event.reason or "it does not answer")
+        case m.GateLossExplained():
+            return replace(state, gate_lost=state.gate_lost and event.reason)
         case m.GateRegained():
             return replace(state, gate_lost="")
         case m.OrderGiven():

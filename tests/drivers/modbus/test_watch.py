@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.contract import DeviceConnected, DeviceLost, GateMoved, GatePosition, PointChanged, PointState
+from drivers.contract import (
+    DeviceConnected,
+    DeviceLost,
+    GateMoved,
+    GatePosition,
+    LossExplained,
+    PointChanged,
+    PointState,
+)
 from drivers.modbus.frames import Table
 from drivers.modbus.watch import points_of, position_of
 from drivers.watch import LOST_AFTER_SECONDS, Watch, limit_position
@@ -94,6 +102,17 @@ def test_polls_that_were_not_sent_count_by_time_alone():
     for tenth in range(11, 30):
         assert watch.missed("rests", at=tenth / 10, asked=False) == ()
     assert watch.missed("rests", at=3.0, asked=False) == (DeviceLost(7, "rests", 3.0),)
+
+
+def test_a_poll_that_was_sent_gives_the_reason_and_a_lost_device_gets_a_newer_one():
+    watch = Watch(device_id=7, started_at=0.0)
+    watch.heard(P.OPEN, {}, at=1.0)
+    watch.missed("silent", at=1.5, asked=True)
+    assert watch.missed("rests", at=3.0, asked=False) == (DeviceLost(7, "silent", 3.0),)
+    assert watch.missed("rests", at=5.0, asked=False) == ()
+    assert watch.missed("refused", at=6.0, asked=True, answers=True) == (
+        LossExplained(7, "refused", 6.0, answers=True),
+    )
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.floats(0.05, 0.8)), max_size=60))

@@ -75,7 +75,7 @@ def test_no_bytes_break_it(pieces):
 
 
 def test_reasons_tell_the_silent_from_the_refused():
-    assert why_absent(None) == "does not answer"
+    assert why_absent(None) == "no reply comes from it"
     assert why_absent(CRYPTOGRAM) == "answers, but has another key"
     assert why_absent(0x40) == "answers, but opens no secure channel"
 

@@ -18,6 +18,7 @@ from drivers.contract import (
     DeviceLost,
     Feedback,
     KeysPressed,
+    LossExplained,
     TamperChanged,
 )
 from drivers.link import LinkSpec
@@ -128,7 +129,7 @@ async def test_readers_that_cannot_be_trusted_are_never_connected_and_each_says_
         202: "answers, but has another key",
         203: "answers, but opens no secure channel",
         204: "answers, but has another key",
-        205: "does not answer",
+        205: "no reply comes from it",
     }
     heard = listener.of(DeviceConnected) + listener.of(CardPresented) + listener.of(KeysPressed)
     assert {report.device_id for report in heard} == {201}
@@ -204,3 +205,14 @@ async def test_keys_are_in_no_argument_and_no_environment(peripherals, connected
         await listener.until(lambda: listener.of(DeviceConnected), within=8)
         for name in ("cmdline", "environ"):
             assert KEY.hex().encode() not in Path(f"/proc/{line.pid}/{name}").read_bytes()
+
+
+async def test_a_lost_reader_that_comes_back_with_another_key_says_so(peripherals, connected_reader, listener):
+    await peripherals.plug_in(plan())
+    async with connected_reader(peripherals.spec, {1: KEY}, connected=1):
+        await peripherals.unplug()
+        await listener.until(lambda: listener.of(DeviceLost), within=8)
+        await peripherals.plug_in(plan(key=bytes(range(16))))
+        await listener.until(lambda: listener.of(LossExplained) and listener.of(LossExplained)[-1].answers, within=12)
+        assert listener.of(LossExplained)[-1].reason == "answers, but has another key"
+        assert len(listener.of(DeviceLost)) == 1

@@ -16,6 +16,7 @@ from drivers.contract import (
     GateMoved,
     GatePosition,
     KeysPressed,
+    LossExplained,
     PlateSeen,
     PointChanged,
     PointState,
@@ -286,6 +287,22 @@ async def test_lost_controller_leaves_nothing_known(house):
     house.report(DeviceLost, "unplugged")
     await house.until(lambda: house.lane().phase is Phase.FAULT)
     assert house.lane().position is GatePosition.UNKNOWN
+
+
+async def test_the_newest_reason_of_a_loss_is_shown_and_who_refuses_is_not_called_silent(house):
+    house.report(DeviceLost, "hung up: [Errno 5]")
+    assert await house.told(E.DEVICE_LOST) == "Barrier does not answer: hung up: [Errno 5]"
+    at = house.clock.monotonic()
+    house.lanes.report(LossExplained(101, "unit 1 refused reading: illegal data address", at, answers=True))
+    await house.until(lambda: "illegal data address" in house.lane().note)
+    assert house.lane().note == "the gate's controller is away: unit 1 refused reading: illegal data address"
+    assert house.lanes.devices()[0].detail == "unit 1 refused reading: illegal data address"
+    with pytest.raises(CommandRefused, match=r"^Barrier cannot be used: unit 1 refused reading: illegal data address$"):
+        await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:x")
+    house.all_well()
+    await house.until(lambda: house.lane().phase is not Phase.FAULT)
+    assert house.lane().note == ""
+    assert (await house.events()).count(E.DEVICE_LOST) == 1
 
 
 async def test_lock_down_refuses_and_outlives_a_restart_until_it_is_ended(tmp_path):
