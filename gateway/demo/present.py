@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from gateway.demo.control import Presented
 from gateway.demo.scene import BAD_CARDS, GOOD_CARDS
 from gateway.web.admission import Route
-from gateway.web.catalogue import DEMO_PRESENT
+from gateway.web.catalogue.page import DEMO_PRESENT
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import DemoCard
 from gateway.web.sessions import Caller

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
-from gateway.web.catalogue import Operation
+from gateway.web.catalogue.operation import Operation
 from gateway.web.envelope import failure
 from gateway.web.errors import RequestRefused, authentication_required, permission_missing, refusal_of
 from gateway.web.sessions import Caller, Carrier, Sessions, from_own_page

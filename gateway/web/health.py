@@ -5,7 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 
 from gateway.web.admission import Route
-from gateway.web.catalogue import LIVE, READY, ROOT, STATUS_PAGE
+from gateway.web.catalogue.health import LIVE, READY, ROOT
+from gateway.web.catalogue.page import STATUS_PAGE
 from gateway.web.envelope import as_json, success
 from gateway.web.rooms import Readiness
 from gateway.web.sessions import Caller

@@ -16,7 +16,7 @@ from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.store import Entry, Session, Store
 from gateway.web.accounts import Accounts, KnownAccount
-from gateway.web.catalogue import Rule
+from gateway.web.catalogue.operation import Rule
 from gateway.web.errors import RequestRefused
 from gateway.web.spare_sessions import SpareSessions
 from gateway.web.throttle import Throttle

@@ -18,7 +18,7 @@ from gateway.evidence import MOST_BETWEEN, Clip, EventEntry, SegmentEntry, SiteK
 from gateway.store import Segment, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import path_id
-from gateway.web.catalogue import EVIDENCE, FOOTAGE_CHAIN
+from gateway.web.catalogue.page import EVIDENCE, FOOTAGE_CHAIN
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.media import as_file, in_time

@@ -11,7 +11,7 @@ from aiohttp import web
 from gateway.clock import Clock, iso_utc
 from gateway.domain.errors import StoreError
 from gateway.web.admission import Route
-from gateway.web.catalogue import STATUS_LIVE
+from gateway.web.catalogue.page import STATUS_LIVE
 from gateway.web.errors import RequestRefused
 from gateway.web.sessions import Caller, Sessions
 from gateway.web.status.watch import Look, Watch

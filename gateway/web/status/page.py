@@ -7,7 +7,7 @@ from pathlib import Path
 from aiohttp import web
 
 from gateway.web.admission import Route
-from gateway.web.catalogue import STATUS_PAGE, STATUS_SESSION
+from gateway.web.catalogue.page import STATUS_PAGE, STATUS_SESSION
 from gateway.web.envelope import success
 from gateway.web.sessions import Caller
 from gateway.web.status.snapshot import user_shown

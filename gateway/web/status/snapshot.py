@@ -11,7 +11,11 @@ from gateway.domain.events import EventKind, RecordedEvent, Severity
 from gateway.domain.passages import CameraEvent
 from gateway.lanes.board import AreaSnapshot, DeviceSnapshot, LaneSnapshot
 from gateway.store import Books
-from gateway.web.catalogue import AREA_COUNT, CAMERA_EVENT, CAMERA_LIST, DEVICE_LIST, DEVICE_OPEN, EVENT_LIST
+from gateway.web.catalogue.camera_events import CAMERA_EVENT
+from gateway.web.catalogue.cameras import CAMERA_LIST
+from gateway.web.catalogue.devices import DEVICE_LIST, DEVICE_OPEN
+from gateway.web.catalogue.events import EVENT_LIST
+from gateway.web.catalogue.page import AREA_COUNT
 from gateway.web.rooms import CameraView, CentralView, DemoCard, StorageView
 from gateway.web.sessions import Caller
 

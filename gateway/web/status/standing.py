@@ -14,7 +14,7 @@ from gateway.lanes.orders import OrderKind
 from gateway.store import Store
 from gateway.web.admission import Route
 from gateway.web.bodies import Body, Id, Text, read_body
-from gateway.web.catalogue import AREA_COUNT, LANE_ORDER, LANE_STOP, PASSBACK_FORGIVE
+from gateway.web.catalogue.page import AREA_COUNT, LANE_ORDER, LANE_STOP, PASSBACK_FORGIVE
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.sessions import Caller

@@ -10,7 +10,7 @@ from pydantic import Field
 from gateway.web.accounts import LONGEST_PASSWORD
 from gateway.web.admission import Route
 from gateway.web.bodies import Body, read_body
-from gateway.web.catalogue import LOGIN, LOGOUT, LOGOUT_BY_GET, MFA
+from gateway.web.catalogue.session import LOGIN, LOGOUT, LOGOUT_BY_GET, MFA
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.sessions import COOKIE, Caller, Sessions, from_own_page

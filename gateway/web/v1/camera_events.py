@@ -11,7 +11,7 @@ from gateway.domain.passages import CameraEvent
 from gateway.store import Store
 from gateway.web.admission import Route
 from gateway.web.bodies import ById, Paged, path_id, read_body
-from gateway.web.catalogue import (
+from gateway.web.catalogue.camera_events import (
     CAMERA_EVENT,
     CAMERA_EVENT_CLIP,
     CAMERA_EVENT_LIST,

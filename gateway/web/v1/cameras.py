@@ -10,7 +10,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.store import KnownRecord, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import Body, ById, path_id, read_body
-from gateway.web.catalogue import CAMERA, CAMERA_LIST, CAMERA_LIVE, CAMERA_STATUS, CAMERA_THUMBNAIL
+from gateway.web.catalogue.cameras import CAMERA, CAMERA_LIST, CAMERA_LIVE, CAMERA_STATUS, CAMERA_THUMBNAIL
 from gateway.web.envelope import success
 from gateway.web.media import JPEG, SEGMENT, as_file, as_lasting_file, as_playlist, in_time
 from gateway.web.rooms import CameraView, Recording

@@ -13,7 +13,7 @@ from gateway.site.models import Site
 from gateway.store import KnownRecord, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import ById, Cursored, read_body
-from gateway.web.catalogue import DEVICE, DEVICE_CLOSE, DEVICE_LIST, DEVICE_OPEN
+from gateway.web.catalogue.devices import DEVICE, DEVICE_CLOSE, DEVICE_LIST, DEVICE_OPEN
 from gateway.web.envelope import success
 from gateway.web.sessions import Caller
 from gateway.web.v1.records import Record, command_record, device_record

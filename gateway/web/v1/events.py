@@ -12,7 +12,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.store import EventFilter, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import ById, Cursored, Id, Text, read_body
-from gateway.web.catalogue import EVENT, EVENT_LIST
+from gateway.web.catalogue.events import EVENT, EVENT_LIST
 from gateway.web.dates import from_micros, until_micros
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused

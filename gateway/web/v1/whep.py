@@ -26,7 +26,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.viewing import NotShown, ViewRefusal
 from gateway.web.admission import Route
 from gateway.web.bodies import path_id, read_text
-from gateway.web.catalogue import (
+from gateway.web.catalogue.cameras import (
     CAMERA_VIEW_RULE,
     CAMERA_WHEP,
     CAMERA_WHEP_END,

@@ -4,7 +4,8 @@ from io import BytesIO
 
 import pytest
 
-from gateway.web.catalogue import OPEN, OPERATIONS, Operation
+from gateway.web.catalogue import OPERATIONS
+from gateway.web.catalogue.operation import OPEN, Operation
 
 BODIES = {
     "/v1/device": {"id": 101},

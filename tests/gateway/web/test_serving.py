@@ -10,7 +10,7 @@ from gateway.clock import SystemClock
 from gateway.domain.errors import ConfigError
 from gateway.web.admission import Route
 from gateway.web.app import USHER, serve
-from gateway.web.catalogue import OPEN, Operation
+from gateway.web.catalogue.operation import OPEN, Operation
 from gateway.web.envelope import success
 from gateway.web.usher import Usher
 

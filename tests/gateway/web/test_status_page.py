@@ -18,7 +18,7 @@ from gateway.lanes.board import Phase
 from gateway.store import CardRecord, Entry
 from gateway.web.admission import Route
 from gateway.web.bodies import Body, read_body
-from gateway.web.catalogue import DEMO_PRESENT
+from gateway.web.catalogue.page import DEMO_PRESENT
 from gateway.web.envelope import success
 from gateway.web.rooms import DemoCard
 

@@ -1,0 +1,20 @@
+"""The one catalogue of operations, a file per family.
+
+Handlers are bound to it where the application is built; an operation without a handler, or with two, does not start.
+"""
+
+from __future__ import annotations
+
+from gateway.web.catalogue import camera_events, cameras, devices, events, health, page, session
+from gateway.web.catalogue.operation import Operation
+
+OPERATIONS: tuple[Operation, ...] = (
+    *health.OPERATIONS,
+    *session.OPERATIONS,
+    *devices.OPERATIONS,
+    *events.OPERATIONS,
+    *cameras.OPERATIONS,
+    *camera_events.OPERATIONS,
+    *page.OPERATIONS,
+)
+"""What this gateway itself serves, always."""

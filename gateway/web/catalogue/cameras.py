@@ -1,0 +1,33 @@
+"""Cameras, and watching them live."""
+
+from __future__ import annotations
+
+from gateway.web.catalogue.operation import OPEN, Operation, needs
+
+CAMERA_LIST = Operation("POST", "/v1/camera/list", needs("can_view_cameras"), "cameras")
+CAMERA = Operation("POST", "/v1/camera", needs("can_view_cameras"), "camera")
+# The document leaves this permission unconfirmed; a camera's state is a camera detail, so it is held the same way.
+CAMERA_STATUS = Operation("GET", "/v1/camera/status/{id}", needs("can_view_cameras"), "status")
+CAMERA_THUMBNAIL = Operation("GET", "/v1/camera/thumbnail/{id}", needs("can_view_cameras"), "thumbnail", head=True)
+
+CAMERA_LIVE = Operation("GET", "/v1/camera/live/{id}/{file}", needs("can_view_cameras"), "live", head=True)
+CAMERA_VIEW_RULE = needs("can_view_cameras")
+# Entered by a session of that rule or by a camera's token; a view that there is, by whoever knows its address.
+CAMERA_WHEP = Operation("POST", "/v1/camera/whep/{id}", OPEN)
+CAMERA_WHEP_OPTIONS = Operation("OPTIONS", "/v1/camera/whep/{id}", OPEN)
+CAMERA_WHEP_MORE = Operation("PATCH", "/v1/camera/whep/{id}/{view}", OPEN)
+CAMERA_WHEP_END = Operation("DELETE", "/v1/camera/whep/{id}/{view}", OPEN)
+CAMERA_WHEP_SESSION_OPTIONS = Operation("OPTIONS", "/v1/camera/whep/{id}/{view}", OPEN)
+
+OPERATIONS: tuple[Operation, ...] = (
+    CAMERA_LIST,
+    CAMERA,
+    CAMERA_STATUS,
+    CAMERA_THUMBNAIL,
+    CAMERA_LIVE,
+    CAMERA_WHEP,
+    CAMERA_WHEP_OPTIONS,
+    CAMERA_WHEP_MORE,
+    CAMERA_WHEP_END,
+    CAMERA_WHEP_SESSION_OPTIONS,
+)

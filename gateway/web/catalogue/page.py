@@ -1,0 +1,35 @@
+"""The page of the site and what it asks for; the interface has none of these."""
+
+from __future__ import annotations
+
+from gateway.web.catalogue.operation import OPEN, SIGNED_IN, Operation, needs
+
+STATUS_PAGE = Operation("GET", "/status/", OPEN, head=True)
+STATUS_SESSION = Operation("GET", "/status/session", OPEN, "user")
+STATUS_LIVE = Operation("GET", "/status/live", SIGNED_IN, "snapshot")
+
+# Of this site alone: the interface has no operation for them.
+LANE_ORDER = Operation("POST", "/status/lane/order", needs("can_control_devices"), "lane")
+LANE_STOP = Operation("POST", "/status/lane/stop", needs("can_control_devices"), "lane")
+AREA_COUNT = Operation("POST", "/status/area/count", needs("can_edit_entries"), "area")
+PASSBACK_FORGIVE = Operation("POST", "/status/passback/forgive", needs("can_edit_entries"), "passback")
+
+EVIDENCE = Operation(
+    "GET", "/status/evidence/{id}", needs("can_view_events") & needs("can_view_camera_events"), "evidence"
+)
+FOOTAGE_CHAIN = Operation("GET", "/status/chain/{id}", needs("can_view_camera_events"), "leaves")
+
+OPERATIONS: tuple[Operation, ...] = (
+    STATUS_PAGE,
+    STATUS_SESSION,
+    STATUS_LIVE,
+    LANE_ORDER,
+    LANE_STOP,
+    AREA_COUNT,
+    PASSBACK_FORGIVE,
+    EVIDENCE,
+    FOOTAGE_CHAIN,
+)
+
+DEMO_PRESENT = Operation("POST", "/status/demo/present", needs("can_control_devices"), "lane")
+"""Only in the demo: `{lane_id, card}` presents a card."""
