@@ -77,6 +77,7 @@ class LaneRunner:
         self._inbox: asyncio.Queue[m.LaneEvent] = asyncio.Queue(_INBOX)
         self._state = LaneState()
         self._latest = LaneState()
+        self._newest = ""
         self._about_to_come: tuple[Coming, ...] = ()
         self.overflowed = 0
 
@@ -165,6 +166,7 @@ class LaneRunner:
             case m.Decide():
                 self._decide(group, command)
             case m.SendCommand():
+                self._newest = command.command.command_id
                 group.create_task(self._send(command), name=f"command-{self.rules.lane_id}")
             case m.Record():
                 self._recorder.put(self._decisions.with_movement(command.entry))
@@ -212,11 +214,11 @@ class LaneRunner:
     async def _drive(self, wish: m.SendCommand) -> None:
         match wish.command.action:
             case GateAction.OPEN:
-                await self._gate.open(deadline=wish.deadline)
+                await self._gate.open(deadline=wish.deadline, forbidden=lambda: self._why_overtaken(wish))
             case GateAction.CLOSE:
-                await self._gate.close(deadline=wish.deadline, forbidden=self.why_not_close)
+                await self._gate.close(deadline=wish.deadline, forbidden=lambda: self._why_not(wish))
             case GateAction.STOP:
-                await self._gate.stop(deadline=wish.deadline)
+                await self._gate.stop(deadline=wish.deadline, forbidden=lambda: self._why_overtaken(wish))
 
     @property
     def locked_down(self) -> str:
@@ -231,6 +233,14 @@ class LaneRunner:
     def why_not_close(self) -> str:
         """What forbids a close now. The driver asks right before the first byte, so the freshest reports count."""
         return why_not_close(self.rules, self._latest, self._clock.monotonic())
+
+    def _why_not(self, wish: m.SendCommand) -> str:
+        """What forbids this close: a later command, too, which may have overtaken it on a busy line."""
+        return self._why_overtaken(wish) or self.why_not_close()
+
+    def _why_overtaken(self, wish: m.SendCommand) -> str:
+        """What forbids any command: that a later one was sent, which counts instead of it."""
+        return "" if wish.command.command_id == self._newest else "a later command has taken its place"
 
     def _look(self, event: m.LaneEvent) -> None:
         """Keep what inputs say now, ahead of the inbox."""
