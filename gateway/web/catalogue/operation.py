@@ -1,4 +1,4 @@
-"""What an operation is: method, path, who may call, and the resource that the error envelope names."""
+"""What an operation is: method, path, who may call and who answers, and the models of what goes in and comes out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import BaseModel
+
+JSON = "application/json"
 EVERYTHING = "*"
 """The permission of an account that may do all."""
 
@@ -41,11 +44,21 @@ def needs(*permissions: str) -> Rule:
 class Operation:
     """One operation of the interface.
 
+    Models stand in `gateway.web.shapes`, which knows nothing of the catalogue; handlers validate with the same ones.
+
     Attributes:
         method: the HTTP method; a GET operation with `head` answers HEAD too.
         path: with `{id}` and the like in braces.
         rule: who may call.
         resource: the field that is null in the error envelope; "" for none.
+        purpose: what it is for, one line without a full stop.
+        body: what a JSON body is validated with; None when there is none, or none is published.
+        body_type: the media type of the body, which is no JSON when it is another one.
+        query: what the query is validated with.
+        answer: the whole JSON body of a success; None when it is not JSON, or none is published.
+        answer_type: the media type of a success.
+        status: the status of a success.
+        answered_by: the gateway itself, or central through it.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -53,6 +66,14 @@ class Operation:
     rule: Rule
     resource: str = ""
     head: bool = False
+    purpose: str = ""
+    body: type[BaseModel] | None = None
+    body_type: str = JSON
+    query: type[BaseModel] | None = None
+    answer: type[BaseModel] | None = None
+    answer_type: str = JSON
+    status: int = 200
+    answered_by: Literal["gateway", "central"] = "gateway"
 
     @property
     def writes(self) -> bool:
