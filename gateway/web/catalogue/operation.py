@@ -12,14 +12,22 @@ EVERYTHING = "*"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who may call: of every group of permissions, at least one. `session`: whether a session is needed at all."""
+    """Who may call: of every group of permissions, at least one.
+
+    `session`: whether a session is needed at all; `whole`: whether its second factor, if it has one, must be proven.
+    """
 
     session: bool = True
     groups: tuple[tuple[str, ...], ...] = ()
+    whole: bool = True
 
     def __and__(self, other: Rule) -> Rule:
         """Both rules must hold."""
-        return Rule(session=self.session or other.session, groups=self.groups + other.groups)
+        return Rule(
+            session=self.session or other.session,
+            groups=self.groups + other.groups,
+            whole=self.whole or other.whole,
+        )
 
     def missing(self, permissions: AbstractSet[str]) -> tuple[str, ...]:
         """The first group of which `permissions` holds none, or an empty one when the rule is met."""
@@ -28,8 +36,10 @@ class Rule:
         return next((group for group in self.groups if permissions.isdisjoint(group)), ())
 
 
-OPEN = Rule(session=False)
+OPEN = Rule(session=False, whole=False)
 SIGNED_IN = Rule()
+HALF_SIGNED_IN = Rule(whole=False)
+"""A session, also one whose second factor is not proven yet."""
 
 
 def needs(*permissions: str) -> Rule:
