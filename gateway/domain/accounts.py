@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
 
 from gateway.domain.errors import GatewayError
 
@@ -37,3 +40,24 @@ def checked_permissions(names: frozenset[str]) -> frozenset[str]:
 def is_permission(name: str) -> bool:
     """Whether this can be the name of a permission, or "*"."""
     return _PERMISSION.fullmatch(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class CentralAdmission:
+    """Central has let an account in.
+
+    Attributes:
+        token: the session at central.
+        mfa_enabled: whether that session is worth nothing before its second factor is proven.
+        role_name: the role's name, "" when central gives none.
+        permissions: what the role was read to allow.
+        user, role, servers: as central gave them.
+    """
+
+    token: str = field(repr=False)
+    mfa_enabled: bool
+    role_name: str
+    permissions: frozenset[str]
+    user: JsonValue
+    role: JsonValue
+    servers: JsonValue

@@ -48,23 +48,19 @@ class Sessions:
             connection.execute("DELETE FROM session WHERE expires_at <= ?", (session.created_at,))
             if proven and not _stands(connection, session.username, proven):
                 return False
-            connection.execute(
-                f"INSERT INTO session (token_hash, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    _hash(token),
-                    session.username,
-                    session.created_at,
-                    session.last_seen_at,
-                    session.expires_at,
-                    session.central,
-                    session.mfa_pending,
-                    session.role,
-                    json.dumps(sorted(session.permissions)),
-                ),
-            )
+            _insert(connection, token, session)
             return True
 
         return await self._database.write(job)
+
+    async def replace(self, token: str, session: Session) -> None:
+        """A session as it is now, whether the disk had it or not."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM session WHERE token_hash = ?", (_hash(token),))
+            _insert(connection, token, session)
+
+        await self._database.write(job)
 
     async def get(self, token: str) -> Session | None:
         """The session of a token, expired or not, or None."""
@@ -107,6 +103,23 @@ class Sessions:
         return await self._database.write(
             lambda connection: connection.execute("DELETE FROM session WHERE username = ?", (username,)).rowcount
         )
+
+
+def _insert(connection: sqlite3.Connection, token: str, session: Session) -> None:
+    connection.execute(
+        f"INSERT INTO session (token_hash, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            _hash(token),
+            session.username,
+            session.created_at,
+            session.last_seen_at,
+            session.expires_at,
+            session.central,
+            session.mfa_pending,
+            session.role,
+            json.dumps(sorted(session.permissions)),
+        ),
+    )
 
 
 def _stands(connection: sqlite3.Connection, username: str, password_hash: str) -> bool:
