@@ -32,7 +32,7 @@ from gateway.store import Entry, KnownRecord, Segment, Store
 from gateway.web.accounts import Accounts, hash_accounts
 from gateway.web.admission import Route
 from gateway.web.app import build_app, serve
-from gateway.web.rooms import DemoCard, Relay, Viewing
+from gateway.web.rooms import CentralAccounts, DemoCard, Relay, Viewing
 
 START = 1_760_000_000_000_000
 SITE = Site.model_validate(
@@ -410,6 +410,8 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         cards: tuple[DemoCard, ...] = (),
         viewing: Viewing | None = None,
         relay: Relay | None = None,
+        central_accounts: CentralAccounts | None = None,
+        site: Site = SITE,
     ) -> AsyncIterator[House]:
         loop = asyncio.get_running_loop()
         clock = SetClock()
@@ -430,7 +432,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         recording_lanes = loop.create_task(recorder.run())
         not_ready: list[str] = []
         app = build_app(
-            site=SITE,
+            site=site,
             store=store,
             board=board,
             areas=areas,
@@ -441,6 +443,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             data=tmp_path,
             readiness=lambda: tuple(not_ready),
             relay=relay,
+            central_accounts=central_accounts,
             extra_routes=routes,
             demo_cards=cards,
         )
