@@ -99,6 +99,7 @@ class EventKind(IntEnum):
     SWEEP_SUSPENDED = 504
     RECORD_PARKED = 505
     SIGN_IN_REFUSED = 601
+    ACCOUNT_CHANGED = 610
 
 
 _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
@@ -165,6 +166,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.SWEEP_SUSPENDED: ("Card list not believed", Category.SYNC, Severity.ALARM),
         EventKind.RECORD_PARKED: ("Record refused by central", Category.SYNC, Severity.WARNING),
         EventKind.SIGN_IN_REFUSED: ("Sign-in refused", Category.SECURITY, Severity.NOTICE),
+        EventKind.ACCOUNT_CHANGED: ("Accounts changed", Category.SECURITY, Severity.NOTICE),
     }
 )
 
