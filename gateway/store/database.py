@@ -76,6 +76,7 @@ class Database:
     """A SQLite file with one writer and group commit.
 
     `write` and `read` work from `open` until `close`. `run`, kept alive as a task, tends the file meanwhile.
+    `generation` has moved on whenever a write has ended.
 
     On a disk that is full or read-only at the opening, what is there is read; `run` opens the file for writing as soon
     as the disk takes data again. Until then nothing is locked or indexed on disk: readers take turns with that opening.
@@ -87,6 +88,7 @@ class Database:
         self.salvaged: str | None = None
         self.was_unclean = False
         self.commits = 0
+        self.generation = 0
         self._steps = steps
         self._after_salvage = after_salvage
         self._queue: deque[_Waiting[Any]] = deque()
@@ -205,6 +207,7 @@ class Database:
     def _settle(
         self, batch: list[_Waiting[Any]], writing: ThreadPoolExecutor, committed: asyncio.Future[list[Outcome]]
     ) -> None:
+        self.generation += 1
         for waiting, outcome in zip(batch, committed.result(), strict=True):
             self._room.release()
             waiting.settle(outcome)

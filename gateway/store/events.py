@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping
 from gateway.domain.events import Event, RecordedEvent, Scalar
 from gateway.store.database import Database, is_id
 from gateway.store.event_pages import COLUMNS, EventFilter, EventPage, event_of, read_page
+from gateway.store.kept import Kept
+
+_PAGES_KEPT = 16
 
 
 def insert_event(connection: sqlite3.Connection, event: Event) -> int:
@@ -51,6 +54,7 @@ class Events:
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
+        self._pages: Kept[tuple[EventFilter, int, int, int], EventPage] = Kept(database=database, most=_PAGES_KEPT)
 
     async def get(self, event_id: int) -> RecordedEvent | None:
         """One event, or None."""
@@ -97,7 +101,8 @@ class Events:
 
         Raises StoreError when a number of the filter does not fit into 64 bits.
         """
-        return await self._database.read(
+        return await self._pages.read(
+            (wanted, before, offset, limit),
             lambda connection: read_page(connection, wanted, before=before, offset=offset, limit=max(limit, 0)),
             lengthy=bool(wanted.search),
         )

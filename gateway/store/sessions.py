@@ -7,6 +7,9 @@ import sqlite3
 from dataclasses import dataclass
 
 from gateway.store.database import Database
+from gateway.store.kept import Kept
+
+_MOST_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class Sessions:
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
+        self._kept: Kept[bytes, Session | None] = Kept(database=database, most=_MOST_KEPT)
 
     async def add(self, token: str, session: Session) -> None:
         """Remember a new session, and forget those that have expired."""
@@ -45,15 +49,15 @@ class Sessions:
 
     async def get(self, token: str) -> Session | None:
         """The session of a token, expired or not, or None."""
+        hashed = _hash(token)
 
         def query(connection: sqlite3.Connection) -> Session | None:
             row = connection.execute(
-                "SELECT username, created_at, last_seen_at, expires_at FROM session WHERE token_hash = ?",
-                (_hash(token),),
+                "SELECT username, created_at, last_seen_at, expires_at FROM session WHERE token_hash = ?", (hashed,)
             ).fetchone()
             return Session(*row) if row else None
 
-        return await self._database.read(query)
+        return await self._kept.read(hashed, query)
 
     async def touch(self, token: str, *, seen_at: int, expires_at: int) -> None:
         """The session was used; it lives on until `expires_at`."""
