@@ -77,6 +77,11 @@ def authentication_required() -> RequestRefused:
     return RequestRefused(500, AUTHENTICATION_REQUIRED)
 
 
+def second_factor_missing() -> RequestRefused:
+    """The session's second factor was not proven yet."""
+    return RequestRefused(500, f"{AUTHENTICATION_REQUIRED}: the code of the second factor is missing")
+
+
 def permission_missing(group: tuple[str, ...]) -> RequestRefused:
     """The account lacks all of these, and one is needed."""
     return RequestRefused(500, f"permission denied: this needs {' or '.join(group)}")
