@@ -19,6 +19,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.field import build_field
 from gateway.heap import give_memory_back
 from gateway.lanes import Lanes
+from gateway.lanes.places import places_of
 from gateway.logs import Logs
 from gateway.notify import Notify, feed_watchdog
 from gateway.recording import Recording
@@ -33,6 +34,9 @@ from gateway.sync.runner import Sync
 from gateway.sync.standing import CentralStanding
 from gateway.web.accounts import hash_accounts
 from gateway.web.app import build_app, serve
+from gateway.webhooks.desk import WebhookDesk
+from gateway.webhooks.post import Post
+from gateway.webhooks.sender import WebhookSender
 
 log = structlog.get_logger(__name__)
 
@@ -81,6 +85,7 @@ class House:
             site_name=site.site.name,
             sends=site.central is not None,
             offset=partial(offset_of, self._clock, boot_id()),
+            places=places_of(site),
         )
         self._field = build_field(site, site_path=site_path, clock=self._clock, secrets=secrets)
         self._lanes = Lanes(
@@ -107,6 +112,10 @@ class House:
         client = _build_client(site, secrets=secrets, clock=self._clock)
         self._sync = _build_sync(site, client=client, store=self._store, clock=self._clock)
         self._standing = CentralStanding(client=client, started_at=self._clock.wall().micros) if client else None
+        hooks = site.webhooks
+        self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
+        self._webhooks = WebhookSender(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
+        self._webhook_desk = WebhookDesk(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
 
     async def live(self) -> None:
         """Start, serve until told to stop, and end in order: who asks and acts, lines, who remembers."""
@@ -130,6 +139,7 @@ class House:
                         log.info("gateway_stopping")
                 await self._last_words()
         finally:
+            self._post.close()
             await self._store.close()
 
     def _start(self, house: Supervisor) -> None:
@@ -139,6 +149,7 @@ class House:
         house.keep("recording", self._recording.run)
         if self._sync is not None:
             house.keep("sync", self._sync.run)
+        house.keep("webhooks", self._webhooks.run)
         house.keep("web", self._serve)
         house.once("readiness", self._tell_when_ready())
 

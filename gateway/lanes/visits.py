@@ -271,6 +271,7 @@ def _tell_decision(turn: Turn, visit: Visit) -> None:
         credential=shown,
         read_as=raw,
         card_id=decision.card.card_id if decision.card else None,
+        user_id=decision.card.owner if decision.card else "",
         reason=decision.reason,
         trace=trace,
     )

@@ -10,6 +10,8 @@ from gateway.store.records import KnownRecord, Records
 from gateway.store.segments import Choice, Segment
 from gateway.store.sessions import Session
 from gateway.store.store import Store
+from gateway.store.webhook_queue import Message
+from gateway.store.webhooks import Webhook, WebhookBooks
 
 __all__ = [
     "Books",
@@ -22,6 +24,7 @@ __all__ = [
     "EventPage",
     "Journal",
     "KnownRecord",
+    "Message",
     "OutboxRow",
     "Recorded",
     "RecordedPassage",
@@ -29,4 +32,6 @@ __all__ = [
     "Segment",
     "Session",
     "Store",
+    "Webhook",
+    "WebhookBooks",
 ]

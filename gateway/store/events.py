@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from gateway.domain.events import Event, RecordedEvent, Scalar
 from gateway.store.database import Database, is_id
 
-_COLUMNS = "id, device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id, data"
+EVENT_COLUMNS = "id, device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id, data"
+"""In the order in which `event_of` takes them."""
 _COUNT_OF_ALL = "SELECT count FROM tally WHERE name = 'event'"
 
 
@@ -80,8 +81,8 @@ class Events:
         """One event, or None."""
 
         def query(connection: sqlite3.Connection) -> RecordedEvent | None:
-            row = connection.execute(f"SELECT {_COLUMNS} FROM event WHERE id = ?", (event_id,)).fetchone()
-            return _event(row) if row else None
+            row = connection.execute(f"SELECT {EVENT_COLUMNS} FROM event WHERE id = ?", (event_id,)).fetchone()
+            return event_of(row) if row else None
 
         return await self._database.read(query) if is_id(event_id) else None
 
@@ -89,8 +90,8 @@ class Events:
         """The newest events, by descending id, without counting the rest."""
         return await self._database.read(
             lambda connection: tuple(
-                _event(row)
-                for row in connection.execute(f"SELECT {_COLUMNS} FROM event ORDER BY id DESC LIMIT ?", (limit,))
+                event_of(row)
+                for row in connection.execute(f"SELECT {EVENT_COLUMNS} FROM event ORDER BY id DESC LIMIT ?", (limit,))
             )
         )
 
@@ -113,11 +114,11 @@ class Events:
             (count,) = connection.execute(counting, values).fetchone()
             bound = " AND id < ?" if before else ""
             rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM event WHERE {where}{bound} ORDER BY id DESC LIMIT ? OFFSET ?",
+                f"SELECT {EVENT_COLUMNS} FROM event WHERE {where}{bound} ORDER BY id DESC LIMIT ? OFFSET ?",
                 (*values, *((before,) if before else ()), limit + 1, offset),
             ).fetchall()
             more = len(rows) > limit > 0
-            events = tuple(_event(row) for row in rows[:limit])
+            events = tuple(event_of(row) for row in rows[:limit])
             return EventPage(events=events, count=count, next_cursor=events[-1].id if more else None)
 
         return await self._database.read(query)
@@ -149,7 +150,8 @@ def _where(wanted: EventFilter) -> tuple[str, tuple[object, ...]]:
     return " AND ".join(parts), tuple(values)
 
 
-def _event(row: tuple[int, int, int, int, int, str, str, int, int, str, str]) -> RecordedEvent:
+def event_of(row: tuple[int, int, int, int, int, str, str, int, int, str, str]) -> RecordedEvent:
+    """The event of a row."""
     return RecordedEvent(
         id=row[0],
         device_id=row[1],

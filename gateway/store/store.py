@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from gateway.clock import ClockOffset
+from gateway.domain.announcements import Places
 from gateway.store.camera_events import CameraEvents
 from gateway.store.cards import Cards
 from gateway.store.changes import Changes
@@ -25,6 +26,9 @@ from gateway.store.presence import PresenceRows
 from gateway.store.records import Records
 from gateway.store.segments import Segments
 from gateway.store.sessions import Sessions
+from gateway.store.webhooks import Webhooks
+
+_NOWHERE = Places()
 
 
 class Store:
@@ -36,10 +40,17 @@ class Store:
     """
 
     def __init__(
-        self, *, folder: Path, site_name: str, sends: bool, offset: Callable[[], ClockOffset] | None = None
+        self,
+        *,
+        folder: Path,
+        site_name: str,
+        sends: bool,
+        offset: Callable[[], ClockOffset] | None = None,
+        places: Places = _NOWHERE,
     ) -> None:
         """`sends`: there is a central, so that what must go up is put into the outbox. `offset` tells how the clocks
-        stand; without it, what a clock that is not trusted stamps cannot be put right later.
+        stand; without it, what a clock that is not trusted stamps cannot be put right later. `places` are
+        named to webhooks.
         """
         self._lock = FolderLock(folder)
         self._site, self._cards = (
@@ -47,8 +58,15 @@ class Store:
             for family in FAMILIES
         )
         self.changes = Changes()
+        self.webhooks = Webhooks(database=self._site, places=places, told=self.changes)
         self.journal = Journal(
-            database=self._site, changes=self.changes, site_name=site_name, sends=sends, offset=offset
+            database=self._site,
+            changes=self.changes,
+            site_name=site_name,
+            sends=sends,
+            offset=offset,
+            places=places,
+            announced=self.webhooks.changes.bump,
         )
         self.events = Events(database=self._site)
         self.devices = Records(database=self._site, table="device")
