@@ -15,14 +15,29 @@ EVERYTHING = "*"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who may call: of every group of permissions, at least one. `session`: whether a session is needed at all."""
+    """Who may call.
+
+    Attributes:
+        session: whether a session is needed at all.
+        groups: of every group of permissions, at least one.
+        depending: permissions of which a request may need one or another, by what it asks; its answerer decides.
+        confirmed: whether the interface names the permission. Where it does not, whoever answers decides; what the
+            gateway itself answers may have groups of its own.
+    """
 
     session: bool = True
     groups: tuple[tuple[str, ...], ...] = ()
+    depending: tuple[str, ...] = ()
+    confirmed: bool = True
 
     def __and__(self, other: Rule) -> Rule:
         """Both rules must hold."""
-        return Rule(session=self.session or other.session, groups=self.groups + other.groups)
+        return Rule(
+            session=self.session or other.session,
+            groups=self.groups + other.groups,
+            depending=self.depending + other.depending,
+            confirmed=self.confirmed and other.confirmed,
+        )
 
     def missing(self, permissions: AbstractSet[str]) -> tuple[str, ...]:
         """The first group of which `permissions` holds none, or an empty one when the rule is met."""
@@ -30,14 +45,40 @@ class Rule:
             return ()
         return next((group for group in self.groups if permissions.isdisjoint(group)), ())
 
+    @property
+    def text(self) -> str:
+        """The rule in words, as the interface writes it."""
+        several = len(self.groups) > 1
+        groups = " and ".join(
+            f"({' or '.join(group)})" if several and len(group) > 1 else " or ".join(group) for group in self.groups
+        )
+        if self.depending and self.groups == (self.depending,):
+            groups = f"{' / '.join(self.depending)} (depends on the request)"
+        elif self.depending:
+            groups = f"{groups} (a request may also need {', '.join(self.depending)})"
+        words = [] if self.confirmed else ["unconfirmed"]
+        words += [groups] if groups else ["none"] if self.confirmed else []
+        return ": ".join(words) + ("" if self.session else ", no session")
+
 
 OPEN = Rule(session=False)
 SIGNED_IN = Rule()
+UNCONFIRMED = Rule(confirmed=False)
 
 
 def needs(*permissions: str) -> Rule:
     """A session with at least one of these permissions."""
     return Rule(groups=(permissions,))
+
+
+def either(*permissions: str) -> Rule:
+    """A session with at least one of these permissions; which of them is needed depends on the request."""
+    return Rule(groups=(permissions,), depending=permissions)
+
+
+def may_also_need(*permissions: str) -> Rule:
+    """Added to a rule: requests of some kinds need one of these as well."""
+    return Rule(depending=permissions)
 
 
 @dataclass(frozen=True, slots=True)
