@@ -186,6 +186,7 @@ def _command_requested(turn: Turn, event: m.CommandRequested) -> None:
 def _command_failed(turn: Turn, event: m.CommandFailed) -> None:
     flight = turn.state.flight
     if flight is None or flight.command.command_id != event.command_id:
+        flights.superseded_ended(turn, event.command_id, sent=event.sent)
         return
     flights.failed(turn, event)
     if event.sent:

@@ -55,7 +55,10 @@ def watch(turn: Turn, job: Closing) -> bool:
 
 
 def follow(turn: Turn, job: Closing) -> bool:
-    """See that it opens, and ask again where that is not seen; whether there is still something to wait for."""
+    """See that it opens, and ask again where that is not seen; whether there is still something to wait for.
+
+    An open is not asked for again once the way is free: the close, should it still go on, is then only watched further.
+    """
     state = turn.state
     if not job.reopening:
         return False
@@ -64,6 +67,9 @@ def follow(turn: Turn, job: Closing) -> bool:
         return False
     if state.flight is not None or state.gate_lost or turn.now.at < job.reopen_at:
         return True
+    if not what_came_into_the_way(turn.rules, state, turn.now.at):
+        turn.set(closing_gate=replace(job, reopening=0, ours=True) if _closes_later(turn) else None)
+        return False
     if job.reopening >= turn.rules.hold_tries:
         turn.set(closing_gate=replace(job, reopening=0))
         text = f"the gate could not be opened again after {job.reopening} commands, though something came into its way"

@@ -188,6 +188,21 @@ class InFlight:
 
 
 @dataclass(frozen=True, slots=True)
+class Superseded:
+    """A command whose place a later one took before its driver told what became of it.
+
+    Attributes:
+        command: what was handed to the driver.
+        reason: what took its place.
+        give_up_at: when its outcome counts as unknown.
+    """
+
+    command: Command
+    reason: str
+    give_up_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Closing:
     """The gate is to be closed, beside whatever the next vehicle does meanwhile.
 
@@ -360,6 +375,7 @@ class LaneState:
     decisions: int = 0
     commands: int = 0
     flight: InFlight | None = None
+    superseded: tuple[Superseded, ...] = ()
     closing_gate: Closing | None = None
     leaving: Leaving | None = None
     intruder: Intruder | None = None

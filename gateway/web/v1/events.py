@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
-from pydantic import Field
 
 from gateway.domain.errors import NotFoundError
 from gateway.store import EventFilter, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import ById, Cursored, Id, Text, read_body
+from gateway.web.bodies import ById, read_body
 from gateway.web.catalogue.events import EVENT, EVENT_LIST
 from gateway.web.dates import from_micros, until_micros
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.sessions import Caller
+from gateway.web.shapes.events import EventListBody
 from gateway.web.v1.records import event_record
-
-_Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
-
-
-class EventListBody(Cursored):
-    """Which events. `types` and `event_types` are two names for one filter."""
-
-    device_ids: _Ids = ()
-    types: _Ids = ()
-    event_types: _Ids = ()
-    start_date: Text = ""
-    end_date: Text = ""
 
 
 class EventsFamily:

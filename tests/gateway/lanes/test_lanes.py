@@ -17,6 +17,7 @@ from drivers.contract import (
     GatePosition,
     KeysPressed,
     LossExplained,
+    NotPermitted,
     PlateSeen,
     PointChanged,
     PointState,
@@ -70,19 +71,28 @@ class GateInMemory:
 
     def __init__(self) -> None:
         self.told: list[GateAction] = []
+        self.asked: list[GateAction] = []
+        self.free = asyncio.Event()
+        self.free.set()
 
     async def run(self, reports):
         await asyncio.Event().wait()
 
-    async def open(self, *, deadline):
-        self.told.append(GateAction.OPEN)
+    async def open(self, *, deadline, forbidden=None):
+        await self._tell(GateAction.OPEN, forbidden)
 
     async def close(self, *, deadline, forbidden):
-        assert forbidden() == ""
-        self.told.append(GateAction.CLOSE)
+        await self._tell(GateAction.CLOSE, forbidden)
 
-    async def stop(self, *, deadline):
-        self.told.append(GateAction.STOP)
+    async def stop(self, *, deadline, forbidden=None):
+        await self._tell(GateAction.STOP, forbidden)
+
+    async def _tell(self, action, forbidden):
+        self.asked.append(action)
+        await self.free.wait()
+        if forbidden is not None and (reason := forbidden()):
+            raise NotPermitted(reason)
+        self.told.append(action)
 
 
 class ReaderInMemory:
@@ -303,6 +313,23 @@ async def test_the_newest_reason_of_a_loss_is_shown_and_who_refuses_is_not_calle
     await house.until(lambda: house.lane().phase is not Phase.FAULT)
     assert house.lane().note == ""
     assert (await house.events()).count(E.DEVICE_LOST) == 1
+
+
+async def test_of_commands_that_wait_for_the_line_the_newest_alone_goes_out(house):
+    house.all_well()
+    await house.until(lambda: house.lane().position is GatePosition.CLOSED)
+    house.gate.free.clear()
+    wanted = [GateAction.OPEN, GateAction.STOP, GateAction.OPEN, GateAction.STOP]
+    for action in wanted:
+        await house.lanes.command(device_id=101, action=action, source="user:x")
+    await house.until(lambda: house.gate.asked == wanted)
+    house.gate.free.set()
+    await house.until(lambda: house.gate.told)
+    async with asyncio.timeout(5):
+        while (await house.events()).count(E.COMMAND_REFUSED) < 3:
+            await asyncio.sleep(0.01)
+    assert await house.told(E.COMMAND_REFUSED) == "open by x: superseded by stop before it was sent"
+    assert house.gate.told == [GateAction.STOP]
 
 
 async def test_lock_down_refuses_and_outlives_a_restart_until_it_is_ended(tmp_path):
