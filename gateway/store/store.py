@@ -17,6 +17,7 @@ from gateway.store.database import Database
 from gateway.store.events import Events
 from gateway.store.footage_links import FootageLinks
 from gateway.store.footage_times import FootageTimes
+from gateway.store.grants import Grants
 from gateway.store.journal import Journal
 from gateway.store.lock import FolderLock
 from gateway.store.migrations import FAMILIES, after_salvage, migrations
@@ -80,6 +81,7 @@ class Store:
         self.outbox = Outbox(database=self._site)
         self.commands = Commands(database=self._site)
         self.sessions = Sessions(database=self._site)
+        self.grants = Grants(database=self._site, changes=self.changes)
         self.cards = Cards(database=self._cards)
 
     async def open(self) -> None:

@@ -52,7 +52,7 @@ CREATE TABLE access_grant (
     user_id     TEXT NOT NULL,
     device_id   INTEGER NOT NULL,
     lane_id     TEXT NOT NULL,
-    valid_from  INTEGER NOT NULL,
+    given_at    INTEGER NOT NULL,
     valid_until INTEGER,                     -- NULL: permanent
     given_by    TEXT NOT NULL,
     revoked_at  INTEGER,
