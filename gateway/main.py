@@ -30,6 +30,7 @@ from gateway.supervision import Progress, Supervisor
 from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
 from gateway.sync.outbox import OutboxSender
+from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.runner import Sync
 from gateway.sync.standing import CentralStanding
 from gateway.web.accounts import hash_accounts
@@ -111,6 +112,7 @@ class House:
         )
         client = _build_client(site, secrets=secrets, clock=self._clock)
         self._sync = _build_sync(site, client=client, store=self._store, clock=self._clock)
+        self._relay = _build_relay(site, client=client)
         self._standing = CentralStanding(client=client, started_at=self._clock.wall().micros) if client else None
         hooks = site.webhooks
         self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
@@ -150,6 +152,8 @@ class House:
         if self._sync is not None:
             house.keep("sync", self._sync.run)
         house.keep("webhooks", self._webhooks.run)
+        if self._relay is not None:
+            house.keep("relay", self._relay.run)
         house.keep("web", self._serve)
         house.once("readiness", self._tell_when_ready())
 
@@ -190,6 +194,7 @@ class House:
                 accounts=accounts,
                 data=self._folder.path,
                 readiness=self._not_ready,
+                relay=self._relay,
                 extra_routes=(present_route(demo.control),) if demo else (),
                 demo_cards=demo_cards() if demo else (),
             )
@@ -307,6 +312,14 @@ def _build_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClien
         ca_file=central.ca_file,
         timeout_seconds=central.timeout_seconds,
     )
+
+
+def _build_relay(site: Site, *, client: CentralClient | None) -> CentralRelay | None:
+    central = site.central
+    if central is None or client is None:
+        return None
+    limits = RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)
+    return CentralRelay(client=client, url=central.url, ca_file=central.ca_file, limits=limits)
 
 
 def _build_sync(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> Sync | None:

@@ -68,6 +68,7 @@ class CentralSection(_Section):
     ca_file: str | None = None
     pull_seconds: float = Field(default=60, ge=0.5, le=86_400)
     timeout_seconds: float = Field(default=15, ge=1, le=120)
+    relay_megabytes: int = Field(default=256, ge=1, le=10_240, description="largest body that is relayed, either way")
 
     @field_validator("url")
     @classmethod

@@ -21,8 +21,10 @@ from gateway.web.accounts import Accounts
 from gateway.web.admission import Admission, Route, errors_as_envelopes
 from gateway.web.bodies import LARGEST_BODY
 from gateway.web.catalogue import OPERATIONS
+from gateway.web.central_sessions import CentralSessions
 from gateway.web.health import Health
-from gateway.web.rooms import Central, DemoCard, Readiness, Recording
+from gateway.web.relay import Relayed
+from gateway.web.rooms import Central, DemoCard, Readiness, Recording, Relay
 from gateway.web.sessions import Sessions
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
@@ -66,6 +68,7 @@ def build_app(
     accounts: Accounts,
     data: Path,
     readiness: Readiness,
+    relay: Relay | None = None,
     extra_routes: Sequence[Route] = (),
     demo_cards: tuple[DemoCard, ...] = (),
 ) -> web.Application:
@@ -82,11 +85,13 @@ def build_app(
         accounts: who may sign in.
         data: the data folder.
         readiness: what is not ready.
+        relay: the way to central for what only central answers; None for a site that stands alone.
         extra_routes: more operations, entered by their own rules.
         demo_cards: what the page offers to present; the route for it is among `extra_routes`.
     """
     release = version("edge-gateway")
     sessions = Sessions(store=store, accounts=accounts, clock=clock, idle_minutes=site.api.session_idle_minutes)
+    central_sessions = CentralSessions()
     watch = Watch(
         site=site,
         store=store,
@@ -116,7 +121,8 @@ def build_app(
     )
     if Counter(route.operation for route in routes) != Counter(OPERATIONS):
         raise AssertionError("every operation of the catalogue has exactly one handler")
-    return _assembled((*routes, *extra_routes), Admission(sessions=sessions), live, Usher(clock=clock))
+    relayed = Relayed(relay=relay, sessions=central_sessions).routes()
+    return _assembled((*routes, *relayed, *extra_routes), Admission(sessions=sessions), live, Usher(clock=clock))
 
 
 def _assembled(routes: Sequence[Route], admission: Admission, live: Live, usher: Usher) -> web.Application:
@@ -190,7 +196,10 @@ async def _to_page(_: web.Request) -> web.StreamResponse:
 
 
 async def _secure(request: web.Request, response: web.StreamResponse) -> None:
+    own_policy = response.headers.get("Content-Security-Policy")
     response.headers.update(_SECURITY)
+    if own_policy is not None:
+        response.headers["Content-Security-Policy"] = own_policy
     if request.path.startswith(PREFIX):
         response.headers.update(CORS)
     if request.path.startswith("/status/static/"):

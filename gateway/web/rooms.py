@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from gateway.domain.passages import CameraEvent
+from gateway.domain.relaying import RelayedAnswer, RelayedRequest
 from gateway.domain.viewing import ViewOpened
 from gateway.store import Segment
 
@@ -221,6 +223,23 @@ class Central(Protocol):
 
     def snapshot(self) -> CentralView:
         """How the two stand now. Never waits."""
+        ...
+
+
+class Relay(Protocol):
+    """The way to central for what only central answers."""
+
+    @property
+    def largest(self) -> int:
+        """How many bytes a body may have."""
+        ...
+
+    def away(self) -> bool:
+        """Whether central is known not to answer. Never waits."""
+        ...
+
+    def answer(self, asked: RelayedRequest) -> AbstractAsyncContextManager[RelayedAnswer]:
+        """Carry a request; central's answer, whose body is to be read inside. Raises NotRelayed."""
         ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import urlsplit
 
@@ -40,12 +40,21 @@ class Carrier(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls. Without a session `username` is "" and there are no permissions."""
+    """Who calls. Without a session `username` is "" and there are no permissions.
+
+    Attributes:
+        role: the name of the account's role.
+        central: whether it is an account of central; otherwise it is the site's own.
+        mfa_pending: the second factor is not proven yet; until then there are no permissions.
+    """
 
     username: str = ""
     permissions: frozenset[str] = frozenset()
-    token: str = ""
+    token: str = field(default="", repr=False)
     carrier: Carrier = Carrier.NONE
+    role: str = ""
+    central: bool = False
+    mfa_pending: bool = False
 
     @property
     def signed_in(self) -> bool:
@@ -54,7 +63,9 @@ class Caller:
 
     def may(self, rule: Rule) -> bool:
         """Whether the rule lets this caller in."""
-        return not rule.missing(self.permissions) and (self.signed_in or not rule.session)
+        if (rule.session and not self.signed_in) or (rule.whole and self.mfa_pending):
+            return False
+        return not rule.missing(self.permissions)
 
 
 NOBODY = Caller()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.web.catalogue.operation import OPEN, Operation, Rule
 from gateway.web.shapes.health import HealthAnswer, RootAnswer
 
-_PROBE = Rule(session=False, confirmed=False)
+_PROBE = Rule(session=False, whole=False, confirmed=False)
 
 ROOT = Operation("GET", "/", OPEN, head=True, purpose="Whether the server process runs", answer=RootAnswer)
 LIVE = Operation("GET", "/health/live", _PROBE, head=True, purpose="Liveness probe", answer=HealthAnswer)

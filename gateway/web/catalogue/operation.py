@@ -20,6 +20,7 @@ class Rule:
     Attributes:
         session: whether a session is needed at all.
         groups: of every group of permissions, at least one.
+        whole: whether the session's second factor, if it has one, must be proven.
         depending: permissions of which a request may need one or another, by what it asks; its answerer decides.
         confirmed: whether the interface names the permission. Where it does not, whoever answers decides; what the
             gateway itself answers may have groups of its own.
@@ -27,6 +28,7 @@ class Rule:
 
     session: bool = True
     groups: tuple[tuple[str, ...], ...] = ()
+    whole: bool = True
     depending: tuple[str, ...] = ()
     confirmed: bool = True
 
@@ -35,6 +37,7 @@ class Rule:
         return Rule(
             session=self.session or other.session,
             groups=self.groups + other.groups,
+            whole=self.whole or other.whole,
             depending=self.depending + other.depending,
             confirmed=self.confirmed and other.confirmed,
         )
@@ -61,9 +64,11 @@ class Rule:
         return ": ".join(words) + ("" if self.session else ", no session")
 
 
-OPEN = Rule(session=False)
+OPEN = Rule(session=False, whole=False)
 SIGNED_IN = Rule()
 UNCONFIRMED = Rule(confirmed=False)
+HALF_SIGNED_IN = Rule(whole=False)
+"""A session, also one whose second factor is not proven yet."""
 
 
 def needs(*permissions: str) -> Rule:

@@ -32,7 +32,7 @@ from gateway.store import Entry, KnownRecord, Segment, Store
 from gateway.web.accounts import Accounts, hash_accounts
 from gateway.web.admission import Route
 from gateway.web.app import build_app, serve
-from gateway.web.rooms import DemoCard, Viewing
+from gateway.web.rooms import DemoCard, Relay, Viewing
 
 START = 1_760_000_000_000_000
 SITE = Site.model_validate(
@@ -406,7 +406,10 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
 
     @asynccontextmanager
     async def opened(
-        routes: tuple[Route, ...] = (), cards: tuple[DemoCard, ...] = (), viewing: Viewing | None = None
+        routes: tuple[Route, ...] = (),
+        cards: tuple[DemoCard, ...] = (),
+        viewing: Viewing | None = None,
+        relay: Relay | None = None,
     ) -> AsyncIterator[House]:
         loop = asyncio.get_running_loop()
         clock = SetClock()
@@ -437,6 +440,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             accounts=accounts,
             data=tmp_path,
             readiness=lambda: tuple(not_ready),
+            relay=relay,
             extra_routes=routes,
             demo_cards=cards,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from gateway.web.catalogue.operation import UNCONFIRMED, Operation, Rule, needs
 from gateway.web.catalogue.relayed.row import posts, relayed
 
-_DISCOVERY = Rule(session=False, confirmed=False)
+_DISCOVERY = Rule(session=False, whole=False, confirmed=False)
 _PROVIDERS = needs("can_edit_settings", "can_edit_users")
 
 WELL_KNOWN: tuple[Operation, ...] = (
