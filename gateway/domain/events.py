@@ -104,6 +104,7 @@ class EventKind(IntEnum):
     WEBHOOK_BACKLOG_FULL = 522
     WEBHOOK_ENABLED = 523
     SIGN_IN_REFUSED = 601
+    ACCOUNT_CHANGED = 610
 
 
 _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
@@ -175,6 +176,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.WEBHOOK_BACKLOG_FULL: ("Webhook backlog full", Category.SYNC, Severity.WARNING),
         EventKind.WEBHOOK_ENABLED: ("Webhook enabled", Category.SYNC, Severity.NOTICE),
         EventKind.SIGN_IN_REFUSED: ("Sign-in refused", Category.SECURITY, Severity.NOTICE),
+        EventKind.ACCOUNT_CHANGED: ("Accounts changed", Category.SECURITY, Severity.NOTICE),
     }
 )
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from gateway.clock import ClockOffset
 from gateway.domain.announcements import Places
+from gateway.store.accounts import Accounts
+from gateway.store.api_keys import ApiKeys
 from gateway.store.camera_events import CameraEvents
 from gateway.store.cards import Cards
 from gateway.store.changes import Changes
@@ -25,6 +27,7 @@ from gateway.store.outbox import Outbox
 from gateway.store.passages import Passages
 from gateway.store.presence import PresenceRows
 from gateway.store.records import Records
+from gateway.store.remembered import Remembered
 from gateway.store.segments import Segments
 from gateway.store.sessions import Sessions
 from gateway.store.webhooks import Webhooks
@@ -82,6 +85,9 @@ class Store:
         self.commands = Commands(database=self._site)
         self.sessions = Sessions(database=self._site)
         self.grants = Grants(database=self._site, changes=self.changes)
+        self.accounts = Accounts(database=self._site)
+        self.api_keys = ApiKeys(database=self._site)
+        self.remembered = Remembered(database=self._site)
         self.cards = Cards(database=self._cards)
 
     async def open(self) -> None:

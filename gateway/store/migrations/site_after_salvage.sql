@@ -4,8 +4,9 @@ UPDATE book SET count = max(count, (SELECT sum(count) FROM book WHERE name IN ('
 UPDATE book SET count = (SELECT count FROM book WHERE name = 'accepted')
     - (SELECT count FROM book WHERE name = 'delivered') - (SELECT count(*) FROM outbox) WHERE name = 'dropped';
 UPDATE tally SET count = (SELECT count(*) FROM event) WHERE name = 'event';
--- A session that was ended must not come back with older rows.
+-- A session that was ended, or an account that central has refused since, must not come back with older rows.
 DELETE FROM session;
+DELETE FROM remembered;
 -- Links may have been lost: the jump says that what follows cannot be proven from what was before.
 UPDATE footage_chain SET number = 1000000 + max(number,
     coalesce((SELECT max(number) FROM segment WHERE segment.camera_id = footage_chain.camera_id), 0));
