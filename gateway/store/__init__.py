@@ -5,6 +5,7 @@ from gateway.store.api_keys import ApiKey
 from gateway.store.cards import CardChanges, CardRecord
 from gateway.store.changes import Changes
 from gateway.store.events import EventFilter, EventPage
+from gateway.store.held import Arriving, Held
 from gateway.store.journal import Entry, Journal, Recorded
 from gateway.store.outbox import Books, OutboxRow
 from gateway.store.passages import RecordedPassage
@@ -18,6 +19,7 @@ from gateway.store.webhooks import Webhook, WebhookBooks
 
 __all__ = [
     "ApiKey",
+    "Arriving",
     "Books",
     "CardChanges",
     "CardRecord",
@@ -26,6 +28,7 @@ __all__ = [
     "Entry",
     "EventFilter",
     "EventPage",
+    "Held",
     "Journal",
     "KnownRecord",
     "Message",
