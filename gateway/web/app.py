@@ -27,7 +27,7 @@ from gateway.web.central_sessions import CentralSessions
 from gateway.web.central_sign_in import CentralSignIn
 from gateway.web.health import Health
 from gateway.web.relay import Relayed
-from gateway.web.rooms import Central, CentralAccounts, DemoCard, Readiness, Recording, Relay
+from gateway.web.rooms import Central, CentralAccounts, CentralWrites, DemoCard, Readiness, Recording, Relay
 from gateway.web.roster import Roster
 from gateway.web.sessions import Sessions
 from gateway.web.status.evidence import Evidence
@@ -71,6 +71,7 @@ def build_app(
     areas: AreaBoard,
     recording: Recording,
     central: Central | None,
+    writes: CentralWrites,
     clock: Clock,
     accounts: Accounts,
     data: Path,
@@ -89,6 +90,7 @@ def build_app(
         areas: who is where.
         recording: footage.
         central: None for a site that stands alone.
+        writes: how what central also keeps is written.
         clock: both clocks.
         accounts: the site file's accounts.
         data: the data folder.
@@ -128,7 +130,7 @@ def build_app(
     routes = (
         *Health(readiness=readiness, version=release).routes(),
         *Auth(sessions=sessions).routes(),
-        *Devices(site=site, store=store, board=board).routes(),
+        *Devices(site=site, store=store, board=board, writes=writes).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
