@@ -17,6 +17,7 @@ from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
+from gateway.site.webhooks import WebhooksSection
 
 
 class SiteSection(_Section):
@@ -357,6 +358,7 @@ class Site(_Section):
     rtsp: RtspSection | None = None
     policy: PolicySection = PolicySection()
     events: EventsSection = EventsSection()
+    webhooks: WebhooksSection = WebhooksSection()
     links: tuple[Link, ...] = ()
     devices: tuple[Device, ...] = ()
     areas: tuple[AreaSection, ...] = ()

@@ -27,7 +27,7 @@ from gateway.web.central_sessions import CentralSessions
 from gateway.web.central_sign_in import CentralSignIn
 from gateway.web.health import Health
 from gateway.web.relay import Relayed
-from gateway.web.rooms import Central, CentralAccounts, DemoCard, Readiness, Recording, Relay
+from gateway.web.rooms import Central, CentralAccounts, CentralWrites, DemoCard, Readiness, Recording, Relay
 from gateway.web.roster import Roster
 from gateway.web.sessions import Sessions
 from gateway.web.status.evidence import Evidence
@@ -71,12 +71,13 @@ def build_app(
     areas: AreaBoard,
     recording: Recording,
     central: Central | None,
+    writes: CentralWrites,
     clock: Clock,
     accounts: Accounts,
     data: Path,
     readiness: Readiness,
-    central_accounts: CentralAccounts | None = None,
     relay: Relay | None = None,
+    central_accounts: CentralAccounts | None = None,
     extra_routes: Sequence[Route] = (),
     demo_cards: tuple[DemoCard, ...] = (),
 ) -> web.Application:
@@ -89,12 +90,13 @@ def build_app(
         areas: who is where.
         recording: footage.
         central: None for a site that stands alone.
+        writes: how what central also keeps is written.
         clock: both clocks.
         accounts: the site file's accounts.
         data: the data folder.
         readiness: what is not ready.
-        central_accounts: central's, where they may sign in here.
         relay: the way to central for what only central answers; None for a site that stands alone.
+        central_accounts: central's, where they may sign in here.
         extra_routes: more operations, entered by their own rules.
         demo_cards: what the page offers to present; the route for it is among `extra_routes`.
     """
@@ -128,7 +130,7 @@ def build_app(
     routes = (
         *Health(readiness=readiness, version=release).routes(),
         *Auth(sessions=sessions).routes(),
-        *Devices(site=site, store=store, board=board).routes(),
+        *Devices(site=site, store=store, board=board, writes=writes).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),

@@ -13,8 +13,9 @@
 | body over 1 MiB, or over what is relayed | 413 |
 | too many refused sign-ins | 429, with Retry-After |
 | unexpected | 500, with a reference that the log has too |
-| central refused or failed, or was lost before its answer was whole | 502 |
 | the store, a camera or its worker cannot serve now; too many live pages; central is away | 503 |
+| central refused what went through to it | central's status and words |
+| central refused the gateway, failed, or was lost before its answer was whole | 502 |
 | something waited for in vain | 504 |
 """
 
@@ -93,6 +94,8 @@ def refusal_of(error: Exception, *, method: str, path: str) -> Refusal:
     match error:
         case RequestRefused():
             return Refusal(error.status, str(error), error.headers)
+        case CentralRefused() if 400 <= error.status < 600:
+            return Refusal(error.status, error.said or str(error))
         case GatewayError():
             status = next((status for kind, status in _BY_KIND if isinstance(error, kind)), None)
             if status is not None:
