@@ -25,6 +25,7 @@ from gateway.web.bodies import LARGEST_BODY
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.central_sessions import CentralSessions
 from gateway.web.central_sign_in import CentralSignIn
+from gateway.web.description import Description
 from gateway.web.health import Health
 from gateway.web.relay import Relayed
 from gateway.web.rooms import Central, CentralAccounts, CentralWrites, DemoCard, Readiness, Recording, Relay
@@ -129,6 +130,7 @@ def build_app(
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
         *Health(readiness=readiness, version=release).routes(),
+        *Description(release=release).routes(),
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),

@@ -13,6 +13,8 @@ from pydantic_core import from_json
 from gateway.domain.errors import NotFoundError
 from gateway.web.errors import RequestRefused
 
+PUBLISHED = web.RequestKey("published", type)
+"""The model that the operation's description names for the body; nothing is validated with another one."""
 LARGEST_BODY = 1024 * 1024
 LARGEST_ID = 2**63 - 1
 _READ_SECONDS = 15.0
@@ -73,6 +75,8 @@ class Cursored(Paged):
 
 async def read_body(request: web.Request, model: type[M]) -> M:
     """The request's body. An empty one counts as `{}`. Raises RequestRefused with the first fault."""
+    if request.get(PUBLISHED, model) is not model:
+        raise AssertionError(f"{model.__name__} is not what the interface's description says")
     return (await read_record(request, model))[0]
 
 

@@ -197,6 +197,7 @@ def test_what_is_open_to_everyone_is_known():
         "/",
         "/health/live",
         "/health/ready",
+        "/openapi.json",
         "/v1/auth/login",
         "/status/",
         "/status/session",
