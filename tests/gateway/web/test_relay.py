@@ -7,7 +7,6 @@ import hashlib
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from io import BytesIO
 from urllib.parse import urlsplit
 
@@ -15,80 +14,8 @@ import pytest
 from aiohttp import ClientPayloadError, FormData
 from scripted_central import said, scripted_central
 
-from gateway.clock import SystemClock
-from gateway.demo.central import Central, CentralAccount, seed_site
-from gateway.domain.accounts import CentralAdmission
-from gateway.domain.errors import CentralRefused
-from gateway.site.models import CentralSection
-from gateway.sync.central import CentralClient
-from gateway.sync.relay import CentralRelay, RelayLimits
+from gateway.sync.relay import RelayLimits
 from gateway.web.catalogue import RELAYED
-
-from .conftest import SITE, House, OpenHouse  # isort: skip
-
-
-class Letter:
-    """Central's accounts, asked over its own interface: each has its name for a password."""
-
-    def __init__(self, central: Central) -> None:
-        self._central = central
-
-    async def sign_in(self, username: str, password: str) -> CentralAdmission:
-        session = self._central._sessions.sign_in(username, password)
-        if session is None:
-            raise CentralRefused("no")
-        return CentralAdmission(
-            token=session.token, mfa_enabled=not session.complete, role_name="of central",
-            permissions=session.account.permissions, user={}, role={}, servers=[],
-        )  # fmt: skip
-
-    async def prove(self, token: str, code: str) -> None:
-        raise CentralRefused("no")
-
-    async def sign_out(self, token: str) -> None:
-        self._central._sessions.end(token)
-
-
-@pytest.fixture
-async def central() -> AsyncIterator[Central]:
-    accounts = (
-        CentralAccount("gateway", "gateway"),
-        CentralAccount("boss", "boss"),
-        CentralAccount("clerk", "clerk", frozenset({"can_view_companies"})),
-        CentralAccount("careful", "careful", mfa_secret="JBSWY3DPEHPK3PXP"),
-    )
-    service = Central(clock=SystemClock(), accounts=accounts)
-    seed_site(service.tables, now=SystemClock().wall(), devices={101: "Gate"}, cameras={201: "Camera"}, cards=3)
-    await service.start()
-    yield service
-    await service.stop()
-
-
-Relayed = Callable[..., "asynccontextmanager[House]"]
-
-
-@pytest.fixture
-def relayed(open_house: OpenHouse, central: Central) -> Relayed:
-    """Opens a house whose way to central is real; its accounts are that central's, wherever the way leads."""
-
-    @asynccontextmanager
-    async def opened(url: str = "", limits: RelayLimits | None = None) -> AsyncIterator[House]:
-        url = url or central.url
-        client = CentralClient(url=url, username="gateway", password="gateway", clock=SystemClock())
-        relay = CentralRelay(client=client, url=url, limits=limits)
-        running = asyncio.get_running_loop().create_task(relay.run())
-        site = SITE.model_copy(
-            update={"central": CentralSection(url=central.url, username="gateway", password="gateway")}
-        )
-        try:
-            async with open_house(relay=relay, central_accounts=Letter(central), site=site) as house:
-                yield house
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-            await client.close()
-
-    return opened
 
 
 async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0) -> None:
@@ -98,7 +25,7 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0)
         await asyncio.sleep(0.02)
 
 
-async def raw(house: House, request: bytes, *, within: float = 5.0) -> bytes:
+async def raw(house, request: bytes, *, within: float = 5.0) -> bytes:
     """What comes back for these bytes until the gateway closes, or is quiet for a moment."""
     reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(house.url).port)
     answer = b""
@@ -114,7 +41,7 @@ async def raw(house: House, request: bytes, *, within: float = 5.0) -> bytes:
     return answer
 
 
-async def test_central_s_answers_come_as_they_are(relayed, central):
+async def test_central_s_answers_come_as_they_are(relayed, far_central):
     async with relayed() as house:
         status, made = await house.call("/v1/companies", {"name": "Acme"}, method="PUT", user="boss")
         assert (status, made["company"]["name"], made["error"]) == (200, "Acme", None)
@@ -136,14 +63,14 @@ async def test_central_s_answers_come_as_they_are(relayed, central):
         assert status == 200
 
 
-async def test_central_decides_by_the_caller_s_own_session(relayed, central):
+async def test_central_decides_by_the_caller_s_own_session(relayed, far_central):
     async with relayed() as house:
         await house.sign_in("boss")
-        central.faults = central.faults.model_copy(update={"deny": "can_add_companies"})
+        far_central.faults = far_central.faults.model_copy(update={"deny": "can_add_companies"})
         status, answer = await house.call("/v1/companies", {"name": "Acme"}, method="PUT", user="clerk")
         assert (status, answer["company"]) == (500, None)
         assert "can_add_companies" in answer["error"]
-        assert [seen.path for seen in central.requests] == []  # the clerk was refused at the site
+        assert [seen.path for seen in far_central.requests] == []  # the clerk was refused at the site
 
 
 async def test_files_go_both_ways_whole(relayed):
@@ -164,7 +91,7 @@ async def test_files_go_both_ways_whole(relayed):
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-async def test_who_may_not_is_refused_before_central_hears_of_it(relayed, central):
+async def test_who_may_not_is_refused_before_central_hears_of_it(relayed, far_central):
     async with relayed() as house:
         assert await house.call("/v1/companies/list", {}, user="") == (
             500, {"success": False, "companies": None, "error": "authentication required"}
@@ -181,7 +108,7 @@ async def test_who_may_not_is_refused_before_central_hears_of_it(relayed, centra
         own = {**cookie, "X-Requested-With": "page"}
         async with house.client.put(f"{house.url}/v1/companies", json={"name": "x"}, headers=own) as taken:
             assert taken.status == 200
-        assert [seen.path for seen in central.requests] == ["/v1/companies"]
+        assert [seen.path for seen in far_central.requests] == ["/v1/companies"]
 
 
 async def test_a_site_that_stands_alone_has_none_of_them(house):
@@ -189,10 +116,10 @@ async def test_a_site_that_stands_alone_has_none_of_them(house):
     assert (status, answer["companies"]) == (404, None)
 
 
-async def test_while_central_is_away_the_answer_is_there_at_once(relayed, central):
+async def test_while_central_is_away_the_answer_is_there_at_once(relayed, far_central):
     async with relayed() as house:
         assert (await house.call("/v1/companies/list", {}, user="boss"))[0] == 200
-        await central.stop()
+        await far_central.stop()
         headers = await house.sign_in("boss")
         for _ in range(3):
             began = time.monotonic()
@@ -204,7 +131,7 @@ async def test_while_central_is_away_the_answer_is_there_at_once(relayed, centra
                 }  # fmt: skip
             assert time.monotonic() - began < 0.5
         assert (await house.call("/v1/device/list", {}, user="boss"))[0] == 200
-        await central.start()
+        await far_central.start()
 
         async def back() -> bool:
             return (await house.call("/v1/companies/list", {}, user="boss"))[0] == 200
@@ -212,26 +139,26 @@ async def test_while_central_is_away_the_answer_is_there_at_once(relayed, centra
         await until(back)
 
 
-async def test_a_session_that_central_ended_is_told_apart(relayed, central):
+async def test_a_session_that_central_ended_is_told_apart(relayed, far_central):
     async with relayed() as house:
         await house.sign_in("boss")
-        central.expire_sessions()
+        far_central.expire_sessions()
         for _ in range(2):
             status, answer = await house.call("/v1/companies/list", {}, user="boss")
             assert (status, answer["companies"]) == (500, None)
             assert answer["error"] == "authentication required by central: sign in again"
-        assert len(central.requests) == 1  # it is known from then on
+        assert len(far_central.requests) == 1  # it is known from then on
         assert (await house.call("/v1/device/list", {}, user="boss"))[0] == 200
         house.tokens.clear()
         assert (await house.call("/v1/companies/list", {}, user="boss"))[0] == 200
 
 
-async def test_discovery_needs_no_session_and_carries_none(relayed, central):
+async def test_discovery_needs_no_session_and_carries_none(relayed, far_central):
     async with relayed() as house:
         for path in ("/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource"):
             status, answer = await house.call(path, method="GET", user="")
             assert status == 200
-            assert central.url in json.dumps(answer)
+            assert far_central.url in json.dumps(answer)
             assert (await house.call(path, method="GET", user="chief"))[0] == 200
 
 
@@ -410,7 +337,7 @@ async def test_a_client_that_goes_away_frees_its_place(relayed):
         await until(free)
 
 
-async def test_every_operation_that_central_answers_gets_there(relayed, central):
+async def test_every_operation_that_central_answers_gets_there(relayed, far_central):
     async with relayed() as house:
         headers = await house.sign_in("boss")
         for item in RELAYED:
@@ -418,5 +345,5 @@ async def test_every_operation_that_central_answers_gets_there(relayed, central)
             async with house.client.request(item.method, house.url + path, headers=headers) as answer:
                 assert answer.headers["Via"] == "1.1 edge-gateway", (item.method, item.path, await answer.text())
                 assert answer.status in (200, 400, 404), (item.method, item.path)
-            seen = central.requests[-1]
+            seen = far_central.requests[-1]
             assert (seen.method, seen.path) == (item.method, path)
