@@ -86,11 +86,17 @@ def places(path: str) -> list[str]:
     return re.findall(r"\{([^}]*)\}", path)
 
 
+def family(path: str) -> str:
+    """The first word of a path that is no prefix."""
+    words = [word for word in path.split("/") if word and word not in ("v1", "api", ".well-known")]
+    return words[0] if words else "health"
+
+
 def _operation(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonValue:
     shown: Schema = {
         "operationId": _identity(item),
         "summary": item.purpose or _identity(item).replace("_", " "),
-        "tags": [_family(item.path)],
+        "tags": [family(item.path)],
         "x-permission": item.rule.text,
         "x-answered-by": item.answered_by,
         "security": ([{"ApiKey": []}] if item.path.startswith(_LEGACY) else _SESSION) if item.rule.session else [],
@@ -219,9 +225,3 @@ def _ref(name: str) -> JsonValue:
 def _identity(item: Operation) -> str:
     words = re.findall(r"[A-Za-z0-9]+", item.path)
     return "_".join((item.method.lower(), *words))
-
-
-def _family(path: str) -> str:
-    """The first word of a path that is no prefix."""
-    words = [word for word in path.split("/") if word and word not in ("v1", "api", ".well-known")]
-    return words[0] if words else "health"
