@@ -341,6 +341,7 @@ class LaneState:
         forced_at: since when it is off without a reason.
         unanswered_open_at: when an open was given up without movement.
         fire_stopped: a person stopped the gate during this fire: it is not opened again by itself.
+        stopped_by: who stopped the gate; until somebody opens or closes it, or a vehicle is let in, it is not closed.
         schedule_doubt: what a clock that is not trusted means for the lane's schedules, "" for nothing; and since when.
         kept: the last time that the gate was kept open; points must have been clear since its end.
         moved_on: who left the arming loop without a decision and may come onto the closing loop.
@@ -362,6 +363,7 @@ class LaneState:
     local: SeenPoint = field(default_factory=SeenPoint)
     on_fire: bool = False
     fire_stopped: bool = False
+    stopped_by: str = ""
     operator_order: Order | None = None
     scheduled_order: Order | None = None
     schedule_doubt: str = ""

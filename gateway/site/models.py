@@ -17,6 +17,7 @@ from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
+from gateway.site.webhooks import WebhooksSection
 
 
 class SiteSection(_Section):
@@ -82,6 +83,7 @@ class CentralSection(_Section):
     ca_file: str | None = None
     pull_seconds: float = Field(default=60, ge=0.5, le=86_400)
     timeout_seconds: float = Field(default=15, ge=1, le=120)
+    relay_megabytes: int = Field(default=256, ge=1, le=10_240, description="largest body that is relayed, either way")
     accounts: CentralAccountsSection = CentralAccountsSection()
 
     @field_validator("url")
@@ -356,6 +358,7 @@ class Site(_Section):
     rtsp: RtspSection | None = None
     policy: PolicySection = PolicySection()
     events: EventsSection = EventsSection()
+    webhooks: WebhooksSection = WebhooksSection()
     links: tuple[Link, ...] = ()
     devices: tuple[Device, ...] = ()
     areas: tuple[AreaSection, ...] = ()

@@ -4,7 +4,8 @@ from gateway.store.accounts import StoredAccount
 from gateway.store.api_keys import ApiKey
 from gateway.store.cards import CardChanges, CardRecord
 from gateway.store.changes import Changes
-from gateway.store.events import EventFilter, EventPage
+from gateway.store.event_pages import EventFilter, EventPage
+from gateway.store.held import Arriving, Held
 from gateway.store.journal import Entry, Journal, Recorded
 from gateway.store.outbox import Books, OutboxRow
 from gateway.store.passages import RecordedPassage
@@ -13,9 +14,12 @@ from gateway.store.remembered import RememberedAccount
 from gateway.store.segments import Choice, Segment
 from gateway.store.sessions import Session
 from gateway.store.store import Store
+from gateway.store.webhook_queue import Message
+from gateway.store.webhooks import Webhook, WebhookBooks
 
 __all__ = [
     "ApiKey",
+    "Arriving",
     "Books",
     "CardChanges",
     "CardRecord",
@@ -24,8 +28,10 @@ __all__ = [
     "Entry",
     "EventFilter",
     "EventPage",
+    "Held",
     "Journal",
     "KnownRecord",
+    "Message",
     "OutboxRow",
     "Recorded",
     "RecordedPassage",
@@ -35,4 +41,6 @@ __all__ = [
     "Session",
     "Store",
     "StoredAccount",
+    "Webhook",
+    "WebhookBooks",
 ]

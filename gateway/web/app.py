@@ -29,7 +29,8 @@ from gateway.web.central_sign_in import CentralSignIn
 from gateway.web.health import Health
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
-from gateway.web.rooms import Central, CentralAccounts, DemoCard, Readiness, Recording
+from gateway.web.relay import Relayed
+from gateway.web.rooms import Central, CentralAccounts, CentralWrites, DemoCard, Readiness, Recording, Relay
 from gateway.web.roster import Roster
 from gateway.web.sessions import Sessions
 from gateway.web.status.evidence import Evidence
@@ -73,10 +74,12 @@ def build_app(
     areas: AreaBoard,
     recording: Recording,
     central: Central | None,
+    writes: CentralWrites,
     clock: Clock,
     accounts: Accounts,
     data: Path,
     readiness: Readiness,
+    relay: Relay | None = None,
     central_accounts: CentralAccounts | None = None,
     extra_routes: Sequence[Route] = (),
     demo_cards: tuple[DemoCard, ...] = (),
@@ -90,10 +93,12 @@ def build_app(
         areas: who is where.
         recording: footage.
         central: None for a site that stands alone.
+        writes: how what central also keeps is written.
         clock: both clocks.
         accounts: the site file's accounts.
         data: the data folder.
         readiness: what is not ready.
+        relay: the way to central for what only central answers; None for a site that stands alone.
         central_accounts: central's, where they may sign in here.
         extra_routes: more operations, entered by their own rules.
         demo_cards: what the page offers to present; the route for it is among `extra_routes`.
@@ -128,7 +133,7 @@ def build_app(
     routes = (
         *Health(readiness=readiness, version=release).routes(),
         *Auth(sessions=sessions).routes(),
-        *Devices(site=site, store=store, board=board).routes(),
+        *Devices(site=site, store=store, board=board, writes=writes).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
@@ -140,7 +145,8 @@ def build_app(
     )
     if Counter(route.operation for route in routes) != Counter(OPERATIONS):
         raise AssertionError("every operation of the catalogue has exactly one handler")
-    app = _assembled((*routes, *extra_routes), Admission(sessions=sessions), live, Usher(clock=clock))
+    relayed = Relayed(relay=relay, sessions=central_sessions).routes()
+    app = _assembled((*routes, *relayed, *extra_routes), Admission(sessions=sessions), live, Usher(clock=clock))
 
     async def changed(usernames: tuple[str, ...]) -> None:
         for username in usernames:
@@ -270,7 +276,10 @@ async def _to_page(_: web.Request) -> web.StreamResponse:
 
 
 async def _secure(request: web.Request, response: web.StreamResponse) -> None:
+    own_policy = response.headers.get("Content-Security-Policy")
     response.headers.update(_SECURITY)
+    if own_policy is not None:
+        response.headers["Content-Security-Policy"] = own_policy
     if request.path.startswith(PREFIX):
         response.headers.update(CORS)
     if request.path.startswith("/status/static/"):

@@ -190,6 +190,24 @@ def test_of_open_and_close_thrice_at_once_the_last_alone_may_act(lane):
     assert lane.reached[newest] is CommandState.DONE
 
 
+def test_card_takes_the_place_of_the_lanes_own_close_that_waits_for_the_line(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.drive_through()
+    lane.wait(5)
+    assert lane.actions() == [OPEN, CLOSE]
+    lane.arming(ON)
+    lane.card()
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+    close = lane.sent[1].command_id
+    lane.do(m.CommandFailed(close, "a later command has taken its place", sent=False))
+    assert lane.reached[close] is CommandState.REFUSED
+    assert lane.texts[-1] == "close by the lane: superseded by open before it was sent"
+    lane.wait(5)
+    assert lane.actions() == [OPEN, CLOSE, OPEN], "and is not tried again before the vehicle"
+
+
 def test_superseded_command_of_which_nothing_is_heard_is_unknown_in_the_end(lane):
     first, newest = lane.wish(OPEN), lane.wish(OPEN)
     lane.wait(lane.rules.opening + 0.1)
