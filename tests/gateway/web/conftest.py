@@ -28,14 +28,14 @@ from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, Phase, PointSnapsh
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.recorder import Recorder
 from gateway.recording.forecast import StorageForecast
-from gateway.site.models import Site
+from gateway.site.models import CentralSection, Site
 from gateway.store import Entry, KnownRecord, Segment, Store
 from gateway.sync.central import CentralClient
 from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import Accounts, hash_accounts
 from gateway.web.admission import Route
 from gateway.web.app import build_app, serve
-from gateway.web.rooms import DemoCard, Relay, Viewing
+from gateway.web.rooms import CentralAccounts, DemoCard, Relay, Viewing
 
 START = 1_760_000_000_000_000
 SITE = Site.model_validate(
@@ -69,6 +69,8 @@ SITE = Site.model_validate(
         "cameras": [{"id": 201, "name": "Entry overview", "url": "rtsp://127.0.0.1/one"}],
     }
 )
+
+CENTRAL = CentralSection(url="http://127.0.0.1:1", username="gateway", password="gateway")
 
 
 class SetClock:
@@ -414,6 +416,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         viewing: Viewing | None = None,
         relay: Relay | None = None,
         client: CentralClient | None = None,
+        people: CentralAccounts | None = None,
     ) -> AsyncIterator[House]:
         loop = asyncio.get_running_loop()
         clock = SetClock()
@@ -434,7 +437,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         recording_lanes = loop.create_task(recorder.run())
         not_ready: list[str] = []
         app = build_app(
-            site=SITE,
+            site=SITE if people is None else SITE.model_copy(update={"central": CENTRAL}),
             store=store,
             board=board,
             areas=areas,
@@ -446,6 +449,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             data=tmp_path,
             readiness=lambda: tuple(not_ready),
             relay=relay,
+            central_accounts=people,
             extra_routes=routes,
             demo_cards=cards,
         )
