@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +28,8 @@ from gateway.web.central_sessions import CentralSessions
 from gateway.web.central_sign_in import CentralSignIn
 from gateway.web.description import Description
 from gateway.web.health import Health
+from gateway.web.register.register import Register
+from gateway.web.register.socket import listening
 from gateway.web.relay import Relayed
 from gateway.web.rooms import Central, CentralAccounts, CentralWrites, DemoCard, Readiness, Recording, Relay
 from gateway.web.roster import Roster
@@ -146,7 +149,25 @@ def build_app(
         raise AssertionError("every operation of the catalogue has exactly one handler")
     relayed = Relayed(relay=relay, sessions=central_sessions).routes()
     app = _assembled((*routes, *relayed, *extra_routes), Admission(sessions=sessions), live, Usher(clock=clock))
-    app.cleanup_ctx.append(partial(_who_may_sign_in, roster=roster, keys=keys, sessions=sessions))
+
+    async def changed(usernames: tuple[str, ...]) -> None:
+        for username in usernames:
+            sessions.changed(username)
+        await roster.load()
+        await keys.load()
+        store.changes.bump()
+
+    register = Register(store=store, clock=clock, site_file=accounts.names(), changed=changed)
+    run_folder = data / "run"
+    app.cleanup_ctx.append(
+        partial(
+            _who_may_sign_in,
+            roster=roster,
+            keys=keys,
+            sessions=sessions,
+            asked=lambda: listening(register, run_folder=run_folder),
+        )
+    )
     return app
 
 
@@ -160,12 +181,17 @@ def _central_sign_in(
 
 
 async def _who_may_sign_in(
-    _: web.Application, *, roster: Roster, keys: ApiKeys, sessions: Sessions
+    _: web.Application,
+    *,
+    roster: Roster,
+    keys: ApiKeys,
+    sessions: Sessions,
+    asked: Callable[[], AbstractAsyncContextManager[None]],
 ) -> AsyncIterator[None]:
-    """Accounts and keys are read, and sessions at central end with those here, for as long as the app is served."""
+    """Accounts and keys are read and changed, and sessions at central end with those here, while the app is served."""
     await roster.load()
     await keys.load()
-    async with asyncio.TaskGroup() as group:
+    async with asked(), asyncio.TaskGroup() as group:
         ending = group.create_task(_end_at_central(sessions), name="end-at-central")
         yield
         ending.cancel()

@@ -73,6 +73,8 @@ SITE = Site.model_validate(
     }
 )
 
+CENTRAL = CentralSection(url="http://127.0.0.1:1", username="gateway", password="gateway")
+
 
 class SetClock:
     """The system's clock with a push: tests move both of its hands on."""
@@ -419,6 +421,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         central_accounts: CentralAccounts | None = None,
         site: Site = SITE,
         client: CentralClient | None = None,
+        people: CentralAccounts | None = None,
     ) -> AsyncIterator[House]:
         loop = asyncio.get_running_loop()
         clock = SetClock()
@@ -439,7 +442,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         recording_lanes = loop.create_task(recorder.run())
         not_ready: list[str] = []
         app = build_app(
-            site=site,
+            site=site if people is None else site.model_copy(update={"central": CENTRAL}),
             store=store,
             board=board,
             areas=areas,
@@ -451,7 +454,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             data=tmp_path,
             readiness=lambda: tuple(not_ready),
             relay=relay,
-            central_accounts=central_accounts,
+            central_accounts=people or central_accounts,
             extra_routes=routes,
             demo_cards=cards,
         )
