@@ -217,21 +217,21 @@ class Gate(Driver, Protocol):
     A command returns once the device acknowledged it: that is *not* yet movement, which only `GateMoved` tells.
     It raises `LinkError` when the device does not answer, `DeviceFault` when it refuses and `DeadlinePassed` when
     the line was not free before `deadline`; it is never queued for a device that is away, and never tried again.
+
+    `forbidden` is asked once, right before the first byte is written, after every report that came in until then: what
+    it says stops the command with `NotPermitted`. So nothing that changes while the line is busy is missed, neither an
+    input nor a later command that takes the place of this one.
     """
 
-    async def open(self, *, deadline: MonotonicSeconds) -> None:
+    async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         """Command the gate to open."""
         ...
 
     async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
-        """Command the gate to close.
-
-        `forbidden` is asked once, right before the first byte is written, after every report that came in until then:
-        what it says stops the command with `NotPermitted`. So nothing that changes while the line is busy is missed.
-        """
+        """Command the gate to close. What makes it unsafe is for `forbidden` to say, so it is never left out."""
         ...
 
-    async def stop(self, *, deadline: MonotonicSeconds) -> None:
+    async def stop(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         """Command the gate to stop where it is."""
         ...
 

@@ -113,15 +113,20 @@ class HikvisionBarrier:
                     self._tell(watch.heard(position, {}, at=asked_at), reports)
                 await self._rest(until=due)
 
-    async def open(self, *, deadline: MonotonicSeconds) -> None:
+    async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         """Command the barrier to open; returns once it said OK, which a locked barrier says too."""
-        await self._command(Control.OPEN, deadline)
+        await self._command(Control.OPEN, deadline, forbidden)
 
     async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
         """Command the barrier to close; returns once it said OK."""
         await self._command(Control.CLOSE, deadline, forbidden)
 
-    async def stop(self, *, deadline: MonotonicSeconds) -> None:  # noqa: ARG002 (the contract's signature)
+    async def stop(
+        self,
+        *,
+        deadline: MonotonicSeconds,  # noqa: ARG002 (the contract's signature)
+        forbidden: Forbidden | None = None,  # noqa: ARG002 (the contract's signature)
+    ) -> None:
         """Refused with DeviceFault: the interface has no such command."""
         raise DeviceFault("a Hikvision barrier has no command to stop")
 

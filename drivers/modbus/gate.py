@@ -126,17 +126,17 @@ class ModbusGate:
                 async with asyncio.timeout(_LAST_RELEASES_SECONDS):
                     await self._release_all()
 
-    async def open(self, *, deadline: MonotonicSeconds) -> None:
+    async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         """Command the gate to open; returns once the controller acknowledged it."""
-        await self._command("open", self._profile.commands.open, GatePosition.OPENING, deadline)
+        await self._command("open", self._profile.commands.open, GatePosition.OPENING, deadline, forbidden)
 
     async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
         """Command the gate to close; returns once the controller acknowledged it."""
         await self._command("close", self._profile.commands.close, GatePosition.CLOSING, deadline, forbidden)
 
-    async def stop(self, *, deadline: MonotonicSeconds) -> None:
+    async def stop(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         """Command the gate to stop; returns once the controller acknowledged it."""
-        await self._command("stop", self._profile.commands.stop, GatePosition.STOPPED, deadline)
+        await self._command("stop", self._profile.commands.stop, GatePosition.STOPPED, deadline, forbidden)
 
     async def _command(
         self,
@@ -144,41 +144,55 @@ class ModbusGate:
         command: Command | None,
         leads_to: GatePosition,
         deadline: MonotonicSeconds,
-        forbidden: Forbidden | None = None,
+        forbidden: Forbidden | None,
     ) -> None:
         if command is None:
             raise DeviceFault(f"{self._profile.name} has no command to {name}")
         if self._has_ended:
             raise LineDown("the gateway stops: nobody would end what begins now")
-        if not command.idempotent:
-            self._check_step(name, leads_to)
+        if not command.idempotent and (reason := self._why_no_step(name, leads_to)):
+            raise NotPermitted(reason)
+        step: _Step | None = None
+
+        def stands_against() -> str:
+            """Asked right before the first byte: a step that is noted here is one that goes out."""
+            nonlocal step
+            reason = forbidden() if forbidden is not None else ""
+            reason = reason or self._why_no_step(name, leads_to)
+            if not reason:
+                self._step = step = _Step(leads_to, self._position, self._monotonic())
+            return reason
+
+        asked = forbidden if command.idempotent else stands_against
         held: _HeldOutput | None = None
         if command.pulse_seconds is not None:
             # Noted before it is sent: an output whose answer was lost may be on all the same.
             held = _HeldOutput(self._profile.release_of(command), self._monotonic() + command.pulse_seconds)
             self._held_outputs.append(held)
         try:
-            await self._session.write(self._profile.write_of(command), deadline=deadline, forbidden=forbidden)
+            await self._session.write(self._profile.write_of(command), deadline=deadline, forbidden=asked)
             self._commanded = leads_to
         except (DeadlinePassed, LineDown, NotPermitted):
-            self._step = None
+            if step is not None and self._step is step:
+                self._step = None
             if held in self._held_outputs:
                 self._held_outputs.remove(held)
             raise
         finally:
             self._wake.set()
 
-    def _check_step(self, name: str, leads_to: GatePosition) -> None:
-        """Step-by-step inputs answer a second pulse with the opposite; one is given only where its meaning is known."""
+    def _why_no_step(self, name: str, leads_to: GatePosition) -> str:
+        """Why no step is given now, or "".
+
+        Step-by-step inputs answer a second pulse with the opposite; one is given only where its meaning is known.
+        """
         now = self._monotonic()
         last = self._step
         if self._position in _NO_STEP[leads_to]:
-            raise NotPermitted(
-                f"{name} is a step command and the gate is {self._position}: a step would do another thing"
-            )
+            return f"{name} is a step command and the gate is {self._position}: a step would do another thing"
         if last is not None and last.position is self._position and now - last.at < _STEP_SECONDS:
-            raise NotPermitted(f"{name} is a step command and the last step shows no effect yet")
-        self._step = _Step(leads_to, self._position, now)
+            return f"{name} is a step command and the last step shows no effect yet"
+        return ""
 
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:
         try:

@@ -94,17 +94,17 @@ class SerialGate:
                 async with asyncio.timeout(_LAST_RELEASES_SECONDS):
                     await self._pulses.end_due(now=self._monotonic(), until=float("inf"))
 
-    async def open(self, *, deadline: MonotonicSeconds) -> None:
+    async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         """Command the gate to open; returns once the controller acknowledged it, if it ever does."""
-        await self._command("open", self._profile.commands.open, GatePosition.OPENING, deadline)
+        await self._command("open", self._profile.commands.open, GatePosition.OPENING, deadline, forbidden)
 
     async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
         """Command the gate to close; returns once the controller acknowledged it, if it ever does."""
         await self._command("close", self._profile.commands.close, GatePosition.CLOSING, deadline, forbidden)
 
-    async def stop(self, *, deadline: MonotonicSeconds) -> None:
+    async def stop(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         """Command the gate to stop; returns once the controller acknowledged it, if it ever does."""
-        await self._command("stop", self._profile.commands.stop, GatePosition.STOPPED, deadline)
+        await self._command("stop", self._profile.commands.stop, GatePosition.STOPPED, deadline, forbidden)
 
     async def _command(
         self,
@@ -112,7 +112,7 @@ class SerialGate:
         command: Command | None,
         leads_to: GatePosition,
         deadline: MonotonicSeconds,
-        forbidden: Forbidden | None = None,
+        forbidden: Forbidden | None,
     ) -> None:
         if command is None:
             raise DeviceFault(f"{self._profile.name} has no command to {name}")

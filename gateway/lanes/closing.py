@@ -30,6 +30,9 @@ def begin(turn: Turn) -> None:
     supervised = turn.rules.vend is Vend.SUPERVISED and not turn.state.locked_down
     if turn.state.kept_open or supervised:
         return
+    if turn.state.stopped_by:
+        turn.set(note=f"stopped by {turn.state.stopped_by}; it stays until somebody opens or closes it")
+        return
     if turn.state.gate.position is not GatePosition.CLOSED:
         turn.set(closing_gate=Closing(since=turn.now.at, sent=turn.rules.closes_itself))
 
@@ -44,12 +47,15 @@ def operator_closes(turn: Turn, event: m.CommandRequested) -> None:
         turn.set(owed=())
         turn.rest()
     flights.send(turn, event.command, event.deadline)
-    turn.set(closing_gate=Closing(since=turn.now.at, sent=True, ours=True, tries=turn.rules.close_tries))
+    closing = Closing(since=turn.now.at, sent=True, ours=True, tries=turn.rules.close_tries)
+    turn.set(closing_gate=closing, stopped_by="")
 
 
 def seen(turn: Turn, position: GatePosition) -> None:
     """Follow the gate after a close: closed is the end; open again at rest means that something stopped it."""
     _judge_start(turn, position)
+    if position is GatePosition.CLOSED:
+        turn.set(stopped_by="")
     job = turn.state.closing_gate
     if job is None:
         return
@@ -83,11 +89,9 @@ def gate_lost(turn: Turn) -> None:
         turn.set(closing_gate=replace(job, lost=True))
 
 
-def stopped(turn: Turn) -> None:
-    """A person stops the gate: what comes into its way no longer matters."""
-    job = turn.state.closing_gate
-    if job is not None:
-        turn.set(closing_gate=replace(job, ours=False, reopening=0))
+def stopped(turn: Turn, by: str) -> None:
+    """A person stops the gate: nothing closes it, or opens it again, before somebody wants that."""
+    turn.set(closing_gate=None, stopped_by=by)
 
 
 def watch(turn: Turn) -> None:

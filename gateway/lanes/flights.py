@@ -7,7 +7,7 @@ from dataclasses import replace
 from drivers.contract import GatePosition
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.lanes import messages as m
-from gateway.lanes.state import InFlight, LaneState
+from gateway.lanes.state import InFlight, LaneState, Superseded
 from gateway.lanes.turn import Turn
 
 _MOVED = {
@@ -18,10 +18,10 @@ _MOVED = {
 
 
 def send(turn: Turn, command: Command, deadline: float) -> None:
-    """Send a command now. What was under way is superseded."""
+    """Send a command now. What was under way is superseded: if it still waits for the line, it never goes out."""
     flight = turn.state.flight
     if flight is not None:
-        turn.write(flight.command, CommandState.UNKNOWN, f"superseded by {command.action}")
+        _supersede(turn, flight, f"superseded by {command.action}")
     patience = turn.rules.closing if command.action is GateAction.CLOSE else turn.rules.opening
     turn.set(flight=InFlight(command, give_up_at=turn.now.at + patience))
     turn.commands.append(m.SendCommand(command, deadline))
@@ -34,6 +34,20 @@ def acknowledged(turn: Turn, event: m.CommandAcknowledged) -> None:
     if flight is not None and flight.command.command_id == event.command_id:
         turn.set(flight=replace(flight, acknowledged_at=event.at))
         turn.write(flight.command, CommandState.ACKNOWLEDGED)
+    else:
+        superseded_ended(turn, event.command_id, sent=True)
+
+
+def superseded_ended(turn: Turn, command_id: str, *, sent: bool) -> None:
+    """A driver tells what became of a command whose place another had taken."""
+    waiting = turn.state.superseded
+    for one in waiting:
+        if one.command.command_id == command_id:
+            turn.set(superseded=tuple(other for other in waiting if other is not one))
+            if sent:
+                turn.write(one.command, CommandState.UNKNOWN, one.reason)
+            else:
+                turn.write(one.command, CommandState.REFUSED, f"{one.reason} before it was sent")
 
 
 def settle(turn: Turn, event: m.GateReported) -> None:
@@ -94,6 +108,9 @@ def why_not_moved(turn: Turn) -> str:
 
 def watch(turn: Turn) -> None:
     """Give up a command whose time has passed without movement."""
+    for one in turn.state.superseded:
+        if turn.now.at >= one.give_up_at:
+            superseded_ended(turn, one.command.command_id, sent=True)
     flight = turn.state.flight
     if flight is None or turn.now.at < flight.give_up_at:
         return
@@ -106,11 +123,20 @@ def watch(turn: Turn) -> None:
 
 def deadlines(state: LaneState) -> tuple[float, ...]:
     """When `watch` has something to do."""
-    return (state.flight.give_up_at,) if state.flight is not None else ()
+    superseded = tuple(one.give_up_at for one in state.superseded)
+    return superseded if state.flight is None else (state.flight.give_up_at, *superseded)
 
 
 def _away(reason: str) -> str:
     return f"the gate's controller is away: {reason}"
+
+
+def _supersede(turn: Turn, flight: InFlight, reason: str) -> None:
+    if flight.acknowledged_at is None and flight.doubted_at is None:
+        one = Superseded(flight.command, reason, flight.give_up_at)
+        turn.set(superseded=(*turn.state.superseded, one))
+    else:
+        turn.write(flight.command, CommandState.UNKNOWN, reason)
 
 
 def _give_up(turn: Turn, command: Command, reason: str) -> None:

@@ -178,14 +178,22 @@ def _command_requested(turn: Turn, event: m.CommandRequested) -> None:
     elif command.action is GateAction.CLOSE:
         closing.operator_closes(turn, event)
     else:
-        closing.stopped(turn)
-        turn.set(fire_stopped=turn.state.on_fire, keeping=Keeping(tries=turn.rules.hold_tries, told=True))
-        flights.send(turn, command, event.deadline)
+        _stopped(turn, event)
+
+
+def _stopped(turn: Turn, event: m.CommandRequested) -> None:
+    by = event.command.source.removeprefix("user:")
+    closing.stopped(turn, by)
+    turn.set(fire_stopped=turn.state.on_fire, keeping=Keeping(tries=turn.rules.hold_tries, told=True))
+    flights.send(turn, event.command, event.deadline)
+    if turn.state.phase is Phase.OPENING:
+        visits.not_opened(turn, f"stopped by {by}")
 
 
 def _command_failed(turn: Turn, event: m.CommandFailed) -> None:
     flight = turn.state.flight
     if flight is None or flight.command.command_id != event.command_id:
+        flights.superseded_ended(turn, event.command_id, sent=event.sent)
         return
     flights.failed(turn, event)
     if event.sent:

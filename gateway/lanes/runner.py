@@ -218,11 +218,11 @@ class LaneRunner:
     async def _drive(self, wish: m.SendCommand) -> None:
         match wish.command.action:
             case GateAction.OPEN:
-                await self._gate.open(deadline=wish.deadline)
+                await self._gate.open(deadline=wish.deadline, forbidden=lambda: self._why_overtaken(wish))
             case GateAction.CLOSE:
                 await self._gate.close(deadline=wish.deadline, forbidden=lambda: self._why_not(wish))
             case GateAction.STOP:
-                await self._gate.stop(deadline=wish.deadline)
+                await self._gate.stop(deadline=wish.deadline, forbidden=lambda: self._why_overtaken(wish))
 
     @property
     def locked_down(self) -> str:
@@ -240,9 +240,11 @@ class LaneRunner:
 
     def _why_not(self, wish: m.SendCommand) -> str:
         """What forbids this close: a later command, too, which may have overtaken it on a busy line."""
-        if wish.command.command_id != self._newest:
-            return "a later command has taken its place"
-        return self.why_not_close()
+        return self._why_overtaken(wish) or self.why_not_close()
+
+    def _why_overtaken(self, wish: m.SendCommand) -> str:
+        """What forbids any command: that a later one was sent, which counts instead of it."""
+        return "" if wish.command.command_id == self._newest else "a later command has taken its place"
 
     def _look(self, event: m.LaneEvent) -> None:
         """Keep what inputs say now, ahead of the inbox."""

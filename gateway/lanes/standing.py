@@ -32,6 +32,8 @@ def ordered(turn: Turn, event: m.OrderGiven | m.OrderScheduled) -> None:
     order = turn.state.order
     if order == before:
         return
+    if isinstance(event, m.OrderGiven):
+        turn.set(stopped_by="")
     if before is not None:
         by = event.by.removeprefix("user:") if isinstance(event, m.OrderGiven) else "schedule"
         turn.tell(EventKind.ORDER_ENDED, f"no longer: {before.sentence()} (ended by {by})", order=before.kind.value)
@@ -45,7 +47,7 @@ def fire_reported(turn: Turn, event: m.InputReported) -> None:
     was_kept, was_on_fire = _kept_until_now(turn), turn.state.on_fire
     turn.observe(event)
     if turn.state.on_fire is not was_on_fire:
-        turn.set(fire_stopped=False)
+        turn.set(fire_stopped=False, stopped_by="")
         _changed(turn, was_kept=was_kept, order=turn.state.order)
 
 

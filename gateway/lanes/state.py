@@ -188,6 +188,21 @@ class InFlight:
 
 
 @dataclass(frozen=True, slots=True)
+class Superseded:
+    """A command whose place a later one took before its driver told what became of it.
+
+    Attributes:
+        command: what was handed to the driver.
+        reason: what took its place.
+        give_up_at: when its outcome counts as unknown.
+    """
+
+    command: Command
+    reason: str
+    give_up_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Closing:
     """The gate is to be closed, beside whatever the next vehicle does meanwhile.
 
@@ -326,6 +341,7 @@ class LaneState:
         forced_at: since when it is off without a reason.
         unanswered_open_at: when an open was given up without movement.
         fire_stopped: a person stopped the gate during this fire: it is not opened again by itself.
+        stopped_by: who stopped the gate; until somebody opens or closes it, or a vehicle is let in, it is not closed.
         schedule_doubt: what a clock that is not trusted means for the lane's schedules, "" for nothing; and since when.
         kept: the last time that the gate was kept open; points must have been clear since its end.
         moved_on: who left the arming loop without a decision and may come onto the closing loop.
@@ -347,6 +363,7 @@ class LaneState:
     local: SeenPoint = field(default_factory=SeenPoint)
     on_fire: bool = False
     fire_stopped: bool = False
+    stopped_by: str = ""
     operator_order: Order | None = None
     scheduled_order: Order | None = None
     schedule_doubt: str = ""
@@ -360,6 +377,7 @@ class LaneState:
     decisions: int = 0
     commands: int = 0
     flight: InFlight | None = None
+    superseded: tuple[Superseded, ...] = ()
     closing_gate: Closing | None = None
     leaving: Leaving | None = None
     intruder: Intruder | None = None

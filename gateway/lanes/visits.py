@@ -107,7 +107,7 @@ def operator_opens(turn: Turn, event: m.CommandRequested) -> None:
     source = event.command.source
     flights.send(turn, event.command, event.deadline)
     troubles.right_of_way_began(turn)
-    turn.set(closing_gate=None, fire_stopped=False)
+    turn.set(closing_gate=None, fire_stopped=False, stopped_by="")
     if turn.state.phase not in HAS_RIGHT_OF_WAY:
         side = next((side for side in turn.sides() if turn.state.loop(side).is_on()), Side.NEAR)
         seen = turn.state.loop(side).is_on()
@@ -225,6 +225,7 @@ def _open(turn: Turn, visit: Visit) -> None:
         _tell_decision(turn, visit)
         not_opened(turn, f"the gate's controller is away: {turn.state.gate_lost}")
         return
+    turn.set(stopped_by="")
     flights.send(turn, turn.command(GateAction.OPEN), turn.now.at + turn.rules.command_life)
     troubles.right_of_way_began(turn)
     _tell_decision(turn, visit)
@@ -271,6 +272,8 @@ def _tell_decision(turn: Turn, visit: Visit) -> None:
         credential=shown,
         read_as=raw,
         card_id=decision.card.card_id if decision.card else None,
+        user_id=decision.card.owner if decision.card else "",
+        grant=decision.grant,
         reason=decision.reason,
         trace=trace,
     )

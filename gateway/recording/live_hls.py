@@ -7,6 +7,7 @@ from pathlib import Path
 from gateway.clock import Clock
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.recording import playlists
+from gateway.recording.found_files import FoundFiles
 from gateway.recording.live_playlist import MOST_SEGMENTS, listed, live_media, live_target
 from gateway.store import Segment, Store
 
@@ -25,6 +26,7 @@ class LiveHls:
         self._media = media
         self._clock = clock
         self._cameras = cameras
+        self._found = FoundFiles(monotonic=clock.monotonic)
 
     async def master(self, camera_id: int) -> str:
         """The master playlist; it refers to `index.m3u8`."""
@@ -38,10 +40,12 @@ class LiveHls:
 
     async def segment(self, camera_id: int, number: int) -> Path:
         """The file of a segment, MPEG-TS, for as long as it is kept."""
+        if (known := self._found.get((camera_id, number))) is not None:
+            return known
         found = await self._store.segments.numbered(camera_id, number) if camera_id in self._cameras else None
         if found is None:
             raise NotFoundError(f"camera {camera_id} has no segment {number} (any more)")
-        return self._media / found.path
+        return self._found.note((camera_id, number), self._media / found.path)
 
     async def _newest(self, camera_id: int) -> tuple[tuple[Segment, ...], int]:
         if camera_id not in self._cameras:

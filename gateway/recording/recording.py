@@ -21,6 +21,7 @@ from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
 from gateway.recording.clock_correction import ClockCorrection
 from gateway.recording.forecast import StorageForecast, StorageLimits
+from gateway.recording.found_files import FoundFiles
 from gateway.recording.index import FootageIndex
 from gateway.recording.live_hls import LiveHls
 from gateway.recording.media_folder import LOOK_SECONDS, MediaFolder, no_fault
@@ -104,6 +105,7 @@ class Recording:
         self._clips = Clips(
             store=store, media=self._media, clock=clock, worker=self._living_worker, is_complete=self._is_complete
         )
+        self._found = FoundFiles(monotonic=clock.monotonic)
         self._live = LiveHls(
             store=store, media=self._media, clock=clock, cameras=frozenset(camera.id for camera in site.cameras)
         )
@@ -204,12 +206,12 @@ class Recording:
     async def vod_segment(self, camera_event: CameraEvent, segment_id: int) -> Path:
         """The file of one of the event's segments, MPEG-TS. Raises NotFoundError when it is none of them."""
         self._refuse_while_silent()
-        segments = await self._store.segments.between(
-            camera_event.camera_id, camera_event.pinned_from, camera_event.pinned_until
-        )
-        for segment in segments:
+        place = (camera_event.camera_id, camera_event.pinned_from, camera_event.pinned_until, segment_id)
+        if (known := self._found.get(place)) is not None:
+            return known
+        for segment in await self._store.segments.between(*place[:3]):
             if segment.id == segment_id:
-                return self._media / segment.path
+                return self._found.note(place, self._media / segment.path)
         raise NotFoundError(f"camera event {camera_event.id} has no segment {segment_id}")
 
     def worker_pids(self) -> tuple[int, ...]:

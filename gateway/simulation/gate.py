@@ -99,17 +99,17 @@ class SimulatedGate:
                 self._miss(reports)
             await self._pause()
 
-    async def open(self, *, deadline: float) -> None:
+    async def open(self, *, deadline: float, forbidden: Forbidden | None = None) -> None:
         """See `Gate`."""
-        await self._command(GateAction.OPEN, deadline, None)
+        await self._command(GateAction.OPEN, deadline, forbidden)
 
     async def close(self, *, deadline: float, forbidden: Forbidden) -> None:
         """See `Gate`."""
         await self._command(GateAction.CLOSE, deadline, forbidden)
 
-    async def stop(self, *, deadline: float) -> None:
+    async def stop(self, *, deadline: float, forbidden: Forbidden | None = None) -> None:
         """See `Gate`."""
-        await self._command(GateAction.STOP, deadline, None)
+        await self._command(GateAction.STOP, deadline, forbidden)
 
     async def wait_for_line(self, deadline: float) -> None:
         """Until the line is free. Raises DeadlinePassed when that is too late."""

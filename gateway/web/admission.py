@@ -10,7 +10,13 @@ from aiohttp.typedefs import Handler as RawHandler
 
 from gateway.web.catalogue.operation import Operation
 from gateway.web.envelope import failure
-from gateway.web.errors import RequestRefused, authentication_required, permission_missing, refusal_of
+from gateway.web.errors import (
+    RequestRefused,
+    authentication_required,
+    permission_missing,
+    refusal_of,
+    second_factor_missing,
+)
 from gateway.web.sessions import Caller, Carrier, Sessions, from_own_page
 
 Handler = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
@@ -42,6 +48,8 @@ class Admission:
                 raise authentication_required()
             if caller.carrier is Carrier.COOKIE and operation.writes and not from_own_page(request):
                 raise RequestRefused(403, "a call with the session cookie needs the header X-Requested-With")
+            if operation.rule.whole and caller.mfa_pending:
+                raise second_factor_missing()
             if group := operation.rule.missing(caller.permissions):
                 raise permission_missing(group)
             return await route.handler(request, caller)

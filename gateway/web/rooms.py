@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from gateway.domain.accounts import CentralAdmission
 from gateway.domain.passages import CameraEvent
+from gateway.domain.relaying import RelayedAnswer, RelayedRequest
 from gateway.domain.viewing import ViewOpened
 from gateway.domain.writes import JsonObject, WriteOperation, Written
 from gateway.store import Segment
@@ -234,6 +237,39 @@ class Central(Protocol):
 
     def snapshot(self) -> CentralView:
         """How the two stand now. Never waits."""
+        ...
+
+
+class Relay(Protocol):
+    """The way to central for what only central answers."""
+
+    @property
+    def largest(self) -> int:
+        """How many bytes a body may have."""
+        ...
+
+    def away(self) -> bool:
+        """Whether central is known not to answer. Never waits."""
+        ...
+
+    def answer(self, asked: RelayedRequest) -> AbstractAsyncContextManager[RelayedAnswer]:
+        """Carry a request; central's answer, whose body is to be read inside. Raises NotRelayed."""
+        ...
+
+
+class CentralAccounts(Protocol):
+    """Central's accounts. What is refused to a person says nothing of the gateway's own standing with central."""
+
+    async def sign_in(self, username: str, password: str) -> CentralAdmission:
+        """A session at central. Raises CentralRefused, and CentralUnavailable when central does not say."""
+        ...
+
+    async def prove(self, token: str, code: str) -> None:
+        """Prove a session's second factor. Raises CentralRefused for a wrong code, CentralUnavailable."""
+        ...
+
+    async def sign_out(self, token: str) -> None:
+        """End a session, within 2 s. Never raises: one that cannot be ended now ends by central's own time."""
         ...
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 
 class Asked(BaseModel):
-    """Base of request bodies."""
+    """Base of request bodies: what is not known is refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

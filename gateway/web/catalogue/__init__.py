@@ -5,7 +5,7 @@ Handlers are bound to it where the application is built; an operation without a 
 
 from __future__ import annotations
 
-from gateway.web.catalogue import camera_events, cameras, devices, events, health, page, session
+from gateway.web.catalogue import camera_events, cameras, devices, events, health, page, relayed, session
 from gateway.web.catalogue.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -18,3 +18,11 @@ OPERATIONS: tuple[Operation, ...] = (
     *page.OPERATIONS,
 )
 """What this gateway itself serves, always."""
+
+_OWN = {(item.method, item.path) for item in OPERATIONS}
+
+RELAYED: tuple[Operation, ...] = (
+    *relayed.OPERATIONS,
+    *(item for item in relayed.UNTIL_BOUND if (item.method, item.path) not in _OWN),
+)
+"""What central answers through this gateway."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gateway.web.catalogue.operation import OPEN, Operation, needs
+from gateway.web.catalogue.operation import OPEN, UNCONFIRMED, Operation, needs
 
 CAMERA_LIST = Operation("POST", "/v1/camera/list", needs("can_view_cameras"), "cameras")
 CAMERA = Operation("POST", "/v1/camera", needs("can_view_cameras"), "camera")
 # The document leaves this permission unconfirmed; a camera's state is a camera detail, so it is held the same way.
-CAMERA_STATUS = Operation("GET", "/v1/camera/status/{id}", needs("can_view_cameras"), "status")
+CAMERA_STATUS = Operation("GET", "/v1/camera/status/{id}", UNCONFIRMED & needs("can_view_cameras"), "status")
 CAMERA_THUMBNAIL = Operation("GET", "/v1/camera/thumbnail/{id}", needs("can_view_cameras"), "thumbnail", head=True)
 
 CAMERA_LIVE = Operation("GET", "/v1/camera/live/{id}/{file}", needs("can_view_cameras"), "live", head=True)

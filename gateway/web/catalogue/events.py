@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from gateway.web.bodies import ById
 from gateway.web.catalogue.operation import Operation, needs
+from gateway.web.shapes.events import EventAnswer, EventListBody, EventsAnswer
 
-EVENT_LIST = Operation("POST", "/v1/event/list", needs("can_view_events"), "events")
-EVENT = Operation("POST", "/v1/event", needs("can_view_events"), "event")
+EVENT_LIST = Operation(
+    "POST",
+    "/v1/event/list",
+    needs("can_view_events"),
+    "events",
+    purpose="List events, newest first",
+    body=EventListBody,
+    answer=EventsAnswer,
+)
+EVENT = Operation(
+    "POST",
+    "/v1/event",
+    needs("can_view_events"),
+    "event",
+    purpose="One event by its id",
+    body=ById,
+    answer=EventAnswer,
+)
 
 OPERATIONS: tuple[Operation, ...] = (
     EVENT_LIST,

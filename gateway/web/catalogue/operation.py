@@ -1,4 +1,4 @@
-"""What an operation is: method, path, who may call, and the resource that the error envelope names."""
+"""What an operation is: method, path, who may call and who answers, and the models of what goes in and comes out."""
 
 from __future__ import annotations
 
@@ -6,20 +6,41 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import BaseModel
+
+JSON = "application/json"
 EVERYTHING = "*"
 """The permission of an account that may do all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who may call: of every group of permissions, at least one. `session`: whether a session is needed at all."""
+    """Who may call.
+
+    Attributes:
+        session: whether a session is needed at all.
+        groups: of every group of permissions, at least one.
+        whole: whether the session's second factor, if it has one, must be proven.
+        depending: permissions of which a request may need one or another, by what it asks; its answerer decides.
+        confirmed: whether the interface names the permission. Where it does not, whoever answers decides; what the
+            gateway itself answers may have groups of its own.
+    """
 
     session: bool = True
     groups: tuple[tuple[str, ...], ...] = ()
+    whole: bool = True
+    depending: tuple[str, ...] = ()
+    confirmed: bool = True
 
     def __and__(self, other: Rule) -> Rule:
         """Both rules must hold."""
-        return Rule(session=self.session or other.session, groups=self.groups + other.groups)
+        return Rule(
+            session=self.session or other.session,
+            groups=self.groups + other.groups,
+            whole=self.whole or other.whole,
+            depending=self.depending + other.depending,
+            confirmed=self.confirmed and other.confirmed,
+        )
 
     def missing(self, permissions: AbstractSet[str]) -> tuple[str, ...]:
         """The first group of which `permissions` holds none, or an empty one when the rule is met."""
@@ -27,9 +48,27 @@ class Rule:
             return ()
         return next((group for group in self.groups if permissions.isdisjoint(group)), ())
 
+    @property
+    def text(self) -> str:
+        """The rule in words, as the interface writes it."""
+        several = len(self.groups) > 1
+        groups = " and ".join(
+            f"({' or '.join(group)})" if several and len(group) > 1 else " or ".join(group) for group in self.groups
+        )
+        if self.depending and self.groups == (self.depending,):
+            groups = f"{' / '.join(self.depending)} (depends on the request)"
+        elif self.depending:
+            groups = f"{groups} (a request may also need {', '.join(self.depending)})"
+        words = [] if self.confirmed else ["unconfirmed"]
+        words += [groups] if groups else ["none"] if self.confirmed else []
+        return ": ".join(words) + ("" if self.session else ", no session")
 
-OPEN = Rule(session=False)
+
+OPEN = Rule(session=False, whole=False)
 SIGNED_IN = Rule()
+UNCONFIRMED = Rule(confirmed=False)
+HALF_SIGNED_IN = Rule(whole=False)
+"""A session, also one whose second factor is not proven yet."""
 
 
 def needs(*permissions: str) -> Rule:
@@ -37,15 +76,35 @@ def needs(*permissions: str) -> Rule:
     return Rule(groups=(permissions,))
 
 
+def either(*permissions: str) -> Rule:
+    """A session with at least one of these permissions; which of them is needed depends on the request."""
+    return Rule(groups=(permissions,), depending=permissions)
+
+
+def may_also_need(*permissions: str) -> Rule:
+    """Added to a rule: requests of some kinds need one of these as well."""
+    return Rule(depending=permissions)
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of the interface.
+
+    Models stand in `gateway.web.shapes`, which knows nothing of the catalogue; handlers validate with the same ones.
 
     Attributes:
         method: the HTTP method; a GET operation with `head` answers HEAD too.
         path: with `{id}` and the like in braces.
         rule: who may call.
         resource: the field that is null in the error envelope; "" for none.
+        purpose: what it is for, one line without a full stop.
+        body: what a JSON body is validated with; None when there is none, or none is published.
+        body_type: the media type of the body, which is no JSON when it is another one.
+        query: what the query is validated with.
+        answer: the whole JSON body of a success; None when it is not JSON, or none is published.
+        answer_type: the media type of a success.
+        status: the status of a success.
+        answered_by: the gateway itself, or central through it.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -53,6 +112,14 @@ class Operation:
     rule: Rule
     resource: str = ""
     head: bool = False
+    purpose: str = ""
+    body: type[BaseModel] | None = None
+    body_type: str = JSON
+    query: type[BaseModel] | None = None
+    answer: type[BaseModel] | None = None
+    answer_type: str = JSON
+    status: int = 200
+    answered_by: Literal["gateway", "central"] = "gateway"
 
     @property
     def writes(self) -> bool:

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
-from pydantic import Field
 
 from gateway.domain.errors import NotFoundError
 from gateway.store import EventFilter, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import ById, Cursored, Id, Text, read_body
+from gateway.web.bodies import ById, read_body
 from gateway.web.catalogue.events import EVENT, EVENT_LIST
 from gateway.web.dates import from_micros, until_micros
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.sessions import Caller
+from gateway.web.shapes.events import EventListBody
 from gateway.web.v1.records import event_record
-
-_Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
-
-
-class EventListBody(Cursored):
-    """Which events. `types` and `event_types` are two names for one filter."""
-
-    device_ids: _Ids = ()
-    types: _Ids = ()
-    event_types: _Ids = ()
-    start_date: Text = ""
-    end_date: Text = ""
 
 
 class EventsFamily:
-    """`/v1/event`."""
+    """`/v1/event`.
+
+    A search among very many events ends after a while: the answer then has `complete: false`, its `count` is of the
+    events that were looked at, and `next_cursor` goes on behind them, also when nothing was found.
+    """
 
     def __init__(self, *, store: Store, zone: ZoneInfo) -> None:
         self._store = store
@@ -48,8 +39,11 @@ class EventsFamily:
         page = await self._store.events.page(
             self._filter(wanted), before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
-        cursor = {"next_cursor": page.events[-1].id} if page.events else {}
-        return success(events=[event_record(event) for event in page.events], count=page.count, **cursor)
+        following = page.next_cursor or (page.events[-1].id if page.events else None)
+        more: dict[str, object] = {} if following is None else {"next_cursor": following}
+        if not page.complete:
+            more["complete"] = False
+        return success(events=[event_record(event) for event in page.events], count=page.count, **more)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)

@@ -16,27 +16,10 @@ from gateway.domain.writes import WaitingWrite
 from gateway.lanes.board import DeviceSnapshot
 from gateway.store import KnownRecord
 from gateway.web.rooms import CameraView
+from gateway.web.shapes.events import EventRecord
 
 Record = dict[str, JsonValue]
 Status = Literal["online", "offline", "unknown"]
-
-
-class EventRecord(BaseModel):
-    """An event. `data` is JSON text, as the document has it; `lane_id` and `clock_trusted` are the gateway's own."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: int
-    device_id: int
-    type: int
-    category: int
-    subcategory: int
-    name: str
-    description: str
-    date_at: str
-    data: str
-    lane_id: str
-    clock_trusted: bool
 
 
 class CameraEventRecord(BaseModel):

@@ -139,12 +139,13 @@ async def test_what_forbids_a_close_is_asked_before_each_attempt(field):
         assert site.far_end.obeyed == [Control.CLOSE]
 
 
-async def test_forbidden_close_sends_nothing(field):
+@pytest.mark.parametrize("order", ["open", "close"])
+async def test_forbidden_command_sends_nothing(field, order):
     asked = []
-    async with field(opened=True) as site:
+    async with field(opened=order == "close") as site:
         before = site.far_end.guard.turned_down
         with pytest.raises(NotPermitted):
-            await site.gate.close(deadline=soon(), forbidden=lambda: asked.append(1) or "no")
+            await getattr(site.gate, order)(deadline=soon(), forbidden=lambda: asked.append(1) or "no")
         assert asked == [1]
         assert (site.far_end.obeyed, site.far_end.guard.turned_down) == ([], before)
 

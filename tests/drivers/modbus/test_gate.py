@@ -23,6 +23,7 @@ from drivers.contract import (
     GatePosition,
     LineDown,
     LinkError,
+    NotPermitted,
     PointChanged,
     PointState,
 )
@@ -221,6 +222,17 @@ async def test_a_garbled_acknowledgement_is_no_acknowledgement(field, listener):
         it.far_end.misbehave(1, Misbehaviour(corrupt=True))
         with pytest.raises(LinkError, match="garbage"):
             await it.gate.open(deadline=soon())
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("order", ["open", "close", "stop"])
+async def test_a_command_that_is_forbidden_while_it_waits_for_the_line_is_never_sent(field, listener, line, order):
+    async with field(line) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        command = getattr(it.gate, order)(deadline=soon(), forbidden=lambda: "a later command has taken its place")
+        with pytest.raises(NotPermitted, match="a later command"):
+            await command
+        assert it.wishes() == []
 
 
 async def test_a_late_deadline_is_refused_and_nothing_sent(field, listener):

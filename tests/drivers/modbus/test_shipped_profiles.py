@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -245,6 +246,20 @@ async def test_a_step_command_is_given_only_where_its_meaning_is_known(at_work, 
         await listener.until(lambda: positions(listener)[-1] is P.OPEN)
         with pytest.raises(NotPermitted, match="the gate is open"):
             await gate.open(deadline=soon())
+        assert len(far_end.commands) == 1
+
+
+async def test_a_step_that_was_overtaken_before_it_went_out_hinders_no_other(at_work, listener):
+    profile = profile_of("relay-barrier", poll_ms=40)
+    step = profile.commands.open.model_copy(update={"idempotent": False})
+    profile = profile.model_copy(update={"commands": profile.commands.model_copy(update={"open": step})})
+    async with at_work(profile) as (gate, _, _, far_end):
+        await listener.until(lambda: positions(listener) == [P.CLOSED])
+        overtaken = gate.open(deadline=soon(), forbidden=lambda: "a later command has taken its place")
+        later = gate.open(deadline=soon(), forbidden=lambda: "")
+        refused, sent = await asyncio.gather(overtaken, later, return_exceptions=True)
+        assert isinstance(refused, NotPermitted)
+        assert sent is None
         assert len(far_end.commands) == 1
 
 

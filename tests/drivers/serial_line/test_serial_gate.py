@@ -131,6 +131,9 @@ async def test_a_close_asks_what_forbids_it_right_before_its_first_byte(rig, lis
         await listener.until(at(listener, GatePosition.OPEN))
         with pytest.raises(NotPermitted, match="somebody is under it"):
             await it.gate.close(deadline=soon(), forbidden=lambda: "somebody is under it")
+        for order in (it.gate.open, it.gate.stop):
+            with pytest.raises(NotPermitted, match="a later command"):
+                await order(deadline=soon(), forbidden=lambda: "a later command has taken its place")
         assert it.far_end.commands == ("open",)
 
 

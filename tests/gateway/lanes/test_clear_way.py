@@ -509,3 +509,44 @@ def test_gate_that_others_close_is_left_to_them_at_the_start(rules, make_script,
     found_open(lane)
     lane.wait(100)
     assert lane.sent == []
+
+
+def test_what_a_person_stopped_while_it_closed_stays_until_somebody_closes_it(lane):
+    lane.wish(OPEN)
+    lane.acknowledge()
+    lane.open_gate()
+    lane.wait(35)
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+    lane.wish(STOP)
+    lane.acknowledge()
+    lane.gate(GatePosition.STOPPED)
+    before = lane.actions()
+    lane.wait(120)
+    assert lane.actions() == before
+    assert before[-2:] == [CLOSE, STOP]
+    lane.wish(CLOSE)
+    assert lane.actions() == [*before, CLOSE]
+
+
+def test_what_a_person_stopped_while_it_opened_is_not_closed(lane):
+    lane.wish(OPEN)
+    lane.acknowledge()
+    lane.gate(GatePosition.OPENING)
+    lane.wish(STOP)
+    lane.acknowledge()
+    lane.gate(GatePosition.STOPPED)
+    assert lane.state.note == "stopped by demo; it stays until somebody opens or closes it"
+    lane.wait(120)
+    assert lane.actions() == [OPEN, STOP]
+
+
+def test_a_vehicle_that_is_let_in_ends_a_stop(lane):
+    lane.wish(STOP)
+    lane.acknowledge()
+    lane.gate(GatePosition.STOPPED)
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    assert lane.actions()[:2] == [STOP, OPEN]
+    assert lane.state.stopped_by == ""

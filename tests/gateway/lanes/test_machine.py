@@ -172,6 +172,49 @@ def test_gate_whose_controller_does_not_answer(lane):
     assert lane.reached[lane.sent[-1].command_id] is CommandState.UNKNOWN
 
 
+def test_of_open_and_close_thrice_at_once_the_last_alone_may_act(lane):
+    """The others wait for the line meanwhile: none is settled before its driver tells whether it went out."""
+    wishes = [lane.wish(action) for action in (OPEN, CLOSE, OPEN, CLOSE, OPEN)]
+    first, *overtaken, newest = [wish.command_id for wish in wishes]
+    assert {lane.reached[one] for one in (first, *overtaken, newest)} == {CommandState.SENT}
+    lane.do(m.CommandAcknowledged(first, lane.at))
+    for command_id in overtaken:
+        lane.do(m.CommandFailed(command_id, "a later command has taken its place", sent=False))
+    assert lane.reached[first] is CommandState.UNKNOWN
+    assert {lane.reached[one] for one in overtaken} == {CommandState.REFUSED}
+    assert lane.texts[-1] == "close by demo: superseded by open before it was sent"
+    assert lane.reached[newest] is CommandState.SENT
+    lane.do(m.CommandAcknowledged(newest, lane.at))
+    lane.at += 0.1
+    lane.gate(GatePosition.OPEN)
+    assert lane.reached[newest] is CommandState.DONE
+
+
+def test_card_takes_the_place_of_the_lanes_own_close_that_waits_for_the_line(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.drive_through()
+    lane.wait(5)
+    assert lane.actions() == [OPEN, CLOSE]
+    lane.arming(ON)
+    lane.card()
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+    close = lane.sent[1].command_id
+    lane.do(m.CommandFailed(close, "a later command has taken its place", sent=False))
+    assert lane.reached[close] is CommandState.REFUSED
+    assert lane.texts[-1] == "close by the lane: superseded by open before it was sent"
+    lane.wait(5)
+    assert lane.actions() == [OPEN, CLOSE, OPEN], "and is not tried again before the vehicle"
+
+
+def test_superseded_command_of_which_nothing_is_heard_is_unknown_in_the_end(lane):
+    first, newest = lane.wish(OPEN), lane.wish(OPEN)
+    lane.wait(lane.rules.opening + 0.1)
+    assert (lane.reached[first.command_id], lane.reached[newest.command_id]) == (CommandState.UNKNOWN,) * 2
+    assert lane.state.superseded == ()
+
+
 def test_lost_answer_to_an_open_that_was_heard_is_an_ordinary_passage(lane):
     lane.arming(ON)
     lane.card()

@@ -259,6 +259,13 @@ class LaneLife(RuleBasedStateMachine):
         if self.state.flight is not None:
             self.do(m.CommandFailed(self.state.flight.command.command_id, "no answer", sent=sent))
 
+    @rule(sent=st.booleans(), is_first=st.booleans())
+    def superseded_ended(self, sent, is_first):
+        if self.state.superseded:
+            command_id = self.state.superseded[0 if is_first else -1].command.command_id
+            failed = m.CommandFailed(command_id, "a later command has taken its place", sent=False)
+            self.do(m.CommandAcknowledged(command_id, self.at) if sent else failed)
+
     @rule(seconds=st.sampled_from([0.1, 1.0, 2.5, 4.9, 5.1, 9.0, 35.0]))
     def wait(self, seconds):
         end = self.at + seconds
@@ -285,7 +292,9 @@ class LaneLife(RuleBasedStateMachine):
                     assert self.reached.get(item.command_id) not in FINAL, "what was settled stays settled"
                     self.reached[item.command_id] = item.state
         under_way = [one for one in self.sent if self.reached.get(one) not in FINAL]
-        assert len(under_way) <= 1, "only the command under way may be unfinished"
+        superseded = [one.command.command_id for one in self.state.superseded]
+        assert len(set(under_way) - set(superseded)) <= 1, "only the command under way may be unfinished"
+        assert set(superseded) <= set(under_way)
 
     def judge(self, send):
         command = send.command

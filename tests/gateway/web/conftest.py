@@ -35,7 +35,7 @@ from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import Accounts, hash_accounts
 from gateway.web.admission import Route
 from gateway.web.app import build_app, serve
-from gateway.web.rooms import DemoCard, Viewing
+from gateway.web.rooms import DemoCard, Relay, Viewing
 
 START = 1_760_000_000_000_000
 SITE = Site.model_validate(
@@ -412,6 +412,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         routes: tuple[Route, ...] = (),
         cards: tuple[DemoCard, ...] = (),
         viewing: Viewing | None = None,
+        relay: Relay | None = None,
         client: CentralClient | None = None,
     ) -> AsyncIterator[House]:
         loop = asyncio.get_running_loop()
@@ -444,6 +445,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             accounts=accounts,
             data=tmp_path,
             readiness=lambda: tuple(not_ready),
+            relay=relay,
             extra_routes=routes,
             demo_cards=cards,
         )

@@ -169,6 +169,8 @@ async def test_a_lane_is_watched_and_commanded_without_reloading(house, browser_
         await page.get_by_role("button", name="Close the gate").click()
         await expect(lane.get_by_text("Gate closed")).to_be_visible()
         assert [command.source for command in house.board.commands] == ["user:chief"] * 2
+        await lane.get_by_role("button", name="Stop Main entry").click()
+        await expect(page.get_by_text("Stop recorded for Main entry. Look whether the gate stands.")).to_be_visible()
         house.board.records = False
         await lane.get_by_role("button", name="Stop Main entry").click()
         await expect(lane.get_by_text("Gate stopped")).to_be_visible()

@@ -114,7 +114,8 @@ async function command(node, action) {
     const { command: told } = action === "stop"
       ? await post("/status/lane/stop", { lane_id: id }) : await post(`/v1/device/${action}`, { id: gate_id });
     const word = { open: "Open", close: "Close", stop: "Stop" }[action];
-    if (told.recorded) toast(`${word} recorded for ${node.lane.name}. Watch the gate for the movement.`);
+    const look = action === "stop" ? "Look whether the gate stands." : "Watch the gate for the movement.";
+    if (told.recorded) toast(`${word} recorded for ${node.lane.name}. ${look}`);
     else toast(`${word} sent to ${node.lane.name}, but NOT recorded: the disk takes nothing. Note who and why.`, true);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;

@@ -1,0 +1,52 @@
+"""Events: what is asked and what is told."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gateway.web.bodies import Cursored, Id, Text
+from gateway.web.shapes.answers import Answer, CursorListed
+
+_Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
+
+
+class EventListBody(Cursored):
+    """Which events. `types` and `event_types` are two names for one filter."""
+
+    device_ids: _Ids = ()
+    types: _Ids = ()
+    event_types: _Ids = ()
+    start_date: Text = ""
+    end_date: Text = ""
+
+
+class EventRecord(BaseModel):
+    """An event. `data` is JSON text, as the document has it; `lane_id` and `clock_trusted` are the gateway's own."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    device_id: int
+    type: int
+    category: int
+    subcategory: int
+    name: str
+    description: str
+    date_at: str
+    data: str
+    lane_id: str
+    clock_trusted: bool
+
+
+class EventAnswer(Answer):
+    """One event."""
+
+    event: EventRecord
+
+
+class EventsAnswer(CursorListed):
+    """Events, newest first."""
+
+    events: tuple[EventRecord, ...]

@@ -1,0 +1,18 @@
+"""What probes are told."""
+
+from __future__ import annotations
+
+from gateway.web.shapes.answers import Answer
+
+
+class RootAnswer(Answer):
+    """The server runs. Its version is told to those who signed in."""
+
+    name: str
+    version: str | None = None
+
+
+class HealthAnswer(Answer):
+    """All is well. Those who signed in are told what is not."""
+
+    not_ready: tuple[str, ...] | None = None
