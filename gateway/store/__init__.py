@@ -3,6 +3,7 @@
 from gateway.store.cards import CardChanges, CardRecord
 from gateway.store.changes import Changes
 from gateway.store.events import EventFilter, EventPage
+from gateway.store.exhibits import TooMany
 from gateway.store.journal import Entry, Journal, Recorded
 from gateway.store.outbox import Books, OutboxRow
 from gateway.store.passages import RecordedPassage
@@ -29,4 +30,5 @@ __all__ = [
     "Segment",
     "Session",
     "Store",
+    "TooMany",
 ]

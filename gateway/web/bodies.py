@@ -80,6 +80,11 @@ async def read_body(request: web.Request, model: type[M]) -> M:
         raise RequestRefused(400, "the body is not JSON") from error
     if not isinstance(data, dict):
         raise RequestRefused(400, "the body must be a JSON object")
+    return validated(data, model)
+
+
+def validated(data: object, model: type[M]) -> M:
+    """What was sent, as a model. Raises RequestRefused with the first fault."""
     try:
         return model.model_validate(data)
     except ValidationError as error:

@@ -9,3 +9,5 @@ DELETE FROM session;
 -- Links may have been lost: the jump says that what follows cannot be proven from what was before.
 UPDATE footage_chain SET number = 1000000 + max(number,
     coalesce((SELECT max(number) FROM segment WHERE segment.camera_id = footage_chain.camera_id), 0));
+-- Nor may a link that was taken back.
+DELETE FROM exhibit_link;
