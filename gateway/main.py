@@ -19,6 +19,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.field import build_field
 from gateway.heap import give_memory_back
 from gateway.lanes import Lanes
+from gateway.lanes.places import places_of
 from gateway.logs import Logs
 from gateway.notify import Notify, feed_watchdog
 from gateway.recording import Recording
@@ -29,10 +30,15 @@ from gateway.supervision import Progress, Supervisor
 from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
 from gateway.sync.outbox import OutboxSender
+from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.runner import Sync
 from gateway.sync.standing import CentralStanding
+from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import hash_accounts
 from gateway.web.app import build_app, serve
+from gateway.webhooks.desk import WebhookDesk
+from gateway.webhooks.post import Post
+from gateway.webhooks.sender import WebhookSender
 
 log = structlog.get_logger(__name__)
 
@@ -81,6 +87,7 @@ class House:
             site_name=site.site.name,
             sends=site.central is not None,
             offset=partial(offset_of, self._clock, boot_id()),
+            places=places_of(site),
         )
         self._field = build_field(site, site_path=site_path, clock=self._clock, secrets=secrets)
         self._lanes = Lanes(
@@ -105,8 +112,16 @@ class House:
             marker=MEDIA_MARKER,
         )
         client = _build_client(site, secrets=secrets, clock=self._clock)
+        self._writes = CentralWrites(
+            client=client, store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone)
+        )
         self._sync = _build_sync(site, client=client, store=self._store, clock=self._clock)
+        self._relay = _build_relay(site, client=client)
         self._standing = CentralStanding(client=client, started_at=self._clock.wall().micros) if client else None
+        hooks = site.webhooks
+        self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
+        self._webhooks = WebhookSender(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
+        self._webhook_desk = WebhookDesk(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
 
     async def live(self) -> None:
         """Start, serve until told to stop, and end in order: who asks and acts, lines, who remembers."""
@@ -130,6 +145,7 @@ class House:
                         log.info("gateway_stopping")
                 await self._last_words()
         finally:
+            self._post.close()
             await self._store.close()
 
     def _start(self, house: Supervisor) -> None:
@@ -139,6 +155,9 @@ class House:
         house.keep("recording", self._recording.run)
         if self._sync is not None:
             house.keep("sync", self._sync.run)
+        house.keep("webhooks", self._webhooks.run)
+        if self._relay is not None:
+            house.keep("relay", self._relay.run)
         house.keep("web", self._serve)
         house.once("readiness", self._tell_when_ready())
 
@@ -175,10 +194,12 @@ class House:
                 areas=self._lanes.areas,
                 recording=self._recording,
                 central=self._standing,
+                writes=self._writes,
                 clock=self._clock,
                 accounts=accounts,
                 data=self._folder.path,
                 readiness=self._not_ready,
+                relay=self._relay,
                 extra_routes=(present_route(demo.control),) if demo else (),
                 demo_cards=demo_cards() if demo else (),
             )
@@ -247,7 +268,12 @@ class House:
             events.insert(0, self._event(EventKind.POWER_LOST, "the last run ended without warning"))
         events += [self._event(EventKind.STORE_DAMAGED, text) for text in self._store.salvaged]
         self._lanes.recorder.put(Entry(events=tuple(events)))
-        for recall in (self._lanes.areas.recall, self._lanes.settle_unfinished, self._lanes.resume):
+        for recall in (
+            self._lanes.areas.recall,
+            self._lanes.settle_unfinished,
+            self._lanes.resume,
+            self._writes.recall,
+        ):
             try:
                 await recall()
             except StoreError as error:  # what cannot be read any more must not keep the rest from being known
@@ -298,13 +324,22 @@ def _build_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClien
     )
 
 
+def _build_relay(site: Site, *, client: CentralClient | None) -> CentralRelay | None:
+    central = site.central
+    if central is None or client is None:
+        return None
+    limits = RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)
+    return CentralRelay(client=client, url=central.url, ca_file=central.ca_file, limits=limits)
+
+
 def _build_sync(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> Sync | None:
     if site.central is None or client is None:
         return None
+    zone = ZoneInfo(site.site.timezone)
     return Sync(
         client=client,
-        down=DownSync(client=client, store=store, clock=clock, zone=ZoneInfo(site.site.timezone)),
-        sender=OutboxSender(client=client, store=store, clock=clock),
+        down=DownSync(client=client, store=store, clock=clock, zone=zone),
+        sender=OutboxSender(client=client, store=store, clock=clock, zone=zone),
         store=store,
         clock=clock,
         pull_seconds=site.central.pull_seconds,

@@ -80,6 +80,8 @@ class EventKind(IntEnum):
     DURESS_SIGNALLED = 183
     PIN_LOCKED = 184
     SECOND_AWAITED = 185
+    GRANT_GIVEN = 186
+    GRANT_REVOKED = 187
     DEVICE_CONNECTED = 201
     DEVICE_LOST = 202
     CAMERA_RECORDING = 301
@@ -106,7 +108,11 @@ class EventKind(IntEnum):
     CARDS_CHANGED = 503
     SWEEP_SUSPENDED = 504
     RECORD_PARKED = 505
+    WEBHOOK_DISABLED = 521
+    WEBHOOK_BACKLOG_FULL = 522
+    WEBHOOK_ENABLED = 523
     SIGN_IN_REFUSED = 601
+    ACCOUNT_CHANGED = 610
 
 
 _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
@@ -154,6 +160,8 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.DURESS_SIGNALLED: ("Duress", Category.SECURITY, Severity.ALARM),
         EventKind.PIN_LOCKED: ("Wrong PINs", Category.SECURITY, Severity.ALARM),
         EventKind.SECOND_AWAITED: ("Second credential awaited", Category.LANE, Severity.INFO),
+        EventKind.GRANT_GIVEN: ("Access grant given", Category.LANE, Severity.NOTICE),
+        EventKind.GRANT_REVOKED: ("Access grant revoked", Category.LANE, Severity.NOTICE),
         EventKind.DEVICE_CONNECTED: ("Device connected", Category.DEVICE, Severity.INFO),
         EventKind.DEVICE_LOST: ("Device lost", Category.DEVICE, Severity.ALARM),
         EventKind.CAMERA_RECORDING: ("Camera recording", Category.CAMERA, Severity.INFO),
@@ -180,7 +188,11 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.CARDS_CHANGED: ("Access cards changed", Category.SYNC, Severity.INFO),
         EventKind.SWEEP_SUSPENDED: ("Card list not believed", Category.SYNC, Severity.ALARM),
         EventKind.RECORD_PARKED: ("Record refused by central", Category.SYNC, Severity.WARNING),
+        EventKind.WEBHOOK_DISABLED: ("Webhook disabled", Category.SYNC, Severity.WARNING),
+        EventKind.WEBHOOK_BACKLOG_FULL: ("Webhook backlog full", Category.SYNC, Severity.WARNING),
+        EventKind.WEBHOOK_ENABLED: ("Webhook enabled", Category.SYNC, Severity.NOTICE),
         EventKind.SIGN_IN_REFUSED: ("Sign-in refused", Category.SECURITY, Severity.NOTICE),
+        EventKind.ACCOUNT_CHANGED: ("Accounts changed", Category.SECURITY, Severity.NOTICE),
     }
 )
 

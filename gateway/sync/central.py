@@ -108,6 +108,17 @@ class CentralClient:
                 verdict = CentralDenied(f"{operation}: authentication required, also right after a sign-in")
         return self._taken(verdict)
 
+    async def look(self) -> None:
+        """Ask whether central runs, without a session. Raises CentralUnavailable, CentralRefused."""
+        verdict = await self._exchange("GET", "/", None, key="", token=None)
+        if isinstance(verdict, NeedsSignIn):
+            verdict = CentralDenied("GET /: authentication required")
+        self._taken(verdict)
+
+    def missed(self, error: str) -> None:
+        """Somebody else did not reach central."""
+        self._note(reachable=False, error=error)
+
     async def close(self) -> None:
         """Sign out, within 2 s, and close the connections. Calls fail from now on."""
         self._closed = True
@@ -190,10 +201,11 @@ class CentralClient:
             if self._closed:
                 raise CentralUnavailable("the client is closed")
             if self._http is None:
-                tls = await asyncio.to_thread(_tls_context, self._ca_file)
+                tls = await asyncio.to_thread(tls_context, self._ca_file)
                 self._http = aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(ssl=tls, limit=_CALLS_AT_ONCE + 1),
                     cookie_jar=aiohttp.DummyCookieJar(),
+                    middlewares=(_sent_once,),
                 )
             return self._http
 
@@ -220,6 +232,18 @@ class CentralClient:
             log.info("central_recovered")
 
 
+async def _sent_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """A write that was cut off is not sent again unseen: aiohttp does so with PUT, which creates in this interface."""
+    try:
+        return await handler(request)
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        if request.method == "GET":
+            raise
+        raise aiohttp.ClientConnectionError(str(error) or type(error).__name__) from error
+
+
 async def _fetch(
     http: aiohttp.ClientSession, method: str, url: str, body: JsonObject | None, headers: dict[str, str]
 ) -> tuple[int, bytes]:
@@ -237,7 +261,8 @@ async def _fetch(
         return response.status, bytes(raw)
 
 
-def _tls_context(ca_file: str | None) -> ssl.SSLContext:
+def tls_context(ca_file: str | None) -> ssl.SSLContext:
+    """How central is known to be central. Blocks on the disk; raises CentralUnavailable."""
     try:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import structlog
 from aiohttp import web
 
 from gateway.clock import Clock
-from gateway.domain.errors import ConfigError
+from gateway.domain.errors import ConfigError, StoreError
 from gateway.lanes.board import AreaBoard, Board
 from gateway.site.models import Site
 from gateway.store import Store
 from gateway.web.accounts import Accounts
 from gateway.web.admission import Admission, Route, errors_as_envelopes
+from gateway.web.api_keys import ApiKeys
 from gateway.web.bodies import LARGEST_BODY
 from gateway.web.catalogue import OPERATIONS
+from gateway.web.central_sessions import CentralSessions
+from gateway.web.central_sign_in import CentralSignIn
 from gateway.web.health import Health
-from gateway.web.rooms import Central, DemoCard, Readiness, Recording
+from gateway.web.relay import Relayed
+from gateway.web.rooms import Central, CentralAccounts, CentralWrites, DemoCard, Readiness, Recording, Relay
+from gateway.web.roster import Roster
 from gateway.web.sessions import Sessions
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
@@ -40,7 +46,10 @@ from gateway.web.v1.evidence import EvidenceFamily
 from gateway.web.v1.whep import CORS, PREFIX, Whep
 from gateway.web.view_tokens import ViewTokens
 
+log = structlog.get_logger(__name__)
+
 _SHUTDOWN_SECONDS = 5.0
+_ENDED_SECONDS = 60.0
 USHER = web.AppKey("usher", Usher)
 """Whoever lets connections in."""
 _SECURITY = {
@@ -63,10 +72,13 @@ def build_app(
     areas: AreaBoard,
     recording: Recording,
     central: Central | None,
+    writes: CentralWrites,
     clock: Clock,
     accounts: Accounts,
     data: Path,
     readiness: Readiness,
+    relay: Relay | None = None,
+    central_accounts: CentralAccounts | None = None,
     extra_routes: Sequence[Route] = (),
     demo_cards: tuple[DemoCard, ...] = (),
 ) -> web.Application:
@@ -79,15 +91,29 @@ def build_app(
         areas: who is where.
         recording: footage.
         central: None for a site that stands alone.
+        writes: how what central also keeps is written.
         clock: both clocks.
-        accounts: who may sign in.
+        accounts: the site file's accounts.
         data: the data folder.
         readiness: what is not ready.
+        relay: the way to central for what only central answers; None for a site that stands alone.
+        central_accounts: central's, where they may sign in here.
         extra_routes: more operations, entered by their own rules.
         demo_cards: what the page offers to present; the route for it is among `extra_routes`.
     """
     release = version("edge-gateway")
-    sessions = Sessions(store=store, accounts=accounts, clock=clock, idle_minutes=site.api.session_idle_minutes)
+    roster = Roster(site=accounts, store=store)
+    keys = ApiKeys(store=store, clock=clock)
+    central_sessions = CentralSessions()
+    sessions = Sessions(
+        store=store,
+        roster=roster,
+        central=_central_sign_in(site, central_accounts, store=store, roster=roster, clock=clock),
+        central_sessions=central_sessions,
+        clock=clock,
+        idle_minutes=site.api.session_idle_minutes,
+        longest_hours=site.api.session_hours,
+    )
     watch = Watch(
         site=site,
         store=store,
@@ -105,7 +131,7 @@ def build_app(
     routes = (
         *Health(readiness=readiness, version=release).routes(),
         *Auth(sessions=sessions).routes(),
-        *Devices(site=site, store=store, board=board).routes(),
+        *Devices(site=site, store=store, board=board, writes=writes).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
@@ -118,7 +144,41 @@ def build_app(
     )
     if Counter(route.operation for route in routes) != Counter(OPERATIONS):
         raise AssertionError("every operation of the catalogue has exactly one handler")
-    return _assembled((*routes, *extra_routes), Admission(sessions=sessions), live, Usher(clock=clock))
+    relayed = Relayed(relay=relay, sessions=central_sessions).routes()
+    app = _assembled((*routes, *relayed, *extra_routes), Admission(sessions=sessions), live, Usher(clock=clock))
+    app.cleanup_ctx.append(partial(_who_may_sign_in, roster=roster, keys=keys, sessions=sessions))
+    return app
+
+
+def _central_sign_in(
+    site: Site, central: CentralAccounts | None, *, store: Store, roster: Roster, clock: Clock
+) -> CentralSignIn | None:
+    if central is None or site.central is None or not site.central.accounts.sign_in:
+        return None
+    days = site.central.accounts.remember_days
+    return CentralSignIn(central=central, store=store, roster=roster, clock=clock, remember_days=days)
+
+
+async def _who_may_sign_in(
+    _: web.Application, *, roster: Roster, keys: ApiKeys, sessions: Sessions
+) -> AsyncIterator[None]:
+    """Accounts and keys are read, and sessions at central end with those here, for as long as the app is served."""
+    await roster.load()
+    await keys.load()
+    async with asyncio.TaskGroup() as group:
+        ending = group.create_task(_end_at_central(sessions), name="end-at-central")
+        yield
+        ending.cancel()
+    await sessions.end_all_at_central()
+
+
+async def _end_at_central(sessions: Sessions) -> None:
+    while True:
+        await asyncio.sleep(_ENDED_SECONDS)
+        try:
+            await sessions.ended_elsewhere()
+        except StoreError as error:
+            log.debug("sessions_not_read", error=str(error))  # the store tells of itself; they are looked at again
 
 
 def _assembled(routes: Sequence[Route], admission: Admission, live: Live, usher: Usher) -> web.Application:
@@ -192,10 +252,10 @@ async def _to_page(_: web.Request) -> web.StreamResponse:
 
 
 async def _secure(request: web.Request, response: web.StreamResponse) -> None:
-    narrower = response.headers.get("Content-Security-Policy")
+    own_policy = response.headers.get("Content-Security-Policy")
     response.headers.update(_SECURITY)
-    if narrower:
-        response.headers["Content-Security-Policy"] = narrower
+    if own_policy is not None:
+        response.headers["Content-Security-Policy"] = own_policy
     if request.path.startswith(PREFIX):
         response.headers.update(CORS)
     if request.path.startswith("/status/static/"):

@@ -5,15 +5,17 @@
 | no session, or a permission is missing | 500, as the interface document has it |
 | malformed body, wrong type, bad date | 400 |
 | a cookie session without a sign that the call comes from its own page | 403 |
+| an account of the site, where only central answers | 403 |
 | refused sign-in; unknown record or path | 404 |
 | method not allowed | 405 |
 | the body did not come in time | 408 |
 | a command that may not be carried out now | 409 |
-| body over 1 MiB | 413 |
+| body over 1 MiB, or over what is relayed | 413 |
 | too many refused sign-ins | 429, with Retry-After |
 | unexpected | 500, with a reference that the log has too |
-| central refused or failed | 502 |
-| the store, a camera or its worker cannot serve now; too many live pages | 503 |
+| the store, a camera or its worker cannot serve now; too many live pages; central is away | 503 |
+| central refused what went through to it | central's status and words |
+| central refused the gateway, failed, or was lost before its answer was whole | 502 |
 | something waited for in vain | 504 |
 """
 
@@ -92,6 +94,8 @@ def refusal_of(error: Exception, *, method: str, path: str) -> Refusal:
     match error:
         case RequestRefused():
             return Refusal(error.status, str(error), error.headers)
+        case CentralRefused() if 400 <= error.status < 600:
+            return Refusal(error.status, error.said or str(error))
         case GatewayError():
             status = next((status for kind, status in _BY_KIND if isinstance(error, kind)), None)
             if status is not None:

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from gateway.domain.accounts import CentralAdmission
 from gateway.domain.exhibits import Exhibit, Labels
 from gateway.domain.passages import CameraEvent
+from gateway.domain.relaying import RelayedAnswer, RelayedRequest
 from gateway.domain.viewing import ViewOpened
+from gateway.domain.writes import JsonObject, WriteOperation, Written
 from gateway.store import Segment
 
 Readiness = Callable[[], tuple[str, ...]]
@@ -256,11 +259,56 @@ class CentralView(Protocol):
         ...
 
 
+class CentralWrites(Protocol):
+    """The one way of writing what central also keeps."""
+
+    async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
+        """Carry a write out: at central while it answers, otherwise held at the site until it does.
+
+        `body` is as the interface has it, with the `id` of a record that exists. Raises CentralRefused with central's
+        status and words, StoreError when the disk takes nothing.
+        """
+        ...
+
+
 class Central(Protocol):
     """The service above."""
 
     def snapshot(self) -> CentralView:
         """How the two stand now. Never waits."""
+        ...
+
+
+class Relay(Protocol):
+    """The way to central for what only central answers."""
+
+    @property
+    def largest(self) -> int:
+        """How many bytes a body may have."""
+        ...
+
+    def away(self) -> bool:
+        """Whether central is known not to answer. Never waits."""
+        ...
+
+    def answer(self, asked: RelayedRequest) -> AbstractAsyncContextManager[RelayedAnswer]:
+        """Carry a request; central's answer, whose body is to be read inside. Raises NotRelayed."""
+        ...
+
+
+class CentralAccounts(Protocol):
+    """Central's accounts. What is refused to a person says nothing of the gateway's own standing with central."""
+
+    async def sign_in(self, username: str, password: str) -> CentralAdmission:
+        """A session at central. Raises CentralRefused, and CentralUnavailable when central does not say."""
+        ...
+
+    async def prove(self, token: str, code: str) -> None:
+        """Prove a session's second factor. Raises CentralRefused for a wrong code, CentralUnavailable."""
+        ...
+
+    async def sign_out(self, token: str) -> None:
+        """End a session, within 2 s. Never raises: one that cannot be ended now ends by central's own time."""
         ...
 
 

@@ -18,8 +18,10 @@ from gateway.demo.central.answers import AUTHENTICATION_REQUIRED, Call, JsonObje
 from gateway.demo.central.bodies import Code, SignIn
 from gateway.demo.central.faults import Faults
 from gateway.demo.central.misbehaviour import Misbehaviour
+from gateway.demo.central.office import UPLOAD, Office, refusal_of
 from gateway.demo.central.operations import Operation, operations
 from gateway.demo.central.tables import Tables, save
+from gateway.web.catalogue.operation import Operation as Relayed
 
 _KEPT_REQUESTS = 100_000
 _SAVE_SECONDS = 1.0
@@ -68,6 +70,7 @@ class Central:
         self._saved_at = float("-inf")
         self._saving = asyncio.Lock()
         self.tables = Tables(page_cap=page_cap)
+        self._office = Office(tables=self.tables)
         self.requests: deque[RequestSeen] = deque(maxlen=_KEPT_REQUESTS)
 
     @property
@@ -146,9 +149,22 @@ class Central:
         app.router.add_get("/demo/faults", self._show_faults, allow_head=False)
         app.router.add_post("/demo/faults", self._set_faults)
         app.router.add_post("/demo/expire-sessions", self._expire_sessions)
+        own = {(operation.method, operation.path) for operation in operations()}
         for operation in operations():
             app.router.add_route(operation.method, operation.path, self._protected(operation))
+        for item in self._office.operations():
+            if (item.method, item.path) not in own:
+                app.router.add_route(item.method, item.path, self._of_the_office(item))
         return app
+
+    def _of_the_office(self, operation: Relayed) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            session = self._session_of(request)
+            held = session.account.permissions if session is not None and session.complete else None
+            refused = refusal_of(operation, None if held is None else held - {self.faults.deny})
+            return refused or await self._office.answer(operation, request, self._clock.wall())
+
+        return handle
 
     def _protected(self, operation: Operation) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -178,7 +194,8 @@ class Central:
     async def _observe(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         status, body = 0, ""
         try:
-            if not request.path.startswith("/v1/auth/") and request.can_read_body:
+            unread = request.path.startswith("/v1/auth/") or request.path == UPLOAD
+            if not unread and request.can_read_body:
                 body = (await request.read()).decode("utf-8", "replace")
             response = await self._misbehaviour.around(request, handler)
             status = response.status
