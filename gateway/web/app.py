@@ -46,6 +46,7 @@ from gateway.web.v1.camera_events import CameraEventsFamily
 from gateway.web.v1.cameras import Cameras
 from gateway.web.v1.devices import Devices
 from gateway.web.v1.events import EventsFamily
+from gateway.web.v1.evidence import EvidenceFamily
 from gateway.web.v1.whep import CORS, PREFIX, Whep
 from gateway.web.view_tokens import ViewTokens
 
@@ -140,6 +141,7 @@ def build_app(
         *Cameras(store=store, recording=recording, tokens=tokens).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
         *CameraEventsFamily(store=store, recording=recording).routes(),
+        *EvidenceFamily(store=store, shelf=recording.exhibits, clock=clock).routes(),
         *StatusPage().routes(),
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
         *Standing(store=store, board=board, areas=areas).routes(),

@@ -92,8 +92,13 @@ async def read_record(request: web.Request, model: type[M]) -> tuple[M, dict[str
         raise RequestRefused(400, "the body is not JSON") from error
     if not isinstance(data, dict):
         raise RequestRefused(400, "the body must be a JSON object")
+    return validated(data, model), data
+
+
+def validated(data: object, model: type[M]) -> M:
+    """What was sent, as a model. Raises RequestRefused with the first fault."""
     try:
-        return model.model_validate(data), data
+        return model.model_validate(data)
     except ValidationError as error:
         raise RequestRefused(400, _sentence(error)) from error
 

@@ -18,6 +18,7 @@ from gateway.domain.passages import Moment
 from gateway.store import CardRecord, Entry, EventFilter, Store
 from gateway.store import recovery as recovery_module
 from gateway.store.ids import SALVAGE_GAP, UNCLEAN_GAP
+from gateway.store.migrations import migrations
 
 EVENTS = 2000
 PAGE = 4096

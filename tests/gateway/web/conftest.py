@@ -29,6 +29,7 @@ from gateway.lanes.areas import Areas
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.recorder import Recorder
+from gateway.recording.exhibits import ExhibitFiles, ExhibitLimits
 from gateway.recording.forecast import StorageForecast
 from gateway.site.models import CentralAccountsSection, CentralSection, Site
 from gateway.store import Entry, KnownRecord, Segment, Store
@@ -223,6 +224,7 @@ class FootageOnDisk:
     """Recording's face over three real files."""
 
     files: Footage
+    exhibits: ExhibitFiles
     camera: CameraInMemory = field(default_factory=CameraInMemory)
     viewing: Viewing = field(default_factory=NobodyWatches)
 
@@ -434,7 +436,16 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         await store.cameras.declare(
             [KnownRecord(camera.id, camera.name, "", at_site=True) for camera in SITE.cameras], now=START
         )
-        board, recording, central = FieldInMemory(store=store, clock=clock), FootageOnDisk(footage), CentralInMemory()
+        shelf = ExhibitFiles(
+            store=store,
+            media=tmp_path,
+            clock=clock,
+            fault=lambda: "",
+            limits=ExhibitLimits(bytes_each=3_000_000, per_event=3, floor=0),
+        )
+        await shelf.open()
+        board, central = FieldInMemory(store=store, clock=clock), CentralInMemory()
+        recording = FootageOnDisk(footage, shelf)
         if viewing is not None:
             recording.viewing = viewing
         recorder = Recorder(journal=store.journal, clock=clock)
