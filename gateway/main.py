@@ -31,6 +31,7 @@ from gateway.sync.down import DownSync
 from gateway.sync.outbox import OutboxSender
 from gateway.sync.runner import Sync
 from gateway.sync.standing import CentralStanding
+from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import hash_accounts
 from gateway.web.app import build_app, serve
 
@@ -105,6 +106,9 @@ class House:
             marker=MEDIA_MARKER,
         )
         client = _build_client(site, secrets=secrets, clock=self._clock)
+        self._writes = CentralWrites(
+            client=client, store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone)
+        )
         self._sync = _build_sync(site, client=client, store=self._store, clock=self._clock)
         self._standing = CentralStanding(client=client, started_at=self._clock.wall().micros) if client else None
 
@@ -175,6 +179,7 @@ class House:
                 areas=self._lanes.areas,
                 recording=self._recording,
                 central=self._standing,
+                writes=self._writes,
                 clock=self._clock,
                 accounts=accounts,
                 data=self._folder.path,
@@ -247,7 +252,12 @@ class House:
             events.insert(0, self._event(EventKind.POWER_LOST, "the last run ended without warning"))
         events += [self._event(EventKind.STORE_DAMAGED, text) for text in self._store.salvaged]
         self._lanes.recorder.put(Entry(events=tuple(events)))
-        for recall in (self._lanes.areas.recall, self._lanes.settle_unfinished, self._lanes.resume):
+        for recall in (
+            self._lanes.areas.recall,
+            self._lanes.settle_unfinished,
+            self._lanes.resume,
+            self._writes.recall,
+        ):
             try:
                 await recall()
             except StoreError as error:  # what cannot be read any more must not keep the rest from being known
@@ -301,10 +311,11 @@ def _build_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClien
 def _build_sync(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> Sync | None:
     if site.central is None or client is None:
         return None
+    zone = ZoneInfo(site.site.timezone)
     return Sync(
         client=client,
-        down=DownSync(client=client, store=store, clock=clock, zone=ZoneInfo(site.site.timezone)),
-        sender=OutboxSender(client=client, store=store, clock=clock),
+        down=DownSync(client=client, store=store, clock=clock, zone=zone),
+        sender=OutboxSender(client=client, store=store, clock=clock, zone=zone),
         store=store,
         clock=clock,
         pull_seconds=site.central.pull_seconds,

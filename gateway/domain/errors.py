@@ -28,7 +28,17 @@ class CentralUnavailable(GatewayError):
 
 
 class CentralRefused(GatewayError):
-    """Central understood and refused. Trying the same again will not help."""
+    """Central understood and refused. Trying the same again will not help.
+
+    Attributes:
+        status: the HTTP status of its answer; 0 when it was not an answer to the very request.
+        said: its own words, "" for none.
+    """
+
+    def __init__(self, text: str, *, status: int = 0, said: str = "") -> None:
+        super().__init__(text)
+        self.status = status
+        self.said = said
 
 
 class CameraUnavailable(GatewayError):

@@ -3,6 +3,7 @@
 from gateway.store.cards import CardChanges, CardRecord
 from gateway.store.changes import Changes
 from gateway.store.event_pages import EventFilter, EventPage
+from gateway.store.held import Arriving, Held
 from gateway.store.journal import Entry, Journal, Recorded
 from gateway.store.outbox import Books, OutboxRow
 from gateway.store.passages import RecordedPassage
@@ -12,6 +13,7 @@ from gateway.store.sessions import Session
 from gateway.store.store import Store
 
 __all__ = [
+    "Arriving",
     "Books",
     "CardChanges",
     "CardRecord",
@@ -20,6 +22,7 @@ __all__ = [
     "Entry",
     "EventFilter",
     "EventPage",
+    "Held",
     "Journal",
     "KnownRecord",
     "OutboxRow",

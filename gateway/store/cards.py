@@ -16,6 +16,7 @@ import structlog
 from gateway.domain.credentials import Card, CardStatus, near_alias, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.plates import NearPlate, skeleton
+from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store.card_facts import facts_of, facts_text, read_facts
 from gateway.store.card_index import CardIndex
 from gateway.store.database import Database, is_id
@@ -49,7 +50,8 @@ class CardChanges:
 class Cards:
     """The card list.
 
-    `listed_at` is when it was last known to be all that central has (wall micros), None when that never was.
+    `listed_at` is when it was last known to be all that central has (wall micros), None when that never was. Whoever
+    looks at what waits for central and changes cards by it does both in one `turn`.
     """
 
     def __init__(self, *, database: Database) -> None:
@@ -60,6 +62,7 @@ class Cards:
         self._stale = asyncio.Event()
         self._stale.set()
         self.listed_at: int | None = None
+        self.turn = asyncio.Lock()
 
     @property
     def index_size(self) -> int:
@@ -128,6 +131,14 @@ class Cards:
     async def records(self) -> Mapping[int, str]:
         """Central's record of every card by id: what a sweep compares with."""
         return await self._database.read(lambda connection: dict(connection.execute("SELECT id, record FROM card")))
+
+    async def made_here(self) -> tuple[int, ...]:
+        """Ids of cards that were made at the site and that central has given none yet, as far as is known here."""
+        return await self._database.read(
+            lambda connection: tuple(
+                number for (number,) in connection.execute("SELECT id FROM card WHERE id >= ?", (FIRST_PROVISIONAL_ID,))
+            )
+        )
 
     async def apply(self, *, put: Iterable[CardRecord] = (), remove: Iterable[int] = (), now: int) -> CardChanges:
         """Add or replace cards and remove others, all in one commit; removals take effect first in it."""

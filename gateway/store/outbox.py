@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
+from pydantic import TypeAdapter, ValidationError
+
+from gateway.domain.writes import WRITES, Effect, JsonObject, WaitingWrite, laid_over
 from gateway.store.database import Database
+from gateway.store.keepers import IDS, KEEPERS
+from gateway.store.recent import RecentWrites
 
-_COLUMNS = "id, key, kind, record_id, body, created_at, tries, next_at, parked, error"
+_COLUMNS = "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun"
+_BODY = TypeAdapter(JsonObject)
 _FIRST_OF_RECORD = (
     "NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.kind = outbox.kind"
     " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id)"
@@ -17,7 +25,10 @@ _FIRST_OF_RECORD = (
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """One thing to send. `key` is the same over all tries; `next_at` is wall micros."""
+    """One thing to send. `key` is the same over all tries; `next_at` is wall micros.
+
+    `kind` and `action` name the operation; `begun` says that it may have reached central already.
+    """
 
     id: int
     key: str
@@ -29,6 +40,8 @@ class OutboxRow:
     next_at: int
     parked: bool
     error: str
+    action: str = "create"
+    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +59,27 @@ class Books:
         return self.accepted == self.delivered + self.dropped + self.waiting + self.parked
 
 
-def insert_outbox(connection: sqlite3.Connection, *, kind: str, record_id: int, body: str, now: int) -> int:
+def new_key() -> str:
+    """A key that stays over all tries of a write."""
+    return secrets.token_urlsafe(18)
+
+
+def insert_outbox(
+    connection: sqlite3.Connection,
+    *,
+    kind: str,
+    record_id: int,
+    body: str,
+    now: int,
+    action: str = "create",
+    key: str = "",
+    begun: bool = False,
+) -> int:
     """Accept something for sending, within a running transaction."""
     cursor = connection.execute(
-        "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at) VALUES (?, ?, ?, ?, ?, 0)",
-        (secrets.token_urlsafe(18), kind, record_id, body, now),
+        "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun)"
+        " VALUES (?, ?, ?, ?, ?, 0, ?, ?)",
+        (key or new_key(), kind, record_id, body, now, action, begun),
     )
     connection.execute("UPDATE book SET count = count + 1 WHERE name = 'accepted'")
     return int(cursor.lastrowid or 0)
@@ -59,8 +88,9 @@ def insert_outbox(connection: sqlite3.Connection, *, kind: str, record_id: int, 
 class Outbox:
     """Rows on their way to central."""
 
-    def __init__(self, *, database: Database) -> None:
+    def __init__(self, *, database: Database, recent: RecentWrites) -> None:
         self._database = database
+        self._recent = recent
 
     async def due(self, *, now: int, limit: int = 50) -> tuple[OutboxRow, ...]:
         """Rows to try now, oldest first: of each record only its oldest, so that one parked holds those behind it."""
@@ -90,16 +120,64 @@ class Outbox:
 
         return await self._database.read(query)
 
-    async def delivered(self, row: OutboxRow, *, central_id: int | None) -> None:
-        """Central has it: the row goes, and the record learns its central id, in one commit."""
+    async def begin(self, row: OutboxRow) -> bool:
+        """Note that the row may reach central from now on; False when it was taken back meanwhile."""
+        if row.begun:
+            return True
+
+        def job(connection: sqlite3.Connection) -> bool:
+            return connection.execute("UPDATE outbox SET begun = 1 WHERE id = ?", (row.id,)).rowcount > 0
+
+        return await self._database.write(job)
+
+    async def delivered(
+        self, row: OutboxRow, *, central_id: int | None, record: JsonObject | None = None, now: int = 0
+    ) -> int:
+        """Central has it: the row goes, and the record learns its central id, in one commit.
+
+        Rows that wait for the same record go by its new id from then on.
+
+        Args:
+            row: what was sent.
+            central_id: the id that central gave to a new record, None when it does not say.
+            record: central's own words of the record, None when it sent none.
+            now: wall micros.
+
+        Returns the id that the site has for the record now.
+        """
+        operation = WRITES.get((row.kind, row.action))
+        creates = operation is None or operation.effect is Effect.CREATE
+        deletes = operation is not None and operation.effect is Effect.DELETE
+
+        def job(connection: sqlite3.Connection) -> int:
+            if not take_out(connection, (row.id,), "delivered"):
+                return row.record_id
+            known, ids = row.record_id, IDS.get(row.kind)
+            if central_id is not None and creates and ids is not None:
+                known = ids.learn(connection, row.record_id, central_id)
+                if known != row.record_id:
+                    connection.execute(
+                        "UPDATE outbox SET record_id = ? WHERE kind = ? AND record_id = ?",
+                        (known, row.kind, row.record_id),
+                    )
+            keeper = KEEPERS.get(row.kind)
+            if record is not None and keeper is not None and not deletes:
+                whole = {**(keeper.get(connection, known) or {}), **record}  # an answer may hold less than that
+                keep_centrals(connection, row.kind, known, whole, now=now)
+            self._recent.note(row.kind, row.record_id, known)
+            return known
+
+        return await self._database.write(job)
+
+    async def drop(self, row: OutboxRow) -> None:
+        """It has lost its point: central has the record no more. Counted as dropped, with those behind it."""
 
         def job(connection: sqlite3.Connection) -> None:
-            gone = connection.execute("DELETE FROM outbox WHERE id = ?", (row.id,)).rowcount
-            connection.execute("UPDATE book SET count = count + ? WHERE name = 'delivered'", (gone,))
-            if row.kind == "camera_event" and central_id is not None:
-                connection.execute(
-                    "UPDATE OR IGNORE camera_event SET central_id = ? WHERE id = ?", (central_id, row.record_id)
-                )
+            behind = outbox_rows(connection, row.kind, row.record_id)
+            take_out(connection, (item.id for item in behind if item.id >= row.id), "dropped")
+            keeper = KEEPERS.get(row.kind)
+            if keeper is not None:
+                keeper.remove(connection, row.record_id)
 
         await self._database.write(job)
 
@@ -144,7 +222,51 @@ class Outbox:
         return await self._database.read(query)
 
 
-def _row(row: tuple[int, str, str, int, str, int, int, int, int, str]) -> OutboxRow:
+def outbox_rows(connection: sqlite3.Connection, kind: str, record_id: int | None = None) -> tuple[OutboxRow, ...]:
+    """What waits of a kind, or of one record, parked rows included, oldest first; within a transaction."""
+    only = "" if record_id is None else " AND record_id = ?"
+    values = (kind,) if record_id is None else (kind, record_id)
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM outbox WHERE kind = ?{only} ORDER BY id", values)
+    return tuple(_row(row) for row in rows)
+
+
+def take_out(connection: sqlite3.Connection, row_ids: Iterable[int], book: Literal["delivered", "dropped"]) -> int:
+    """Rows leave the outbox and are counted; how many there were. Within a transaction."""
+    gone = sum(connection.execute("DELETE FROM outbox WHERE id = ?", (number,)).rowcount for number in row_ids)
+    connection.execute("UPDATE book SET count = count + ? WHERE name = ?", (gone, book))
+    return gone
+
+
+def waiting_writes(rows: Iterable[OutboxRow]) -> tuple[WaitingWrite, ...]:
+    """Rows as writes; those of no known operation, or with a body that is no object, change nothing."""
+    writes: list[WaitingWrite] = []
+    for row in rows:
+        operation = WRITES.get((row.kind, row.action))
+        body = _object(row.body)
+        if operation is not None and body is not None:
+            refused = row.error if row.parked else ""
+            writes.append(WaitingWrite(operation, row.record_id, body, begun=row.begun, refused=refused))
+    return tuple(writes)
+
+
+def keep_centrals(connection: sqlite3.Connection, kind: str, record_id: int, record: JsonObject, *, now: int) -> None:
+    """Take over central's record, with what still waits for it laid over; within a transaction."""
+    keeper = KEEPERS.get(kind)
+    if keeper is None:
+        return
+    shown = laid_over(record, waiting_writes(outbox_rows(connection, kind, record_id)))
+    if shown is not None:
+        keeper.put(connection, record_id, shown, now=now)
+
+
+def _object(text: str) -> JsonObject | None:
+    try:
+        return _BODY.validate_json(text)
+    except ValidationError:
+        return None
+
+
+def _row(row: tuple[int, str, str, int, str, int, int, int, int, str, str, int]) -> OutboxRow:
     return OutboxRow(
         id=row[0],
         key=row[1],
@@ -156,4 +278,6 @@ def _row(row: tuple[int, str, str, int, str, int, int, int, int, str]) -> Outbox
         next_at=row[7],
         parked=bool(row[8]),
         error=row[9],
+        action=row[10],
+        begun=bool(row[11]),
     )

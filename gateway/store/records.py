@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from gateway.store.database import Database, is_id
+from gateway.store.outbox import keep_centrals, outbox_rows
 
 Table = Literal["device", "camera"]
 
@@ -97,14 +99,22 @@ class Records:
         await self._database.write(job)
 
     async def pulled(self, records: Iterable[KnownRecord], *, removed: Iterable[int], now: int) -> None:
-        """Central's records that changed, and ids that central no longer has; the site's own stay."""
+        """Central's records that changed, and ids that central no longer has; the site's own stay.
+
+        What the site has changed and central does not have yet stays over them, and such records do not go.
+        """
         changed, gone = tuple(replace(item, at_site=False) for item in records), tuple(removed)
 
         def job(connection: sqlite3.Connection) -> None:
             for record_id in gone:
+                if outbox_rows(connection, self._table, record_id):
+                    continue
                 connection.execute(f"DELETE FROM {self._table} WHERE id = ? AND at_site = 0", (record_id,))
                 connection.execute(f"UPDATE {self._table} SET record = '{{}}' WHERE id = ?", (record_id,))
             for item in changed:
+                if outbox_rows(connection, self._table, item.id):
+                    keep_centrals(connection, self._table, item.id, json.loads(item.record), now=now)
+                    continue
                 known = connection.execute(f"SELECT at_site FROM {self._table} WHERE id = ?", (item.id,)).fetchone()
                 if known and known[0]:
                     connection.execute(

@@ -16,12 +16,14 @@ from gateway.store.database import Database
 from gateway.store.events import Events
 from gateway.store.footage_links import FootageLinks
 from gateway.store.footage_times import FootageTimes
+from gateway.store.held import HeldWrites
 from gateway.store.journal import Journal
 from gateway.store.lock import FolderLock
 from gateway.store.migrations import FAMILIES, after_salvage, migrations
 from gateway.store.outbox import Outbox
 from gateway.store.passages import Passages
 from gateway.store.presence import PresenceRows
+from gateway.store.recent import RecentWrites
 from gateway.store.records import Records
 from gateway.store.segments import Segments
 from gateway.store.sessions import Sessions
@@ -59,7 +61,9 @@ class Store:
         self.camera_events = CameraEvents(database=self._site, changes=self.changes)
         self.passages = Passages(database=self._site)
         self.presence = PresenceRows(database=self._site)
-        self.outbox = Outbox(database=self._site)
+        recent = RecentWrites()
+        self.outbox = Outbox(database=self._site, recent=recent)
+        self.held = HeldWrites(database=self._site, changes=self.changes, recent=recent)
         self.commands = Commands(database=self._site)
         self.sessions = Sessions(database=self._site)
         self.cards = Cards(database=self._cards)

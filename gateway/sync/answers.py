@@ -56,10 +56,10 @@ def _failure(operation: str, status: int, error: str) -> CentralRefused | Centra
     if status in _BETWEEN or 300 <= status < 400:
         return CentralUnavailable(f"{operation}: answered {status}")
     if status == 403 or (status >= 500 and any(word in error.casefold() for word in _DENIAL_WORDS)):
-        return CentralDenied(shown)
+        return CentralDenied(shown, status=status, said=error)
     if status >= 500 or status in _TOO_BUSY:
         return CentralFailed(shown)
-    return CentralRefused(shown)
+    return CentralRefused(shown, status=status, said=error)
 
 
 def _succeeded(status: int, answer: JsonObject) -> bool:

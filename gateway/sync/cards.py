@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 
 from gateway.clock import Clock
-from gateway.store import CardRecord
-from gateway.store.cards import Cards
-from gateway.sync.answers import JsonObject
+from gateway.domain.writes import FIRST_PROVISIONAL_ID
+from gateway.store import CardRecord, Store
+from gateway.store.keepers import record_text
 from gateway.sync.central import CentralClient
-from gateway.sync.field_map import FIRST_PROVISIONAL_ID, CardFieldMap, map_card
+from gateway.sync.field_map import CardFieldMap, map_card
 from gateway.sync.lists import read_pages
+from gateway.sync.site_cards import KIND
 from gateway.sync.sweep import Page, Tally, judge_removal
 
 _CARDS_AT_A_STRETCH = 20  # about 1 ms of work
@@ -58,10 +58,11 @@ class CardPull:
     """
 
     def __init__(
-        self, *, client: CentralClient, cards: Cards, clock: Clock, zone: tzinfo, fields: CardFieldMap
+        self, *, client: CentralClient, store: Store, clock: Clock, zone: tzinfo, fields: CardFieldMap
     ) -> None:
         self._client = client
-        self._cards = cards
+        self._cards = store.cards
+        self._held = store.held
         self._clock = clock
         self._zone = zone
         self._fields = fields
@@ -73,8 +74,9 @@ class CardPull:
         """Bring the card list in step. Raises what the client and the store raise; cards taken so far stay."""
         map_mark = self._fields.fingerprint(self._zone)
         anew = await self._cards.remembered(_MAP) != map_mark
+        written = self._held.pull_begins(KIND)
         known, before = await asyncio.to_thread(_at_site, await self._cards.records())
-        walk = _Walk(known=known, anew=anew)
+        walk = _Walk(known=known, anew=anew, written=written)
         tally = await self._walk(walk)
         if not tally.problem:
             self._judged_all = True
@@ -83,9 +85,13 @@ class CardPull:
         walk.anew = False
         problem, removed, held_back, newly = tally.problem, 0, 0, False
         missing = await asyncio.to_thread(before.difference, tally.ids)
+        missing -= await self._own(walk)
         if not problem and missing:
             second = await self._walk(walk)
-            problem = second.problem or ("access_cards: two looks disagree" if before - second.ids != missing else "")
+            own = await self._own(walk)
+            missing -= own
+            agree = before - second.ids - own == missing
+            problem = second.problem or ("" if agree else "access_cards: two looks disagree")
         if not problem:
             removed, held_back, newly = await self._remove(known=len(before), missing=missing)
             self._without_credential &= tally.ids
@@ -105,6 +111,11 @@ class CardPull:
             problem=problem,
         )
 
+    async def _own(self, walk: _Walk) -> frozenset[int]:
+        """Cards that were written meanwhile, or wait to go up: that central's list lacks them says nothing."""
+        waiting = await self._held.waiting(KIND)
+        return frozenset(walk.written).union(write.record_id for write in waiting)
+
     async def _walk(self, walk: _Walk) -> Tally:
         async def take(page: Page) -> None:
             await self._take(page, walk)
@@ -112,24 +123,31 @@ class CardPull:
         return await read_pages(self._client, path="/v1/access/list", resource="access_cards", take=take)
 
     async def _take(self, page: Page, walk: _Walk) -> None:
-        put: list[CardRecord] = []
-        for place, (card_id, record) in enumerate(page, start=1):
-            if place % _CARDS_AT_A_STRETCH == 0:
-                await asyncio.sleep(0)  # lanes come first
-            text = record_text(record)
-            differs = walk.anew or walk.known.get(card_id) != text
-            if not differs and self._judged_all:
-                continue
-            mapped = map_card(card_id, record, self._fields, self._zone)
-            _put_in(self._without_credential, card_id, member=not mapped.has_credential)
-            _put_in(self._unread, card_id, member=bool(mapped.unread))
-            if differs:
-                put.append(CardRecord(mapped.card, text))
-        if put:
-            done = await self._cards.apply(put=put, now=self._clock.wall().micros)
-            walk.added += done.added
-            walk.changed += done.changed
-            walk.known.update((item.card.card_id, item.record) for item in put)
+        """Within the turn, so that nothing that is written at the site meanwhile is overwritten."""
+        async with self._cards.turn:
+            arriving = await self._held.arriving(KIND, [card_id for card_id, _ in page])
+            put: list[CardRecord] = []
+            for place, (card_id, theirs) in enumerate(page, start=1):
+                if place % _CARDS_AT_A_STRETCH == 0:
+                    await asyncio.sleep(0)  # lanes come first
+                record = arriving.shown(card_id, theirs)
+                is_new = card_id not in walk.known
+                if record is None or card_id in walk.written or (is_new and arriving.is_own(theirs)):
+                    continue
+                text = record_text(record)
+                differs = walk.anew or walk.known.get(card_id) != text
+                if not differs and self._judged_all:
+                    continue
+                mapped = map_card(card_id, record, self._fields, self._zone)
+                _put_in(self._without_credential, card_id, member=not mapped.has_credential)
+                _put_in(self._unread, card_id, member=bool(mapped.unread))
+                if differs:
+                    put.append(CardRecord(mapped.card, text))
+            if put:
+                done = await self._cards.apply(put=put, now=self._clock.wall().micros)
+                walk.added += done.added
+                walk.changed += done.changed
+                walk.known.update((item.card.card_id, item.record) for item in put)
 
     async def _remove(self, *, known: int, missing: frozenset[int]) -> tuple[int, int, bool]:
         """Removed, held back, and whether that is new."""
@@ -146,10 +164,14 @@ class CardPull:
 
 @dataclass(slots=True)
 class _Walk:
-    """A pull under way: the site's records by card id, whether all are mapped anew, and what was done."""
+    """A pull under way: the site's records by card id, whether all are mapped anew, and what was done.
+
+    `written`: cards that central has written since, which the pull may bring as they were before.
+    """
 
     known: dict[int, str]
     anew: bool
+    written: set[int]
     added: int = 0
     changed: int = 0
 
@@ -157,11 +179,6 @@ class _Walk:
 def _at_site(records: Mapping[int, str]) -> tuple[dict[int, str], frozenset[int]]:
     """The site's records to compare with, and the ids among them that are central's."""
     return dict(records), frozenset(card_id for card_id in records if card_id < FIRST_PROVISIONAL_ID)
-
-
-def record_text(record: JsonObject) -> str:
-    """A record as JSON text, the same for the same content."""
-    return json.dumps(record, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
 
 
 def _put_in(members: set[int], card_id: int, *, member: bool) -> None:

@@ -13,9 +13,11 @@ import structlog
 from gateway.clock import Clock, Stamp
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import Event, EventKind
+from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store import Entry, KnownRecord, Records, Store
-from gateway.sync.answers import CentralFailed, JsonObject
-from gateway.sync.cards import CardPull, CardsPulled, record_text
+from gateway.store.keepers import record_kind, record_name, record_text
+from gateway.sync.answers import CentralFailed
+from gateway.sync.cards import CardPull, CardsPulled
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
 from gateway.sync.lists import Take, read_by_cursor, read_whole
@@ -24,7 +26,6 @@ from gateway.sync.sweep import Page, Tally
 log = structlog.get_logger(__name__)
 
 _T = TypeVar("_T")
-_LONGEST_NAME = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,7 @@ class DownSync:
         self._client = client
         self._store = store
         self._clock = clock
-        self._cards = CardPull(
-            client=client, cards=store.cards, clock=clock, zone=zone, fields=fields or CardFieldMap()
-        )
+        self._cards = CardPull(client=client, store=store, clock=clock, zone=zone, fields=fields or CardFieldMap())
         self._missing: dict[str, AbstractSet[int]] = {}
         self._report: PullReport | None = None
         self._doubted = False
@@ -114,20 +113,31 @@ class DownSync:
 
     async def _records(self, records: Records, noun: str, read: Callable[[Take], Awaitable[Tally]]) -> Tally:
         """Take over what changed; what two whole pulls in a row did not bring goes."""
+        written = self._store.held.pull_begins(noun)
         known = {item.id: item.record for item in await records.all()}
 
         async def take(page: Page) -> None:
+            arriving = await self._store.held.arriving(noun, [found for found, _ in page])
             changed = [
-                KnownRecord(id=found, name=_name(noun, found, record), kind=_kind(record), at_site=False, record=text)
+                KnownRecord(
+                    id=found,
+                    name=record_name(noun, found, record),
+                    kind=record_kind(record),
+                    at_site=False,
+                    record=text,
+                )
                 for found, record in page
                 if known.get(found) != (text := record_text(record))
+                and found not in written
+                and (found in known or not arriving.is_own(record))
             ]
             if changed:
                 await records.pulled(changed, removed=(), now=self._clock.wall().micros)
 
         tally = await read(take)
         if not tally.problem:
-            missing = {found for found, record in known.items() if record != "{}"} - tally.ids
+            centrals = {found for found, record in known.items() if record != "{}" and found < FIRST_PROVISIONAL_ID}
+            missing = centrals - tally.ids - written
             gone = missing & self._missing.get(noun, frozenset())
             if gone:
                 await records.pulled((), removed=gone, now=self._clock.wall().micros)
@@ -154,13 +164,3 @@ class DownSync:
 
 def _problem(tally: Tally | None) -> str:
     return tally.problem if tally else ""
-
-
-def _name(noun: str, record_id: int, record: JsonObject) -> str:
-    name = record.get("name")
-    return (name.strip() if isinstance(name, str) else "")[:_LONGEST_NAME] or f"{noun} {record_id}"
-
-
-def _kind(record: JsonObject) -> str:
-    kind = record.get("type")
-    return str(kind)[:_LONGEST_NAME] if isinstance(kind, str | int) else ""

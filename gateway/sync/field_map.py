@@ -27,6 +27,7 @@ from gateway.domain.credentials import (
 from gateway.domain.plates import plain_plate, skeleton
 from gateway.domain.printed import layout_named, number_aliases, uid_alias
 from gateway.domain.wiegand import H10301
+from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.sync.answers import JsonObject
 
 _VERSION = 4  # goes up when the same record is read otherwise than before
@@ -37,9 +38,6 @@ _NO_DATE = re.compile(r"(0000-00-00.*)?")
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds that would be the year 5138
 
 _NUMBERS_BELOW = 1_000_000_000_000_000
-FIRST_PROVISIONAL_ID = 2_000_000_000
-"""Ids from here on are made at the site; central's are below."""
-
 _STATUSES = {
     CardStatus.ACTIVE: "active enabled valid ok open issued activated 1 true",
     CardStatus.SUSPENDED: "suspended disabled inactive locked paused deleted revoked archived pending 0 false",

@@ -8,7 +8,8 @@ Reactions to a try that fails:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 
 import structlog
 from pydantic import TypeAdapter, ValidationError
@@ -16,11 +17,15 @@ from pydantic import TypeAdapter, ValidationError
 from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
+from gateway.domain.writes import WRITES, Effect, WriteOperation, is_twin
 from gateway.store import Entry, OutboxRow, Store
 from gateway.supervision import Backoff
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.sync.central import CentralClient, Method
-from gateway.sync.field_map import record_id
+from gateway.sync.field_map import CardFieldMap, record_id
+from gateway.sync.lists import records_found
+from gateway.sync.site_cards import KIND as CARD
+from gateway.sync.site_cards import SiteCards
 
 log = structlog.get_logger(__name__)
 
@@ -28,16 +33,25 @@ _BODY = TypeAdapter(JsonObject)
 _BATCH = 50
 _LONG_AWAY = 3  # failures in a row after which central counts as away
 _IDLE_SECONDS = 60.0
+_NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
 class Shipment:
     """A row as the operation that delivers it."""
 
-    method: Method
-    path: str
-    resources: tuple[str, ...]
+    operation: WriteOperation
     body: JsonObject
+
+    @property
+    def method(self) -> Method:
+        """The operation's method."""
+        return self.operation.method
+
+    @property
+    def path(self) -> str:
+        """The operation's path."""
+        return self.operation.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +77,10 @@ class OutboxSender:
         clock: Clock,
         row_backoff: Backoff | None = None,
         away_backoff: Backoff | None = None,
+        zone: tzinfo = UTC,
+        fields: CardFieldMap | None = None,
     ) -> None:
+        self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
         self._client = client
         self._store = store
         self._clock = clock
@@ -98,20 +115,77 @@ class OutboxSender:
 
     async def _send(self, row: OutboxRow) -> bool:
         """Try one row and keep the outcome; whether the next one may be tried at once."""
-        shipment = shipment_of(row)
+        shipment = await self._shipment(row)
         if isinstance(shipment, str):
             await self._park(row, shipment)
             return True
         try:
-            answer = await self._client.call(shipment.method, shipment.path, shipment.body, key=row.key)
+            if row.begun and (twin := await self._twin(shipment)) is not None:
+                await self._delivered(row, shipment, twin)
+                return True
+            if not await self._store.outbox.begin(row):
+                return True
+            operation = shipment.operation
+            answer = await self._client.call(operation.method, operation.path, shipment.body, key=row.key)
         except (CentralUnavailable, CentralDenied) as error:
             return await self._failed(row, error)
         except CentralRefused as error:
-            await self._park(row, str(error))
+            await self._refused(row, shipment, error)
         else:
-            await self._store.outbox.delivered(row, central_id=given_id(answer, shipment.resources))
+            await self._delivered(row, shipment, answer)
         await self._through()
         return True
+
+    async def _shipment(self, row: OutboxRow) -> Shipment | str:
+        """The operation for a row and its body with central's id, or why there is none."""
+        shipment = shipment_of(row)
+        if isinstance(shipment, str) or shipment.operation.effect is Effect.CREATE:
+            return shipment
+        central_id = await self._store.held.central_id(row.kind, row.record_id)
+        if central_id is None:
+            return "central has never got its record"
+        return replace(shipment, body={**shipment.body, "id": central_id})
+
+    async def _twin(self, shipment: Shipment) -> JsonObject | None:
+        """Central's record of a create that it may have carried out already; None when it has none."""
+        lookup = shipment.operation.lookup
+        if lookup is None or shipment.operation.effect is not Effect.CREATE:
+            return None
+        kind = shipment.operation.kind
+        async for record in records_found(self._client, lookup, shipment.body):
+            found = record_id(record)
+            if (
+                found is not None
+                and is_twin(shipment.body, record)
+                and not await self._store.held.is_given(kind, found)
+            ):
+                return record
+        return None
+
+    async def _delivered(self, row: OutboxRow, shipment: Shipment, answer: JsonObject) -> None:
+        operation = shipment.operation
+        record = answered_record(answer, operation.resources)
+        async with self._store.cards.turn:
+            known = await self._store.outbox.delivered(
+                row, central_id=given_id(answer, operation.resources), record=record, now=self._clock.wall().micros
+            )
+            if row.kind == CARD:
+                await self._cards.settle(operation, known, record, formerly=row.record_id)
+
+    async def _refused(self, row: OutboxRow, shipment: Shipment, error: CentralRefused) -> None:
+        """A record that central has no more is nobody's to change; anything else waits for a person."""
+        effect = shipment.operation.effect
+        if error.status != _NOT_FOUND or effect is Effect.CREATE:
+            await self._park(row, str(error))
+        elif effect is Effect.DELETE:
+            await self._delivered(row, shipment, {})
+        else:
+            log.warning("record_gone_at_central", kind=row.kind, record_id=row.record_id)
+            async with self._store.cards.turn:
+                await self._store.outbox.drop(row)
+                if row.kind == CARD:
+                    await self._cards.forget(row.record_id)
+            await self._tell_dropped(row, str(error))
 
     async def _failed(self, row: OutboxRow, error: CentralUnavailable | CentralDenied) -> bool:
         self._failures += 1
@@ -121,15 +195,21 @@ class OutboxSender:
         await self._store.outbox.failed(row, error=str(error), next_at=next_at)
         return isinstance(error, CentralFailed) and self._failures < _LONG_AWAY
 
+    async def _tell_dropped(self, row: OutboxRow, reason: str) -> None:
+        await self._tell(row, f"{row.kind} {row.record_id} was changed here, but central has it no more: {reason}")
+
     async def _park(self, row: OutboxRow, reason: str) -> None:
-        stamp = self._clock.wall()
         await self._store.outbox.park(row, error=reason)
         log.warning("record_parked", kind=row.kind, record_id=row.record_id, error=reason)
+        await self._tell(row, f"{row.kind} {row.record_id} waits for a person: {reason}")
+
+    async def _tell(self, row: OutboxRow, text: str) -> None:
+        stamp = self._clock.wall()
         event = Event(
             kind=EventKind.RECORD_PARKED,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=f"{row.kind} {row.record_id} waits for a person: {reason}",
+            description=text,
             data={"outbox_id": row.id, "kind": row.kind, "record_id": row.record_id},
         )
         await self._store.journal.record(Entry(events=(event,)))
@@ -147,12 +227,17 @@ def shipment_of(row: OutboxRow) -> Shipment | str:
         body = _BODY.validate_json(row.body)
     except ValidationError:
         return "its body is not a JSON object"
-    match row.kind:
-        case "camera_event":
-            return Shipment("PUT", "/v1/camera/event", ("event", "camera_event"), body)
-        case "entry":
-            return Shipment("PUT", "/v1/entry", ("entry",), body)
-    return f"no operation takes a record of kind {row.kind!r}"
+    operation = WRITES.get((row.kind, row.action))
+    return f"no operation takes {row.action!r} of {row.kind!r}" if operation is None else Shipment(operation, body)
+
+
+def answered_record(answer: JsonObject, resources: tuple[str, ...]) -> JsonObject | None:
+    """The record in central's answer to a write, None when there is none."""
+    for name in resources:
+        record = answer.get(name)
+        if isinstance(record, dict) and record:
+            return record
+    return answer if "success" not in answer and record_id(answer) is not None else None
 
 
 def given_id(answer: JsonObject, resources: tuple[str, ...]) -> int | None:

@@ -22,7 +22,7 @@ from gateway.web.admission import Admission, Route, errors_as_envelopes
 from gateway.web.bodies import LARGEST_BODY
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.health import Health
-from gateway.web.rooms import Central, DemoCard, Readiness, Recording
+from gateway.web.rooms import Central, CentralWrites, DemoCard, Readiness, Recording
 from gateway.web.sessions import Sessions
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
@@ -62,6 +62,7 @@ def build_app(
     areas: AreaBoard,
     recording: Recording,
     central: Central | None,
+    writes: CentralWrites,
     clock: Clock,
     accounts: Accounts,
     data: Path,
@@ -78,6 +79,7 @@ def build_app(
         areas: who is where.
         recording: footage.
         central: None for a site that stands alone.
+        writes: how what central also keeps is written.
         clock: both clocks.
         accounts: who may sign in.
         data: the data folder.
@@ -104,7 +106,7 @@ def build_app(
     routes = (
         *Health(readiness=readiness, version=release).routes(),
         *Auth(sessions=sessions).routes(),
-        *Devices(site=site, store=store, board=board).routes(),
+        *Devices(site=site, store=store, board=board, writes=writes).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),

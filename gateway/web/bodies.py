@@ -7,7 +7,7 @@ import re
 from typing import Annotated, Any, TypeVar
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 from pydantic_core import from_json
 
 from gateway.domain.errors import NotFoundError
@@ -73,6 +73,14 @@ class Cursored(Paged):
 
 async def read_body(request: web.Request, model: type[M]) -> M:
     """The request's body. An empty one counts as `{}`. Raises RequestRefused with the first fault."""
+    return (await read_record(request, model))[0]
+
+
+async def read_record(request: web.Request, model: type[M]) -> tuple[M, dict[str, JsonValue]]:
+    """The request's body as a model, and whole: fields that the model does not know are central's to judge.
+
+    An empty body counts as `{}`. Raises RequestRefused with the first fault.
+    """
     raw = await _read(request)
     try:
         data = from_json(raw) if raw.strip() else {}
@@ -81,9 +89,14 @@ async def read_body(request: web.Request, model: type[M]) -> M:
     if not isinstance(data, dict):
         raise RequestRefused(400, "the body must be a JSON object")
     try:
-        return model.model_validate(data)
+        return model.model_validate(data), data
     except ValidationError as error:
         raise RequestRefused(400, _sentence(error)) from error
+
+
+def without_id(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """A new record's fields: its id is not the caller's to say."""
+    return {name: value for name, value in body.items() if name != "id"}
 
 
 async def read_text(request: web.Request) -> str:

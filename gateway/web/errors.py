@@ -12,7 +12,8 @@
 | body over 1 MiB | 413 |
 | too many refused sign-ins | 429, with Retry-After |
 | unexpected | 500, with a reference that the log has too |
-| central refused or failed | 502 |
+| central refused what went through to it | central's status and words |
+| central refused the gateway, or failed | 502 |
 | the store, a camera or its worker cannot serve now; too many live pages | 503 |
 | something waited for in vain | 504 |
 """
@@ -92,6 +93,8 @@ def refusal_of(error: Exception, *, method: str, path: str) -> Refusal:
     match error:
         case RequestRefused():
             return Refusal(error.status, str(error), error.headers)
+        case CentralRefused() if 400 <= error.status < 600:
+            return Refusal(error.status, error.said or str(error))
         case GatewayError():
             status = next((status for kind, status in _BY_KIND if isinstance(error, kind)), None)
             if status is not None:

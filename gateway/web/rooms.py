@@ -9,6 +9,7 @@ from typing import Protocol
 
 from gateway.domain.passages import CameraEvent
 from gateway.domain.viewing import ViewOpened
+from gateway.domain.writes import JsonObject, WriteOperation, Written
 from gateway.store import Segment
 
 Readiness = Callable[[], tuple[str, ...]]
@@ -213,6 +214,18 @@ class CentralView(Protocol):
     @property
     def last_sign_in(self) -> int | None:
         """When the gateway last signed in, None for never."""
+        ...
+
+
+class CentralWrites(Protocol):
+    """The one way of writing what central also keeps."""
+
+    async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
+        """Carry a write out: at central while it answers, otherwise held at the site until it does.
+
+        `body` is as the interface has it, with the `id` of a record that exists. Raises CentralRefused with central's
+        status and words, StoreError when the disk takes nothing.
+        """
         ...
 
 

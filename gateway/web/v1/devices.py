@@ -1,29 +1,75 @@
-"""Devices: read, and gates commanded."""
+"""Devices: read, written, and gates commanded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 from aiohttp import web
+from pydantic import Field
 
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import NotFoundError, StoreError
+from gateway.domain.writes import DEVICE_CONFIG as WRITE_CONFIG
+from gateway.domain.writes import DEVICE_CREATE as WRITE_CREATE
+from gateway.domain.writes import JsonObject, WaitingWrite
 from gateway.lanes.board import Board
 from gateway.site.models import Site
 from gateway.store import KnownRecord, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import ById, Cursored, read_body
-from gateway.web.catalogue.devices import DEVICE, DEVICE_CLOSE, DEVICE_LIST, DEVICE_OPEN
+from gateway.web.bodies import Body, ById, Cursored, Id, read_body, read_record, without_id
+from gateway.web.catalogue.devices import (
+    DEVICE,
+    DEVICE_CLOSE,
+    DEVICE_CONFIG,
+    DEVICE_LIST,
+    DEVICE_OPEN,
+    DEVICE_PUT,
+)
 from gateway.web.envelope import success
+from gateway.web.errors import RequestRefused
+from gateway.web.rooms import CentralWrites
 from gateway.web.sessions import Caller
-from gateway.web.v1.records import Record, command_record, device_record
+from gateway.web.v1.records import Record, command_record, device_record, standing_with_central
+
+_KIND = "device"
+_OF_THE_SITE_FILE = ("name", "type", "location", "status", "position", "at_site")
+
+Name = Annotated[str, Field(strict=True, min_length=1, max_length=120)]
+Line = Annotated[str, Field(strict=True, max_length=1000)]
+Word = Annotated[str, Field(strict=True, max_length=120)]
+Number = Annotated[int, Field(strict=True)]
+
+
+class DeviceFields(Body):
+    """What is known of a device's fields; any other is central's."""
+
+    name: Name | None = None
+    type: Number | Word | None = None
+    location: Line | None = None
+    description: Line | None = None
+    serial_number: Word | None = None
+    enabled: Annotated[bool, Field(strict=True)] | None = None
+
+
+class NewDevice(DeviceFields):
+    """A device to be created."""
+
+    name: Name
+
+
+class DeviceConfig(DeviceFields):
+    """A device whose fields change."""
+
+    id: Id
 
 
 class Devices:
     """`/v1/device`. A device's location is the lane that has it."""
 
-    def __init__(self, *, site: Site, store: Store, board: Board) -> None:
+    def __init__(self, *, site: Site, store: Store, board: Board, writes: CentralWrites) -> None:
         self._store = store
+        self._writes = writes
         self._board = board
         self._locations: Mapping[int, str] = dict(_locations(site))
 
@@ -32,6 +78,8 @@ class Devices:
         return (
             Route(DEVICE_LIST, self._list),
             Route(DEVICE, self._get),
+            Route(DEVICE_PUT, self._create),
+            Route(DEVICE_CONFIG, self._config),
             Route(DEVICE_OPEN, self._open),
             Route(DEVICE_CLOSE, self._close),
         )
@@ -42,11 +90,36 @@ class Devices:
             search=wanted.search, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
         cursor = {"next_cursor": known[-1].id} if known else {}
-        return success(devices=[self._record(item) for item in known], count=count, **cursor)
+        waiting = (await self._store.held.arriving(_KIND, [item.id for item in known])).waiting
+        devices = [self._record(item, waiting.get(item.id, ())) for item in known]
+        return success(devices=devices, count=count, **cursor)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
-        return success(device=self._record(await self._known(wanted.id)))
+        return success(device=await self._shown(await self._known(wanted.id)))
+
+    async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """A device of central's. This gateway does not handle it: what it handles is in the site file."""
+        body = without_id((await read_record(request, NewDevice))[1])
+        written = await self._writes.write(WRITE_CREATE, body)
+        known = None if written.record_id is None else await self._store.devices.get(written.record_id)
+        return success(device=written.record if known is None else await self._shown(known))
+
+    async def _config(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted, body = await read_record(request, DeviceConfig)
+        known = await self._known(wanted.id)
+        self._refuse_the_site_files(known, body)
+        await self._writes.write(WRITE_CONFIG, {**body, "id": known.id})
+        return success(device=await self._shown(await self._known(known.id)))
+
+    def _refuse_the_site_files(self, known: KnownRecord, body: JsonObject) -> None:
+        """Raises RequestRefused (409) for a field that would change what the site file says."""
+        if not known.at_site:
+            return
+        shown = self._record(known)
+        for name in _OF_THE_SITE_FILE:
+            if name in body and body[name] != shown[name]:
+                raise RequestRefused(409, f"{name}: the site file says what it is for device {known.id}")
 
     async def _open(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         return await self._command(request, caller, GateAction.OPEN)
@@ -71,14 +144,18 @@ class Devices:
         )
 
     async def _known(self, device_id: int) -> KnownRecord:
-        known = await self._store.devices.get(device_id)
+        known = await self._store.devices.get(await self._store.held.site_id(_KIND, device_id))
         if known is None:
             raise NotFoundError(f"there is no device {device_id}")
         return known
 
-    def _record(self, known: KnownRecord) -> Record:
+    async def _shown(self, known: KnownRecord) -> Record:
+        return self._record(known, await self._store.held.waiting(_KIND, known.id))
+
+    def _record(self, known: KnownRecord, waiting: tuple[WaitingWrite, ...] = ()) -> Record:
         seen = next((item for item in self._board.devices() if item.device_id == known.id), None)
-        return device_record(known, seen, location=self._locations.get(known.id, ""))
+        shown = device_record(known, seen, location=self._locations.get(known.id, ""))
+        return {**shown, **standing_with_central(waiting)}
 
 
 def _locations(site: Site) -> Iterator[tuple[int, str]]:

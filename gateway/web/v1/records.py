@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -11,6 +12,7 @@ from gateway.clock import iso_utc
 from gateway.domain.commands import Command
 from gateway.domain.events import RecordedEvent
 from gateway.domain.passages import CameraEvent
+from gateway.domain.writes import WaitingWrite
 from gateway.lanes.board import DeviceSnapshot
 from gateway.store import KnownRecord
 from gateway.web.rooms import CameraView
@@ -116,6 +118,14 @@ def device_record(known: KnownRecord, seen: DeviceSnapshot | None, *, location: 
         record["status_since"] = iso_utc(seen.since)
         record["status_detail"] = seen.detail
     return record
+
+
+def standing_with_central(waiting: Sequence[WaitingWrite]) -> Record:
+    """Whether central has what the site has of a record: `in_step`, `waiting`, or `refused` with central's words."""
+    refused = next((write.refused for write in waiting if write.refused), "")
+    if refused:
+        return {"sync": "refused", "sync_error": refused}
+    return {"sync": "waiting" if waiting else "in_step"}
 
 
 def command_record(command: Command) -> Record:

@@ -9,7 +9,8 @@ import pytest
 
 from gateway.domain.access import Reason, decide
 from gateway.domain.credentials import CardStatus, Credential, h10301_bits
-from gateway.sync.field_map import FIRST_PROVISIONAL_ID, CardFieldMap, map_card, record_id
+from gateway.domain.writes import FIRST_PROVISIONAL_ID
+from gateway.sync.field_map import CardFieldMap, map_card, record_id
 
 MONTREAL = ZoneInfo("America/Toronto")
 

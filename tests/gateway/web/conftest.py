@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import av
 import pytest
@@ -29,6 +30,8 @@ from gateway.lanes.recorder import Recorder
 from gateway.recording.forecast import StorageForecast
 from gateway.site.models import Site
 from gateway.store import Entry, KnownRecord, Segment, Store
+from gateway.sync.central import CentralClient
+from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import Accounts, hash_accounts
 from gateway.web.admission import Route
 from gateway.web.app import build_app, serve
@@ -406,7 +409,10 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
 
     @asynccontextmanager
     async def opened(
-        routes: tuple[Route, ...] = (), cards: tuple[DemoCard, ...] = (), viewing: Viewing | None = None
+        routes: tuple[Route, ...] = (),
+        cards: tuple[DemoCard, ...] = (),
+        viewing: Viewing | None = None,
+        client: CentralClient | None = None,
     ) -> AsyncIterator[House]:
         loop = asyncio.get_running_loop()
         clock = SetClock()
@@ -433,6 +439,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             areas=areas,
             recording=recording,
             central=central,
+            writes=CentralWrites(client=client, store=store, clock=clock, zone=ZoneInfo(SITE.site.timezone)),
             clock=clock,
             accounts=accounts,
             data=tmp_path,

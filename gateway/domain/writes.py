@@ -1,0 +1,199 @@
+"""Writes of records that central also keeps: which there are, what they do, and how a record looks meanwhile. Pure.
+
+A write goes through to central while it answers. Otherwise the site holds it: the record changes at the site at once,
+and the write waits in the outbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from types import MappingProxyType
+from typing import Literal
+
+from pydantic import JsonValue
+
+JsonObject = dict[str, JsonValue]
+
+FIRST_PROVISIONAL_ID = 2_000_000_000
+"""Ids from here on are made at the site; central's are below."""
+
+
+class Effect(Enum):
+    """What a write does to its record."""
+
+    CREATE = "create"
+    CHANGE = "change"
+    """The fields that it carries replace those of the record."""
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The list in which a record is looked for of which it is not known whether central took it.
+
+    Attributes:
+        path: of the list.
+        resource: under which its answer has the records.
+        search: fields whose text is searched for, the likelier first; none: the list is walked.
+        paged: whether it comes by pages.
+    """
+
+    path: str
+    resource: str
+    search: tuple[str, ...] = ()
+    paged: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOperation:
+    """One operation of the interface that writes.
+
+    Attributes:
+        kind: of its records; those of one record go up in order.
+        action: its name among those of its kind; kept in the outbox, so it never changes.
+        effect: what it does.
+        method: how central takes it.
+        path: where central takes it.
+        resources: under which names the answer may have the record.
+        lookup: how a create of unknown outcome is looked for.
+    """
+
+    kind: str
+    action: str
+    effect: Effect
+    method: Literal["POST", "PUT", "PATCH", "DELETE"]
+    path: str
+    resources: tuple[str, ...]
+    lookup: Lookup | None = None
+
+
+_CARD = "access_card"
+_CARDS = Lookup("/v1/access/list", "access_cards", ("number", "uid", "plate", "username", "holder_name"))
+_DEVICES = Lookup("/v1/device/list", "devices", ("serial_number", "name"))
+
+DEVICE_CREATE = WriteOperation("device", "create", Effect.CREATE, "PUT", "/v1/device", ("device",), _DEVICES)
+DEVICE_CONFIG = WriteOperation("device", "config", Effect.CHANGE, "PATCH", "/v1/device/config", ("device",))
+
+CARD_CREATE = WriteOperation(_CARD, "create", Effect.CREATE, "PUT", "/v1/access", (_CARD, "access"), _CARDS)
+CARD_UPDATE = WriteOperation(_CARD, "update", Effect.CHANGE, "PATCH", "/v1/access", (_CARD, "access"))
+CARD_LIFECYCLE = WriteOperation(_CARD, "lifecycle", Effect.CHANGE, "PATCH", "/v1/access/lifecycle", (_CARD, "access"))
+CARD_DELETE = WriteOperation(_CARD, "delete", Effect.DELETE, "DELETE", "/v1/access", (_CARD, "access"))
+
+CAMERA_CREATE = WriteOperation(
+    "camera",
+    "create",
+    Effect.CREATE,
+    "PUT",
+    "/v1/camera",
+    ("camera",),
+    Lookup("/v1/camera/list", "cameras", paged=False),
+)
+CAMERA_UPDATE = WriteOperation("camera", "update", Effect.CHANGE, "PATCH", "/v1/camera", ("camera",))
+CAMERA_DELETE = WriteOperation("camera", "delete", Effect.DELETE, "DELETE", "/v1/camera", ("camera",))
+
+_EVENT = ("event", "camera_event")
+CAMERA_EVENT_CREATE = WriteOperation("camera_event", "create", Effect.CREATE, "PUT", "/v1/camera/event", _EVENT)
+CAMERA_EVENT_UPDATE = WriteOperation("camera_event", "update", Effect.CHANGE, "PATCH", "/v1/camera/event", _EVENT)
+CAMERA_EVENT_DELETE = WriteOperation("camera_event", "delete", Effect.DELETE, "DELETE", "/v1/camera/event", _EVENT)
+
+ENTRY_CREATE = WriteOperation("entry", "create", Effect.CREATE, "PUT", "/v1/entry", ("entry",))
+ENTRY_UPDATE = WriteOperation("entry", "update", Effect.CHANGE, "PATCH", "/v1/entry", ("entry",))
+
+WRITES: Mapping[tuple[str, str], WriteOperation] = MappingProxyType(
+    {
+        (operation.kind, operation.action): operation
+        for operation in (
+            DEVICE_CREATE,
+            DEVICE_CONFIG,
+            CARD_CREATE,
+            CARD_UPDATE,
+            CARD_LIFECYCLE,
+            CARD_DELETE,
+            CAMERA_CREATE,
+            CAMERA_UPDATE,
+            CAMERA_DELETE,
+            CAMERA_EVENT_CREATE,
+            CAMERA_EVENT_UPDATE,
+            CAMERA_EVENT_DELETE,
+            ENTRY_CREATE,
+            ENTRY_UPDATE,
+        )
+    }
+)
+"""Every write that the outbox can carry, by kind and action."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a write.
+
+    Attributes:
+        record_id: the id that the record has now; None when central's answer to a create names none.
+        record: the record as the site has it now; of a deleted one, what it was, as far as that is known.
+        held: whether central does not have the write yet.
+    """
+
+    record_id: int | None
+    record: JsonObject
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingWrite:
+    """A write that waits. `begun`: it may have reached central, whatever became of the answer."""
+
+    operation: WriteOperation
+    record_id: int
+    body: JsonObject
+    begun: bool = False
+    refused: str = ""
+
+
+def changed_by(record: JsonObject, body: JsonObject) -> JsonObject:
+    """A record with the fields of a write over its own; its id stays."""
+    return {**record, **{name: value for name, value in body.items() if name != "id"}}
+
+
+def laid_over(record: JsonObject, waiting: Iterable[WaitingWrite]) -> JsonObject | None:
+    """Central's record as the site shows it while writes of it wait; None when the site has deleted it."""
+    shown: JsonObject | None = record
+    for write in waiting:
+        if write.operation.effect is Effect.DELETE:
+            shown = None
+        elif write.operation.effect is Effect.CHANGE and shown is not None:
+            shown = changed_by(shown, write.body)
+    return shown
+
+
+def is_twin(sent: JsonObject, record: JsonObject) -> bool:
+    """Whether central's record is what was sent: every field that says something is there, alike."""
+    stated = {name: value for name, value in sent.items() if name != "id" and value not in (None, "")}
+    return bool(stated) and all(_alike(value, record.get(name)) for name, value in stated.items())
+
+
+def _alike(sent: JsonValue, kept: JsonValue) -> bool:
+    """Equal, or the same but for how a text, a moment or a number is written."""
+    if sent == kept:
+        return True
+    if isinstance(sent, dict) and isinstance(kept, dict):
+        return is_twin(sent, kept)
+    if isinstance(sent, list | dict) or isinstance(kept, list | dict) or kept is None:
+        return False
+    one, other = str(sent).strip().casefold(), str(kept).strip().casefold()
+    if one == other:
+        return True
+    moments = _moment(one), _moment(other)
+    return moments[0] is not None and moments[0] == moments[1]
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).replace(
+        microsecond=moment.microsecond // 1000 * 1000
+    )

@@ -1,0 +1,208 @@
+"""Writes that the site holds while central is away: the record changes and the write waits, in one commit."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.domain.writes import (
+    Effect,
+    JsonObject,
+    WaitingWrite,
+    WriteOperation,
+    changed_by,
+    is_twin,
+    laid_over,
+)
+from gateway.store.changes import Changes
+from gateway.store.database import Database, is_id
+from gateway.store.keepers import IDS, KEEPERS
+from gateway.store.outbox import insert_outbox, keep_centrals, outbox_rows, take_out, waiting_writes
+from gateway.store.recent import RecentWrites
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What became of a write that was held.
+
+    Attributes:
+        record_id: the record's id at the site.
+        record: the record as it is now, or was when it was deleted; None where it is kept elsewhere.
+        waits: whether something of it has to go up.
+    """
+
+    record_id: int
+    record: JsonObject | None
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """What waits of records that come down.
+
+    Attributes:
+        waiting: the writes that wait, by record.
+        created: creates that may have reached central: their record may come under an id that is not known yet.
+    """
+
+    waiting: Mapping[int, tuple[WaitingWrite, ...]]
+    created: tuple[WaitingWrite, ...]
+
+    def shown(self, record_id: int, record: JsonObject) -> JsonObject | None:
+        """Central's record as the site shows it; None when the site has deleted it."""
+        return laid_over(record, self.waiting.get(record_id, ()))
+
+    def is_own(self, record: JsonObject) -> bool:
+        """Whether an unknown record is one that was made here: it comes when its create has been settled."""
+        return any(is_twin(write.body, record) for write in self.created)
+
+
+class HeldWrites:
+    """Holds writes, and tells what waits."""
+
+    def __init__(self, *, database: Database, changes: Changes, recent: RecentWrites) -> None:
+        self._database = database
+        self._changes = changes
+        self._recent = recent
+
+    async def site_id(self, kind: str, record_id: int) -> int:
+        """The id that the site has now for a record: a provisional one leads to central's."""
+        if not is_id(record_id):
+            return record_id
+        return await self._database.read(lambda connection: IDS[kind].site_id(connection, record_id))
+
+    async def central_id(self, kind: str, record_id: int) -> int | None:
+        """Central's id of a record, None while it has none."""
+        return await self._database.read(lambda connection: IDS[kind].central_id(connection, record_id))
+
+    async def is_given(self, kind: str, central_id: int) -> bool:
+        """Whether central's id belongs to a record that was made at this site."""
+        return await self._database.read(
+            lambda connection: (
+                connection.execute(
+                    "SELECT 1 FROM provisional WHERE kind = ? AND central_id = ?", (kind, central_id)
+                ).fetchone()
+                is not None
+            )
+        )
+
+    async def record(self, kind: str, record_id: int) -> JsonObject | None:
+        """A record as the site has it; None where it is kept elsewhere, or is not here."""
+        return await self._database.read(lambda connection: KEEPERS[kind].get(connection, record_id))
+
+    async def waiting(self, kind: str, record_id: int | None = None) -> tuple[WaitingWrite, ...]:
+        """What waits of a kind, or of one record, oldest first, refused writes included."""
+        return await self._database.read(lambda connection: waiting_writes(outbox_rows(connection, kind, record_id)))
+
+    async def arriving(self, kind: str, record_ids: Sequence[int]) -> Arriving:
+        """What has to be known of a page of central's records before it is taken over."""
+        places = ", ".join("?" * len(record_ids))
+
+        def query(connection: sqlite3.Connection) -> Arriving:
+            rows = connection.execute(
+                f"SELECT DISTINCT record_id FROM outbox WHERE kind = ? AND record_id IN ({places})", (kind, *record_ids)
+            ).fetchall()
+            waiting = {number: waiting_writes(outbox_rows(connection, kind, number)) for (number,) in rows}
+            begun = connection.execute(
+                "SELECT DISTINCT record_id FROM outbox WHERE kind = ? AND action = 'create' AND begun = 1", (kind,)
+            ).fetchall()
+            created = [write for (number,) in begun for write in waiting_writes(outbox_rows(connection, kind, number))]
+            return Arriving(waiting, tuple(write for write in created if write.operation.effect is Effect.CREATE))
+
+        return await self._database.read(query)
+
+    async def hold(
+        self,
+        operation: WriteOperation,
+        record_id: int | None,
+        body: JsonObject,
+        *,
+        now: int,
+        sends: bool,
+        key: str = "",
+        begun: bool = False,
+    ) -> Held:
+        """Change the record and let the write wait, in one commit.
+
+        Deleting a record whose creation cannot have reached central takes back all that waits of it.
+
+        Args:
+            operation: what is written.
+            record_id: the record, None for a new one.
+            body: the write as central is to get it; its `id` is set when it goes up.
+            now: wall micros.
+            sends: whether it has to go up at all.
+            key: under which central was asked before; "" when it was not.
+            begun: whether the write may have reached central already.
+
+        Raises StoreError when the disk refuses.
+        """
+        keeper = KEEPERS[operation.kind]
+
+        def job(connection: sqlite3.Connection) -> Held:
+            known = None if record_id is None else keeper.site_id(connection, record_id)
+            shown: JsonObject | None
+            if operation.effect is Effect.CREATE or known is None:
+                known = keeper.add(connection, body, now=now)
+                shown = {**body, "id": known}
+            else:
+                shown = keeper.get(connection, known)
+                if operation.effect is Effect.DELETE:
+                    keeper.remove(connection, known)
+                elif shown is not None:
+                    shown = changed_by(shown, body)
+                    keeper.put(connection, known, shown, now=now)
+            waits = sends
+            if waits and operation.effect is Effect.DELETE:
+                waits = not _take_back(connection, operation.kind, known)
+            if waits:
+                insert_outbox(
+                    connection,
+                    kind=operation.kind,
+                    action=operation.action,
+                    record_id=known,
+                    body=json.dumps(body, separators=(",", ":"), ensure_ascii=False),
+                    now=now,
+                    key=key,
+                    begun=begun,
+                )
+            return Held(known, shown, waits)
+
+        return await self._database.write(job, then=self._changes.bump)
+
+    async def written(
+        self, operation: WriteOperation, record_id: int, record: JsonObject | None, *, now: int
+    ) -> JsonObject | None:
+        """Central has carried a write out: keep the record by the id that central has for it.
+
+        Returns the record as it is now; None where it is kept elsewhere, or is gone.
+        """
+        keeper = KEEPERS[operation.kind]
+
+        def job(connection: sqlite3.Connection) -> JsonObject | None:
+            known = keeper.site_id(connection, record_id)
+            self._recent.note(operation.kind, record_id, known)
+            if operation.effect is Effect.DELETE:
+                keeper.remove(connection, known)
+                return None
+            if record is not None:
+                keep_centrals(connection, operation.kind, known, record, now=now)
+            return keeper.get(connection, known)
+
+        return await self._database.write(job, then=self._changes.bump)
+
+    def pull_begins(self, kind: str) -> set[int]:
+        """The records that are written from now on: what a pull that began earlier brings of them may be older."""
+        return self._recent.begin(kind)
+
+
+def _take_back(connection: sqlite3.Connection, kind: str, record_id: int) -> bool:
+    """Take back all that waits of a record that central cannot have; whether that was so."""
+    rows = outbox_rows(connection, kind, record_id)
+    first = next((row for row in rows if row.action == "create"), None)
+    if first is None or (first.begun and not first.parked):
+        return False
+    take_out(connection, (row.id for row in rows), "dropped")
+    return True

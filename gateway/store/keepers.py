@@ -1,0 +1,212 @@
+"""Where the records of each kind that central also keeps are at the site, as steps within a running transaction.
+
+A keeper knows the site's id of a record from any id that it ever had, and central's from the site's.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, Protocol
+
+from pydantic import TypeAdapter
+
+from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+
+_RECORD = TypeAdapter(JsonObject)
+_LONGEST_NAME = 120
+
+
+class Ids(Protocol):
+    """The ids of one kind of records. Every method runs within a transaction."""
+
+    def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
+        """The id that the site has now for a record, from any that it had or from central's."""
+        ...
+
+    def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
+        """Central's id of a record, None while central has given none."""
+        ...
+
+    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
+        """Central gave a record its id; returns the one that the site has for it from now on."""
+        ...
+
+
+class Keeper(Ids, Protocol):
+    """The records of one kind. Every method runs within a transaction."""
+
+    def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
+        """Take a record that was made at the site; returns its id, from 2,000,000,000 up."""
+        ...
+
+    def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
+        """A record as the site has it, None when it has none."""
+        ...
+
+    def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
+        """Keep a record as it is now; one that is not there is added."""
+        ...
+
+    def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
+        """Forget a record."""
+        ...
+
+
+class GivenIds:
+    """Ids that the site gives and central replaces; the old one still leads to the record."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
+        """Central's once it has given one."""
+        return self.central_id(connection, record_id) or record_id
+
+    def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
+        """Central's id of a record, None while central has given none."""
+        if record_id < FIRST_PROVISIONAL_ID:
+            return record_id
+        row = connection.execute(
+            "SELECT central_id FROM provisional WHERE id = ? AND kind = ?", (record_id, self._kind)
+        ).fetchone()
+        return None if row is None or row[0] is None else int(row[0])
+
+    def give(self, connection: sqlite3.Connection) -> int:
+        """An id that was never given before."""
+        return int(connection.execute("INSERT INTO provisional (kind) VALUES (?)", (self._kind,)).lastrowid or 0)
+
+    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
+        """From now on the record is known by central's id."""
+        if record_id < FIRST_PROVISIONAL_ID:
+            return record_id
+        connection.execute(
+            "UPDATE OR IGNORE provisional SET central_id = ? WHERE id = ? AND kind = ?",
+            (central_id, record_id, self._kind),
+        )
+        return central_id
+
+
+class RecordKeeper(GivenIds):
+    """Devices, or cameras. What the site file says of its own stays."""
+
+    def __init__(self, table: Literal["device", "camera"]) -> None:
+        super().__init__(table)
+        self._table = table
+
+    def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
+        """Take a record that was made at the site."""
+        given = self.give(connection)
+        self.put(connection, given, {**record, "id": given}, now=now)
+        return given
+
+    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
+        """The row moves to central's id."""
+        known = super().learn(connection, record_id, central_id)
+        if known != record_id:
+            connection.execute(f"UPDATE OR IGNORE {self._table} SET id = ? WHERE id = ?", (known, record_id))
+            connection.execute(f"DELETE FROM {self._table} WHERE id = ?", (record_id,))
+        return known
+
+    def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
+        """Central's record, {} for one that the site file alone has."""
+        row = connection.execute(f"SELECT record FROM {self._table} WHERE id = ?", (record_id,)).fetchone()
+        return _RECORD.validate_json(row[0]) if row else None
+
+    def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
+        """Keep central's record; name and kind of the site's own stay."""
+        text = record_text(record)
+        updated = connection.execute(
+            f"UPDATE {self._table} SET record = ?, updated_at = ? WHERE id = ? AND at_site = 1", (text, now, record_id)
+        ).rowcount
+        if updated:
+            return
+        connection.execute(f"DELETE FROM {self._table} WHERE id = ?", (record_id,))
+        name = record_name(self._table, record_id, record)
+        if self._table == "device":
+            connection.execute(
+                "INSERT INTO device (id, name, kind, at_site, record, updated_at) VALUES (?, ?, ?, 0, ?, ?)",
+                (record_id, name, record_kind(record), text, now),
+            )
+        else:
+            connection.execute(
+                "INSERT INTO camera (id, name, at_site, record, updated_at) VALUES (?, ?, 0, ?, ?)",
+                (record_id, name, text, now),
+            )
+
+    def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
+        """Forget a record; of the site's own, only what central said of it."""
+        connection.execute(f"DELETE FROM {self._table} WHERE id = ? AND at_site = 0", (record_id,))
+        connection.execute(f"UPDATE {self._table} SET record = '{{}}' WHERE id = ?", (record_id,))
+
+
+class KeptElsewhere(GivenIds):
+    """Only ids are here. The records are kept by whoever follows each commit: access cards, in a file of their own."""
+
+    def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:  # noqa: ARG002 (a keeper's form)
+        """An id for a record that was made at the site."""
+        return self.give(connection)
+
+    def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:  # noqa: ARG002 (a keeper's form)
+        """Not known here."""
+        return None
+
+    def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
+        """Done elsewhere."""
+
+    def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
+        """Done elsewhere."""
+
+
+class CameraEventIds:
+    """Camera events keep the site's id and learn central's beside it."""
+
+    def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
+        """The site's own id."""
+        row = connection.execute(
+            "SELECT id FROM camera_event WHERE id = ?1 OR central_id = ?1 ORDER BY id = ?1 DESC LIMIT 1", (record_id,)
+        ).fetchone()
+        return int(row[0]) if row else record_id
+
+    def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
+        """Central's id of a record, None while central has given none."""
+        row = connection.execute("SELECT central_id FROM camera_event WHERE id = ?", (record_id,)).fetchone()
+        return None if row is None or row[0] is None else int(row[0])
+
+    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
+        """Noted beside the site's id."""
+        connection.execute("UPDATE OR IGNORE camera_event SET central_id = ? WHERE id = ?", (central_id, record_id))
+        return record_id
+
+
+def record_text(record: JsonObject) -> str:
+    """A record as JSON text, the same for the same content."""
+    return json.dumps(record, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+def record_name(noun: str, record_id: int, record: JsonObject) -> str:
+    """The name shown for a record."""
+    name = record.get("name")
+    return (name.strip() if isinstance(name, str) else "")[:_LONGEST_NAME] or f"{noun} {record_id}"
+
+
+def record_kind(record: JsonObject) -> str:
+    """What central calls a device's type."""
+    kind = record.get("type")
+    return str(kind)[:_LONGEST_NAME] if isinstance(kind, str | int) else ""
+
+
+KEEPERS: Mapping[str, Keeper] = MappingProxyType(
+    {
+        "device": RecordKeeper("device"),
+        "camera": RecordKeeper("camera"),
+        "access_card": KeptElsewhere("access_card"),
+        "entry": KeptElsewhere("entry"),
+    }
+)
+"""Who keeps the records of a kind."""
+
+IDS: Mapping[str, Ids] = MappingProxyType({**KEEPERS, "camera_event": CameraEventIds()})
+"""Who knows the ids of a kind."""

@@ -1,0 +1,107 @@
+"""The site's cards as they follow what is written: in a file of their own, right behind the commit that holds a write.
+
+A crash in between is made good at the next start: what waits and which ids central gave is in the other file.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, tzinfo
+
+from gateway.clock import Clock
+from gateway.domain.writes import (
+    FIRST_PROVISIONAL_ID,
+    Effect,
+    JsonObject,
+    WriteOperation,
+    changed_by,
+    laid_over,
+)
+from gateway.store import CardRecord, Held, Store
+from gateway.store.keepers import record_text
+from gateway.sync.field_map import CardFieldMap, map_card
+
+KIND = "access_card"
+
+
+class SiteCards:
+    """Cards at the site. Each method is called within `store.cards.turn`."""
+
+    def __init__(self, *, store: Store, clock: Clock, zone: tzinfo = UTC, fields: CardFieldMap | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._zone = zone
+        self._fields = fields or CardFieldMap()
+
+    async def record(self, card_id: int) -> JsonObject | None:
+        """A card's record as the site has it."""
+        known = await self._store.cards.get(card_id)
+        return None if known is None else _object(known.record)
+
+    async def follow(self, operation: WriteOperation, held: Held, body: JsonObject) -> JsonObject:
+        """Do to the card what was held; returns its record as it is now, or was when it was deleted."""
+        card_id = held.record_id
+        before = await self.record(card_id)
+        if operation.effect is Effect.DELETE:
+            await self._store.cards.apply(remove=(card_id,), now=self._now())
+            return before or {"id": card_id}
+        record: JsonObject = {**body, "id": card_id}
+        if operation.effect is Effect.CHANGE:
+            if before is None:
+                return record  # it went meanwhile
+            record = changed_by(before, body)
+        await self._put(card_id, record)
+        return record
+
+    async def settle(
+        self, operation: WriteOperation, card_id: int, record: JsonObject | None, *, formerly: int | None = None
+    ) -> JsonObject | None:
+        """Central has carried a write out: its record counts, under what still waits; None for a card that is gone.
+
+        `formerly`: the id that the card had until then.
+        """
+        old = formerly if formerly != card_id else None
+        if operation.effect is Effect.DELETE:
+            await self._store.cards.apply(remove=(card_id,), now=self._now())
+            return None
+        at_site = await self.record(card_id if old is None else old)
+        whole: JsonObject | None = None
+        if at_site is not None or record is not None:
+            whole = {
+                **(at_site or {}),
+                **(record or {}),
+                "id": card_id,
+            }  # an answer may hold less than the whole record
+        shown = None if whole is None else laid_over(whole, await self._store.held.waiting(KIND, card_id))
+        if shown is None:
+            await self._store.cards.apply(remove=(card_id, *((old,) if old else ())), now=self._now())
+            return None
+        await self._put(card_id, shown, instead_of=old)
+        return shown
+
+    async def forget(self, card_id: int) -> None:
+        """Central has the card no more."""
+        await self._store.cards.apply(remove=(card_id,), now=self._now())
+
+    async def recall(self) -> None:
+        """After a start: bring the cards behind the writes that are known in the other file."""
+        for card_id in await self._store.cards.made_here():
+            known = await self._store.held.site_id(KIND, card_id)
+            if known < FIRST_PROVISIONAL_ID and (record := await self.record(card_id)) is not None:
+                await self._put(known, {**record, "id": known}, instead_of=card_id)
+        for write in await self._store.held.waiting(KIND):
+            await self.follow(write.operation, Held(write.record_id, None, waits=True), write.body)
+
+    async def _put(self, card_id: int, record: JsonObject, *, instead_of: int | None = None) -> None:
+        mapped = map_card(card_id, record, self._fields, self._zone)
+        item = CardRecord(mapped.card, record_text(record))
+        gone = () if instead_of is None else (instead_of,)
+        await self._store.cards.apply(put=(item,), remove=gone, now=self._now())
+
+    def _now(self) -> int:
+        return self._clock.wall().micros
+
+
+def _object(text: str) -> JsonObject | None:
+    record = json.loads(text)
+    return record if isinstance(record, dict) else None

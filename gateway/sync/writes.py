@@ -1,0 +1,157 @@
+"""The one way of writing what central also keeps: through to central while it answers, held at the site while not."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, tzinfo
+from enum import Enum
+from weakref import WeakValueDictionary
+
+from gateway.clock import Clock
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
+from gateway.store import Store
+from gateway.store.outbox import new_key
+from gateway.sync.central import CentralClient
+from gateway.sync.field_map import CardFieldMap
+from gateway.sync.outbox import answered_record, given_id
+from gateway.sync.site_cards import KIND as CARD
+from gateway.sync.site_cards import SiteCards
+
+_NOT_FOUND = 404
+
+
+class _Way(Enum):
+    THROUGH = "to central, now"
+    WAITS = "held, and goes up later"
+    ALONE = "kept at the site; central never had the record"
+
+
+class CentralWrites:
+    """Writes records. A site without a central keeps them alone.
+
+    Writes of one record go one after the other, and never past one of it that still waits.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: CentralClient | None,
+        store: Store,
+        clock: Clock,
+        zone: tzinfo = UTC,
+        fields: CardFieldMap | None = None,
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._clock = clock
+        self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
+        self._turns: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
+
+    async def recall(self) -> None:
+        """After a start: cards that a crash left behind what was written. Raises StoreError."""
+        async with self._store.cards.turn:
+            await self._cards.recall()
+
+    async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
+        """Carry a write out.
+
+        Args:
+            operation: one of `gateway.domain.writes`.
+            body: as the interface has it; for a record that exists with its `id`, which may be any that it ever had.
+
+        Raises:
+            CentralRefused: central's refusal; nothing has changed.
+            StoreError: the disk takes nothing. When central has carried the write out, the next pull brings it.
+        """
+        if operation.effect is Effect.CREATE:
+            return await self._write(operation, None, body)
+        asked = body.get("id")
+        if not isinstance(asked, int):
+            raise TypeError(f"{operation.path} needs the id of a record")
+        known = await self._store.held.site_id(operation.kind, asked)
+        turn = self._turns.setdefault((operation.kind, known), asyncio.Lock())
+        async with turn:
+            return await self._write(operation, known, body)
+
+    async def _write(self, operation: WriteOperation, record_id: int | None, body: JsonObject) -> Written:
+        if record_id is not None:
+            record_id = await self._store.held.site_id(operation.kind, record_id)  # it may have changed meanwhile
+        central_id, way = await self._way(operation, record_id)
+        if self._client is None or way is not _Way.THROUGH:
+            return await self._hold(operation, record_id, body, sends=way is not _Way.ALONE)
+        sent = body if central_id is None else {**body, "id": central_id}
+        key = new_key()
+        try:
+            answer = await self._client.call(operation.method, operation.path, sent, key=key)
+        except CentralUnavailable:
+            return await self._hold(operation, record_id, body, key=key, begun=True)
+        except CentralRefused as error:
+            if not error.status:  # it refuses the gateway's account, and has not seen the write
+                return await self._hold(operation, record_id, body)
+            if record_id is not None and error.status == _NOT_FOUND:
+                await self._forget(operation, record_id)
+            raise
+        return await self._keep(operation, record_id, sent, answer)
+
+    async def _way(self, operation: WriteOperation, record_id: int | None) -> tuple[int | None, _Way]:
+        """Central's id of a record that exists, and which way a write of it goes."""
+        if self._client is None:
+            return None, _Way.ALONE
+        away = self._client.state.reachable is False
+        if record_id is None:
+            return None, _Way.WAITS if away else _Way.THROUGH
+        central_id = await self._store.held.central_id(operation.kind, record_id)
+        if await self._store.held.waiting(operation.kind, record_id):
+            return central_id, _Way.WAITS
+        if central_id is None:
+            return None, _Way.ALONE
+        return central_id, _Way.WAITS if away else _Way.THROUGH
+
+    async def _hold(
+        self,
+        operation: WriteOperation,
+        record_id: int | None,
+        body: JsonObject,
+        *,
+        sends: bool = True,
+        key: str = "",
+        begun: bool = False,
+    ) -> Written:
+        now = self._clock.wall().micros
+        async with self._store.cards.turn:
+            held = await self._store.held.hold(operation, record_id, body, now=now, sends=sends, key=key, begun=begun)
+            record = held.record
+            if operation.kind == CARD:
+                record = await self._cards.follow(operation, held, body)
+        return Written(held.record_id, record or {**body, "id": held.record_id}, held=held.waits)
+
+    async def _keep(
+        self, operation: WriteOperation, record_id: int | None, sent: JsonObject, answer: JsonObject
+    ) -> Written:
+        """Keep what central has carried out."""
+        said = answered_record(answer, operation.resources)
+        known = record_id if record_id is not None else given_id(answer, operation.resources)
+        if known is None:
+            return Written(None, said or sent, held=False)
+        now = self._clock.wall().micros
+        async with self._store.cards.turn:
+            before = await self._at_site(operation, known)
+            # An answer may hold less than the whole record; to a deletion it may hold anything.
+            record = before if operation.effect is Effect.DELETE else {**before, **(said or sent)}
+            shown = await self._store.held.written(operation, known, record, now=now)
+            if operation.kind == CARD:
+                shown = await self._cards.settle(operation, known, record)
+        return Written(known, shown or record, held=False)
+
+    async def _at_site(self, operation: WriteOperation, record_id: int) -> JsonObject:
+        if operation.kind == CARD:
+            return await self._cards.record(record_id) or {}
+        return await self._store.held.record(operation.kind, record_id) or {}
+
+    async def _forget(self, operation: WriteOperation, record_id: int) -> None:
+        """Central has no such record: the site shall not go on with one that is gone."""
+        if operation.kind != CARD:
+            return
+        async with self._store.cards.turn:
+            await self._cards.forget(record_id)
