@@ -71,10 +71,21 @@ class Stretch:
     is_cut: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """What a filter lets pass, newest first: coarse stretches, and fine ones where the dates cut through.
+
+    `newest` tells this moment of the database from a later one: the last stretch and how many events it holds.
+    """
+
+    newest: tuple[int, int] | None
+    all: tuple[Stretch, ...]
+
+
 def read_page(
     connection: sqlite3.Connection,
     wanted: EventFilter,
-    stretches: tuple[Stretch, ...],
+    passing: Stretches,
     *,
     before: int,
     offset: int,
@@ -82,8 +93,9 @@ def read_page(
 ) -> EventPage:
     """Events by descending id, from below `before` (0: the newest) on, passing over `offset` of them.
 
-    `stretches`: what `read_stretches` says for the same filter, its search aside.
+    `passing`: what `read_stretches` says for the same filter, its search aside, at the same moment.
     """
+    stretches = passing.all
     if wanted.search:
         return _searched(connection, wanted, stretches, before=before, offset=offset, limit=limit)
     count = sum(stretch.passing for stretch in stretches)
@@ -98,8 +110,13 @@ def read_page(
     return EventPage(events=events, count=count, next_cursor=events[-1].id if len(rows) > limit else None)
 
 
-def read_stretches(connection: sqlite3.Connection, wanted: EventFilter) -> tuple[Stretch, ...]:
-    """All stretches with events that pass, newest first: coarse ones, and fine ones where the dates cut through."""
+def read_stretches(connection: sqlite3.Connection, wanted: EventFilter, known: Stretches | None = None) -> Stretches:
+    """All stretches with events that pass: `known` ones, unless there are newer events by now."""
+    newest = connection.execute(
+        f"SELECT stretch, count FROM event_stretch WHERE span = {_FINE} ORDER BY stretch DESC LIMIT 1"
+    ).fetchone()
+    if known is not None and known.newest == newest:
+        return known
     found: list[Stretch] = []
     for coarse in _listed(connection, wanted, _COARSE):
         if not coarse.is_cut:
@@ -107,7 +124,7 @@ def read_stretches(connection: sqlite3.Connection, wanted: EventFilter) -> tuple
             continue
         finer = _finer(connection, wanted, coarse)
         found += (_counted(connection, wanted, fine) if fine.is_cut else fine for fine in finer)
-    return tuple(stretch for stretch in found if stretch.passing)
+    return Stretches(newest, tuple(stretch for stretch in found if stretch.passing))
 
 
 def _listed(

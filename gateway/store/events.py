@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from gateway.domain.events import Event, RecordedEvent, Scalar
 from gateway.store.database import Database, is_id
-from gateway.store.event_pages import COLUMNS, EventFilter, EventPage, Stretch, event_of, read_page, read_stretches
+from gateway.store.event_pages import COLUMNS, EventFilter, EventPage, Stretches, event_of, read_page, read_stretches
 from gateway.store.kept import Kept
 
 _PAGES_KEPT = 16
@@ -56,7 +56,7 @@ class Events:
     def __init__(self, *, database: Database) -> None:
         self._database = database
         self._pages: Kept[tuple[EventFilter, int, int, int], EventPage] = Kept(database=database, most=_PAGES_KEPT)
-        self._stretches: Kept[EventFilter, tuple[Stretch, ...]] = Kept(database=database, most=_PAGES_KEPT)
+        self._stretches: Kept[EventFilter, Stretches] = Kept(database=database, most=_PAGES_KEPT)
 
     async def get(self, event_id: int) -> RecordedEvent | None:
         """One event, or None."""
@@ -109,8 +109,8 @@ class Events:
         plain = replace(wanted, search="")
         known = self._stretches.known(plain)
 
-        def query(connection: sqlite3.Connection) -> tuple[EventPage, tuple[Stretch, ...]]:
-            stretches = read_stretches(connection, plain) if known is None else known
+        def query(connection: sqlite3.Connection) -> tuple[EventPage, Stretches]:
+            stretches = read_stretches(connection, plain, known)
             return read_page(
                 connection, wanted, stretches, before=before, offset=offset, limit=max(limit, 0)
             ), stretches
