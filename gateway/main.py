@@ -199,6 +199,7 @@ class House:
                 accounts=accounts,
                 data=self._folder.path,
                 readiness=self._not_ready,
+                webhooks=self._webhook_desk,
                 relay=self._relay,
                 extra_routes=(present_route(demo.control),) if demo else (),
                 demo_cards=demo_cards() if demo else (),
