@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PLAIN_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC all the same; what writes a thousand moments is quicker so)
 _TIME_ERROR = 5
 _TIMEX_BYTES = 512
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -104,5 +105,4 @@ def boot_id() -> str:
 
 def iso_utc(micros: int) -> str:
     """ISO 8601 in UTC with milliseconds, as the interface writes moments: `2026-01-31T12:00:00.000Z`."""
-    moment = _EPOCH + timedelta(microseconds=micros)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1_000:03d}Z"
+    return (_PLAIN_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="milliseconds") + "Z"

@@ -6,7 +6,6 @@ import json
 
 from gateway.domain.events import EventKind
 from gateway.lanes.orders import Order, OrderKind
-from gateway.store import EventFilter
 from gateway.store.events import Events
 
 _GRANT_COUNTS_MICROS = 60_000_000
@@ -24,10 +23,10 @@ async def last_order(events: Events, *, lane_id: str) -> Order | None:
 
     What the schedule wanted is not remembered: it says so again. Raises StoreError.
     """
-    page = await events.page(EventFilter(types=_TOLD_BY, lane_id=lane_id), limit=1)
-    if not page.events or page.events[0].type != EventKind.ORDER_BEGAN:
+    newest = await events.newest(types=_TOLD_BY, lane_id=lane_id)
+    if newest is None or newest.type != EventKind.ORDER_BEGAN:
         return None
-    told = json.loads(page.events[0].data)
+    told = json.loads(newest.data)
     by, kind = str(told.get("by", "")), str(told.get("order", ""))
     if not by.startswith("user:") or kind not in set(OrderKind):
         return None
@@ -39,12 +38,12 @@ async def last_grant(events: Events, *, lane_id: str, now: int) -> tuple[int | N
 
     None when there is none of the last minute, by the wall clock (`now`: micros). Raises StoreError.
     """
-    page = await events.page(EventFilter(types=_ABOUT_GRANTS, lane_id=lane_id), limit=1)
-    if not page.events or page.events[0].type != EventKind.ACCESS_GRANTED:
+    newest = await events.newest(types=_ABOUT_GRANTS, lane_id=lane_id)
+    if newest is None or newest.type != EventKind.ACCESS_GRANTED:
         return None
-    left = page.events[0].date_at + _GRANT_COUNTS_MICROS - now
+    left = newest.date_at + _GRANT_COUNTS_MICROS - now
     if not 0 < left <= _GRANT_COUNTS_MICROS:
         return None
-    told = json.loads(page.events[0].data)
+    told = json.loads(newest.data)
     card_id = told.get("card_id")
     return card_id if isinstance(card_id, int) else None, str(told.get("credential", "")), left / 1_000_000

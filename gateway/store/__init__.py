@@ -4,7 +4,7 @@ from gateway.store.accounts import StoredAccount
 from gateway.store.api_keys import ApiKey
 from gateway.store.cards import CardChanges, CardRecord
 from gateway.store.changes import Changes
-from gateway.store.events import EventFilter, EventPage
+from gateway.store.event_pages import EventFilter, EventPage
 from gateway.store.held import Arriving, Held
 from gateway.store.journal import Entry, Journal, Recorded
 from gateway.store.outbox import Books, OutboxRow

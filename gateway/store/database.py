@@ -76,6 +76,7 @@ class Database:
     """A SQLite file with one writer and group commit.
 
     `write` and `read` work from `open` until `close`. `run`, kept alive as a task, tends the file meanwhile.
+    `generation` has moved on whenever a write has ended.
 
     On a disk that is full or read-only at the opening, what is there is read; `run` opens the file for writing as soon
     as the disk takes data again. Until then nothing is locked or indexed on disk: readers take turns with that opening.
@@ -87,6 +88,7 @@ class Database:
         self.salvaged: str | None = None
         self.was_unclean = False
         self.commits = 0
+        self.generation = 0
         self._steps = steps
         self._after_salvage = after_salvage
         self._queue: deque[_Waiting[Any]] = deque()
@@ -96,6 +98,7 @@ class Database:
         self._writer: sqlite3.Connection | None = None
         self._writing: ThreadPoolExecutor | None = None
         self._reading: ThreadPoolExecutor | None = None
+        self._searching: ThreadPoolExecutor | None = None
         self._readers = Readers(path=path)
         self._taking_up = threading.Lock()
         self._recovery: Recovery | None = None
@@ -126,6 +129,7 @@ class Database:
             raise
         self._writing = writing
         self._reading = ThreadPoolExecutor(_READERS, thread_name_prefix=f"read-{self.path.stem}")
+        self._searching = ThreadPoolExecutor(1, thread_name_prefix=f"search-{self.path.stem}")
 
     async def run(self) -> None:
         """Tend the file until cancelled: see whether a disk that refused takes commits again, keep the WAL short."""
@@ -157,24 +161,28 @@ class Database:
             loop.call_soon(self._commit_next, writing)  # soon: what is written in the same turn goes along
         return await done
 
-    async def read(self, query: Job[T]) -> T:
+    async def read(self, query: Job[T], *, lengthy: bool = False) -> T:
         """Run `query` on a reading connection, beside the writer, in one snapshot: all that was committed before.
+
+        `lengthy`: it may take tens of milliseconds; such queries go one at a time and keep no others waiting.
 
         Raises StoreError when the file cannot be read or is not open.
         """
-        if self._reading is None:
+        reading = self._searching if lengthy else self._reading
+        if reading is None:
             raise self._not_open()
-        return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, query)
+        return await asyncio.get_running_loop().run_in_executor(reading, self._read, query)
 
     async def close(self) -> None:
         """Commit what is still queued, checkpoint and close. The next opening is a clean one."""
-        writing, reading = self._writing, self._reading
-        if writing is None or reading is None:
+        writing, reading, searching = self._writing, self._reading, self._searching
+        if writing is None or reading is None or searching is None:
             return
-        self._writing = self._reading = None
+        self._writing = self._reading = self._searching = None
         await self._idle.wait()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(writing, reading.shutdown)
+        await loop.run_in_executor(writing, searching.shutdown)
         await loop.run_in_executor(writing, self._close)
         writing.shutdown(wait=True)
 
@@ -199,6 +207,7 @@ class Database:
     def _settle(
         self, batch: list[_Waiting[Any]], writing: ThreadPoolExecutor, committed: asyncio.Future[list[Outcome]]
     ) -> None:
+        self.generation += 1
         for waiting, outcome in zip(batch, committed.result(), strict=True):
             self._room.release()
             waiting.settle(outcome)

@@ -8,6 +8,9 @@ import sqlite3
 from dataclasses import dataclass
 
 from gateway.store.database import Database
+from gateway.store.kept import Kept
+
+_MOST_KEPT = 256
 
 _COLUMNS = "username, created_at, last_seen_at, expires_at, central, mfa_pending, role, permissions"
 
@@ -36,6 +39,7 @@ class Sessions:
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
+        self._kept: Kept[bytes, Session | None] = Kept(database=database, most=_MOST_KEPT)
 
     async def add(self, token: str, session: Session, *, proven: str = "") -> bool:
         """Remember a new session, and forget those that have expired.
@@ -64,15 +68,16 @@ class Sessions:
 
     async def get(self, token: str) -> Session | None:
         """The session of a token, expired or not, or None."""
+        hashed = _hash(token)
 
         def query(connection: sqlite3.Connection) -> Session | None:
-            row = connection.execute(f"SELECT {_COLUMNS} FROM session WHERE token_hash = ?", (_hash(token),)).fetchone()
+            row = connection.execute(f"SELECT {_COLUMNS} FROM session WHERE token_hash = ?", (hashed,)).fetchone()
             if row is None:
                 return None
             permissions = frozenset(json.loads(row[7])) if row[7] != "[]" else frozenset()
             return Session(row[0], row[1], row[2], row[3], bool(row[4]), bool(row[5]), row[6], permissions)
 
-        return await self._database.read(query)
+        return await self._kept.read(hashed, query)
 
     async def touch(self, token: str, *, seen_at: int, expires_at: int) -> None:
         """The session was used; it lives on until `expires_at`."""

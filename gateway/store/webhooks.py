@@ -10,7 +10,8 @@ from gateway.domain.announcements import Places, announced_as, announcement, as_
 from gateway.domain.events import Event, RecordedEvent
 from gateway.store.changes import Changes
 from gateway.store.database import Database
-from gateway.store.events import EVENT_COLUMNS, event_of, insert_event
+from gateway.store.event_pages import COLUMNS, event_of
+from gateway.store.events import insert_event
 from gateway.store.webhook_queue import MOST_WAITING, Message, message_id_of, put_message
 
 _MOST_FAILED = 10_000
@@ -274,7 +275,7 @@ def _page_of_events(before: int, connection: sqlite3.Connection) -> tuple[Record
     """The next older events, newest first."""
     bound = "WHERE id < ?" if before else ""
     rows = connection.execute(
-        f"SELECT {EVENT_COLUMNS} FROM event {bound} ORDER BY id DESC LIMIT ?", (*((before,) if before else ()), _PAGE)
+        f"SELECT {COLUMNS} FROM event {bound} ORDER BY id DESC LIMIT ?", (*((before,) if before else ()), _PAGE)
     )
     return tuple(event_of(row) for row in rows)
 

@@ -20,7 +20,11 @@ from gateway.web.v1.records import event_record
 
 
 class EventsFamily:
-    """`/v1/event`."""
+    """`/v1/event`.
+
+    A search among very many events ends after a while: the answer then has `complete: false`, its `count` is of the
+    events that were looked at, and `next_cursor` goes on behind them, also when nothing was found.
+    """
 
     def __init__(self, *, store: Store, zone: ZoneInfo) -> None:
         self._store = store
@@ -35,8 +39,11 @@ class EventsFamily:
         page = await self._store.events.page(
             self._filter(wanted), before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
-        cursor = {"next_cursor": page.events[-1].id} if page.events else {}
-        return success(events=[event_record(event) for event in page.events], count=page.count, **cursor)
+        following = page.next_cursor or (page.events[-1].id if page.events else None)
+        more: dict[str, object] = {} if following is None else {"next_cursor": following}
+        if not page.complete:
+            more["complete"] = False
+        return success(events=[event_record(event) for event in page.events], count=page.count, **more)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)

@@ -90,11 +90,21 @@ async def test_filters_apply_together_and_count_their_matches(store, entry):
         return [event.id for event in page.events]
 
     assert await found(device_ids=(2,), types=(EventKind.GATE_OPENED,)) == wanted[::-1]
-    assert await found(device_ids=(2,), lane_id="in") == wanted[::-1]
     assert await found(date_from=200, date_until=300) == wanted[::-1]
     assert len(await found(device_ids=(1, 2))) == 7
     assert await found(search="opened") == wanted[::-1]
     assert len(await found(search="EVENT 1")) == 3
+
+
+async def test_the_newest_of_a_lane(store, entry):
+    await record(store, entry, 1, lane_id="in", kind=EventKind.GATE_OPENED)
+    (wanted,) = await record(store, entry, 1, lane_id="in", kind=EventKind.GATE_CLOSED)
+    await record(store, entry, 1, lane_id="out", kind=EventKind.GATE_OPENED)
+    await record(store, entry, 1, lane_id="in", kind=EventKind.DEVICE_LOST)
+    types = (EventKind.GATE_OPENED, EventKind.GATE_CLOSED)
+    assert (await store.events.newest(types=types, lane_id="in")).id == wanted
+    assert await store.events.newest(types=types, lane_id="elsewhere") is None
+    assert await store.events.newest(types=(), lane_id="in") is None
 
 
 @pytest.mark.parametrize("search", ["50 %", "a_b", "back\\slash", "'quote'", '"', "%", "_", "\\"])

@@ -74,6 +74,23 @@ async def test_filters_of_events(house):
     assert await found(**day, search="", start_date_typo=1) == [late, early]
 
 
+async def test_a_search_that_ended_early_says_so_and_goes_on(house, monkeypatch):
+    monkeypatch.setattr("gateway.store.event_pages.EXACT_SEARCH", 0)
+    monkeypatch.setattr("gateway.store.event_pages.MOST_SEARCHED", 1)
+    wanted = await house.happened("Plate AB1.")
+    await house.store._site.write(
+        lambda connection: connection.execute("UPDATE sqlite_sequence SET seq = seq + 200000 WHERE name = 'event'")
+    )
+    later = await house.happened("Something else.")
+    _, answer = await house.call("/v1/event/list", {"search": "ab1"})
+    assert (answer["events"], answer["count"], answer["complete"]) == ([], 0, False)
+    assert wanted < answer["next_cursor"] <= later
+    _, answer = await house.call("/v1/event/list", {"search": "ab1", "cursor_id": answer["next_cursor"]})
+    assert [event["id"] for event in answer["events"]] == [wanted]
+    _, answer = await house.call("/v1/event/list", {"types": [EventKind.VEHICLE_PASSED]})
+    assert "complete" not in answer
+
+
 async def test_a_bad_filter_is_named(house):
     for body, sentence in (
         ({"start_date": "yesterday"}, "start_date: must be a date like"),

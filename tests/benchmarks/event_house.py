@@ -1,0 +1,89 @@
+"""Serves the interface over a store, or over nothing the same bytes by a bare aiohttp handler; for `test_event_list`.
+
+`python event_house.py real FOLDER` or `bare FILE` (the body). Says its port and a session token on one line, and serves
+until its input ends. With `watched` it then says as JSON which callbacks of the loop took longer than 5 ms, the time
+that other programs had the processor aside; watching costs time itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, cast
+
+from aiohttp import web
+from loop_watch import Watched, watch_callbacks
+
+from gateway.clock import SystemClock
+from gateway.site.models import Site
+from gateway.store import Session, Store
+from gateway.web.accounts import hash_accounts
+from gateway.web.app import build_app, serve
+
+TOKEN = "t" * 43
+LIMIT = 0.005
+SITE = Site.model_validate({"site": {"name": "North"}, "api": {"accounts": [{"username": "a", "password": "a"}]}})
+
+
+async def real(folder: Path) -> None:
+    store = Store(folder=folder, site_name="North", sends=False)
+    await store.open()
+    clock = SystemClock()
+    now = clock.wall().micros
+    await store.sessions.add(TOKEN, Session("a", now, now, now + 3_600_000_000))
+    unused = cast(Any, _Unused())
+    app = build_app(
+        site=SITE,
+        store=store,
+        board=unused,
+        areas=unused,
+        recording=unused,
+        central=None,
+        clock=clock,
+        accounts=await hash_accounts(SITE.api.accounts, lambda name: name),
+        data=folder,
+        readiness=tuple,
+    )
+    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    serving = asyncio.get_running_loop().create_task(serve(app, host="127.0.0.1", port=0, started=port.set_result))
+    await until_told(await port)
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+    await store.sessions.remove(TOKEN)
+    await store.close()
+
+
+class _Unused:
+    """The rooms beside the store: nothing asks them anything here."""
+
+    viewing = live = None
+
+
+async def bare(body: bytes) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        await request.read()
+        return web.Response(body=body, content_type="application/json")
+
+    app = web.Application()
+    app.router.add_post("/v1/event/list", answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    await until_told(runner.addresses[0][1])
+    await runner.cleanup()
+
+
+async def until_told(port: int) -> None:
+    print(port, TOKEN, flush=True)
+    with watch_callbacks(limit=LIMIT) if "watched" in sys.argv else nullcontext(Watched(LIMIT)) as watched:
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    print(json.dumps([[held.seconds, held.waited, held.what] for held in watched.too_long]), flush=True)
+
+
+if __name__ == "__main__":
+    kind, given = sys.argv[1], Path(sys.argv[2])
+    asyncio.run(real(given) if kind == "real" else bare(given.read_bytes()))
