@@ -108,6 +108,14 @@ def without_id(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {name: value for name, value in body.items() if name != "id"}
 
 
+def read_query(request: web.Request, model: type[M]) -> M:
+    """The request's query as a model; of a name that comes twice the last counts. Raises RequestRefused."""
+    try:
+        return model.model_validate({name: value for name, value in request.query.items() if value.strip()})
+    except ValidationError as error:
+        raise RequestRefused(400, _sentence(error)) from error
+
+
 async def read_text(request: web.Request) -> str:
     """The request's body as text. Raises RequestRefused."""
     try:

@@ -221,7 +221,7 @@ async def test_a_newer_schema_is_refused_with_its_sentence_and_left_alone(opened
     with closing(sqlite3.connect(used / "site.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
     newest = migrations("site")[-1].number
-    with pytest.raises(StoreError, match=f"schema 99, this program knows up to {newest}: install the newer program again"):
+    with pytest.raises(StoreError, match=f"99, this program knows up to {newest}: install the newer"):
         async with opened(used):
             pass
     assert (used / "site.db.closed").exists()

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from ipaddress import ip_network
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -38,8 +39,11 @@ from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import Accounts, hash_accounts
 from gateway.web.admission import Route
+from gateway.web.api_keys import key_hash
 from gateway.web.app import build_app, serve
 from gateway.web.rooms import CentralAccounts, DemoCard, Relay, Viewing
+from gateway.webhooks.desk import WebhookDesk
+from gateway.webhooks.post import Post
 
 START = 1_760_000_000_000_000
 SITE = Site.model_validate(
@@ -371,6 +375,13 @@ class House:
         async with self.client.request(method, self.url + path, headers=headers, **sent) as answer:
             return answer.status, await answer.json()
 
+    async def program(self, method: str, path: str, body: object = None, *, key: str = "till"):
+        """Status and JSON of one call of a program; without a key when it is ""."""
+        headers = {"Authorization": f"Bearer key-of-{key}"} if key else {}
+        sent = {"json": body} if body is not None else {}
+        async with self.client.request(method, self.url + path, headers=headers, **sent) as answer:
+            return answer.status, await answer.json()
+
     async def happened(
         self, description: str, *, kind: EventKind = EventKind.VEHICLE_PASSED, date_at: int | None = None, **more
     ) -> int:
@@ -407,6 +418,8 @@ def accounts() -> Accounts:
     return asyncio.run(hash_accounts(SITE.api.accounts, lambda name: name))
 
 
+KEYS = {"till": frozenset({"*"}), "counter": frozenset({"can_view_devices"}), "idle": frozenset()}
+"""Programs' keys: the key of `till` is `key-of-till`, and so on."""
 OpenHouse = Callable[..., "asynccontextmanager[House]"]
 
 
@@ -452,6 +465,11 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         areas = Areas(site=SITE, store=store, recorder=recorder, clock=clock)
         recording_lanes = loop.create_task(recorder.run())
         not_ready: list[str] = []
+        post = Post(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=2)
+        for name, permissions in KEYS.items():
+            await store.api_keys.add(
+                name, key_hash=key_hash(f"key-of-{name}"), permissions=permissions, now=START, expires_at=None
+            )
         app = build_app(
             site=site if people is None else site.model_copy(update={"central": CENTRAL}),
             store=store,
@@ -464,6 +482,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             accounts=accounts,
             data=tmp_path,
             readiness=lambda: tuple(not_ready),
+            webhooks=WebhookDesk(webhooks=store.webhooks, post=post, clock=clock),
             relay=relay,
             central_accounts=people or central_accounts,
             extra_routes=routes,
@@ -487,6 +506,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
                 house.camera_event_id = await house.passed()
                 yield house
         finally:
+            post.close()
             for task in (serving, recording_lanes, committing):
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)

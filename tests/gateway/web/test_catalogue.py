@@ -26,6 +26,7 @@ NOT_OF_THE_DOCUMENT = {
     ("PATCH", "/v1/camera/whep/{}/{}"),
     ("DELETE", "/v1/camera/whep/{}/{}"),
     ("OPTIONS", "/v1/camera/whep/{}/{}"),
+    ("GET", "/api/v1/video/recordings/{}/clip"),
 }
 """What the gateway serves besides, beyond its own page."""
 WITHOUT_SESSION = {

@@ -4,9 +4,10 @@ from io import BytesIO
 
 import pytest
 
-from gateway.web.catalogue import OPERATIONS
+from gateway.web.catalogue import OPERATIONS as ALL
 from gateway.web.catalogue.operation import Operation
 
+OPERATIONS = [item for item in ALL if not item.path.startswith("/api/v1/")]  # entered by keys; see test_legacy
 BODIES = {
     "/v1/device": {"id": 101},
     "PUT /v1/device": {"name": "Gate at the back"},
@@ -29,11 +30,8 @@ READS_BODY = [
 BY_ID = [item for item in READS_BODY if "id" in BODIES.get(item.path, {})]
 HELD = [item for item in OPERATIONS if item.rule.session]
 SHUT = [item for item in OPERATIONS if item.rule.groups]
-PLAIN = [
-    item
-    for item in HELD
-    if item.path not in {"/v1/auth/mfa", "/status/live"} and "/event/evidence" not in item.path  # has tests of its own
-]
+BY_OTHERS = ("/v1/auth/mfa", "/status/live", "/status/webhook/", "/v1/camera/event/evidence")
+PLAIN = [item for item in HELD if not item.path.startswith(BY_OTHERS)]
 
 
 def shown(operation: Operation) -> str:
