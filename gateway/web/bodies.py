@@ -92,8 +92,13 @@ async def read_record(request: web.Request, model: type[M]) -> tuple[M, dict[str
         raise RequestRefused(400, "the body is not JSON") from error
     if not isinstance(data, dict):
         raise RequestRefused(400, "the body must be a JSON object")
+    return validated(data, model), data
+
+
+def validated(data: object, model: type[M]) -> M:
+    """What was sent, as a model. Raises RequestRefused with the first fault."""
     try:
-        return model.model_validate(data), data
+        return model.model_validate(data)
     except ValidationError as error:
         raise RequestRefused(400, _sentence(error)) from error
 
@@ -101,6 +106,14 @@ async def read_record(request: web.Request, model: type[M]) -> tuple[M, dict[str
 def without_id(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """A new record's fields: its id is not the caller's to say."""
     return {name: value for name, value in body.items() if name != "id"}
+
+
+def read_query(request: web.Request, model: type[M]) -> M:
+    """The request's query as a model; of a name that comes twice the last counts. Raises RequestRefused."""
+    try:
+        return model.model_validate({name: value for name, value in request.query.items() if value.strip()})
+    except ValidationError as error:
+        raise RequestRefused(400, _sentence(error)) from error
 
 
 async def read_text(request: web.Request) -> str:

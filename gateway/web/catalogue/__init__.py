@@ -5,7 +5,18 @@ Handlers are bound to it where the application is built; an operation without a 
 
 from __future__ import annotations
 
-from gateway.web.catalogue import camera_events, cameras, description, devices, events, health, page, relayed, session
+from gateway.web.catalogue import (
+    camera_events,
+    cameras,
+    description,
+    devices,
+    events,
+    health,
+    legacy,
+    page,
+    relayed,
+    session,
+)
 from gateway.web.catalogue.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -16,6 +27,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *events.OPERATIONS,
     *cameras.OPERATIONS,
     *camera_events.OPERATIONS,
+    *legacy.OPERATIONS,
     *page.OPERATIONS,
 )
 """What this gateway itself serves, always."""

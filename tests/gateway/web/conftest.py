@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from ipaddress import ip_network
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -29,6 +30,7 @@ from gateway.lanes.areas import Areas
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.recorder import Recorder
+from gateway.recording.exhibits import ExhibitFiles, ExhibitLimits
 from gateway.recording.forecast import StorageForecast
 from gateway.site.models import CentralAccountsSection, CentralSection, Site
 from gateway.store import Entry, KnownRecord, Segment, Store
@@ -37,8 +39,11 @@ from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import Accounts, hash_accounts
 from gateway.web.admission import Route
+from gateway.web.api_keys import key_hash
 from gateway.web.app import build_app, serve
 from gateway.web.rooms import CentralAccounts, DemoCard, Relay, Viewing
+from gateway.webhooks.desk import WebhookDesk
+from gateway.webhooks.post import Post
 
 START = 1_760_000_000_000_000
 SITE = Site.model_validate(
@@ -72,6 +77,8 @@ SITE = Site.model_validate(
         "cameras": [{"id": 201, "name": "Entry overview", "url": "rtsp://127.0.0.1/one"}],
     }
 )
+
+CENTRAL = CentralSection(url="http://127.0.0.1:1", username="gateway", password="gateway")
 
 
 class SetClock:
@@ -221,6 +228,7 @@ class FootageOnDisk:
     """Recording's face over three real files."""
 
     files: Footage
+    exhibits: ExhibitFiles
     camera: CameraInMemory = field(default_factory=CameraInMemory)
     viewing: Viewing = field(default_factory=NobodyWatches)
 
@@ -367,6 +375,13 @@ class House:
         async with self.client.request(method, self.url + path, headers=headers, **sent) as answer:
             return answer.status, await answer.json()
 
+    async def program(self, method: str, path: str, body: object = None, *, key: str = "till"):
+        """Status and JSON of one call of a program; without a key when it is ""."""
+        headers = {"Authorization": f"Bearer key-of-{key}"} if key else {}
+        sent = {"json": body} if body is not None else {}
+        async with self.client.request(method, self.url + path, headers=headers, **sent) as answer:
+            return answer.status, await answer.json()
+
     async def happened(
         self, description: str, *, kind: EventKind = EventKind.VEHICLE_PASSED, date_at: int | None = None, **more
     ) -> int:
@@ -403,6 +418,8 @@ def accounts() -> Accounts:
     return asyncio.run(hash_accounts(SITE.api.accounts, lambda name: name))
 
 
+KEYS = {"till": frozenset({"*"}), "counter": frozenset({"can_view_devices"}), "idle": frozenset()}
+"""Programs' keys: the key of `till` is `key-of-till`, and so on."""
 OpenHouse = Callable[..., "asynccontextmanager[House]"]
 
 
@@ -419,6 +436,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         central_accounts: CentralAccounts | None = None,
         site: Site = SITE,
         client: CentralClient | None = None,
+        people: CentralAccounts | None = None,
     ) -> AsyncIterator[House]:
         loop = asyncio.get_running_loop()
         clock = SetClock()
@@ -431,15 +449,29 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         await store.cameras.declare(
             [KnownRecord(camera.id, camera.name, "", at_site=True) for camera in SITE.cameras], now=START
         )
-        board, recording, central = FieldInMemory(store=store, clock=clock), FootageOnDisk(footage), CentralInMemory()
+        shelf = ExhibitFiles(
+            store=store,
+            media=tmp_path,
+            clock=clock,
+            fault=lambda: "",
+            limits=ExhibitLimits(bytes_each=3_000_000, per_event=3, floor=0),
+        )
+        await shelf.open()
+        board, central = FieldInMemory(store=store, clock=clock), CentralInMemory()
+        recording = FootageOnDisk(footage, shelf)
         if viewing is not None:
             recording.viewing = viewing
         recorder = Recorder(journal=store.journal, clock=clock)
         areas = Areas(site=SITE, store=store, recorder=recorder, clock=clock)
         recording_lanes = loop.create_task(recorder.run())
         not_ready: list[str] = []
+        post = Post(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=2)
+        for name, permissions in KEYS.items():
+            await store.api_keys.add(
+                name, key_hash=key_hash(f"key-of-{name}"), permissions=permissions, now=START, expires_at=None
+            )
         app = build_app(
-            site=site,
+            site=site if people is None else site.model_copy(update={"central": CENTRAL}),
             store=store,
             board=board,
             areas=areas,
@@ -450,8 +482,9 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             accounts=accounts,
             data=tmp_path,
             readiness=lambda: tuple(not_ready),
+            webhooks=WebhookDesk(webhooks=store.webhooks, post=post, clock=clock),
             relay=relay,
-            central_accounts=central_accounts,
+            central_accounts=people or central_accounts,
             extra_routes=routes,
             demo_cards=cards,
         )
@@ -473,6 +506,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
                 house.camera_event_id = await house.passed()
                 yield house
         finally:
+            post.close()
             for task in (serving, recording_lanes, committing):
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
