@@ -202,6 +202,7 @@ class House:
                 accounts=accounts,
                 data=self._folder.path,
                 readiness=self._not_ready,
+                webhooks=self._webhook_desk,
                 relay=self._relay,
                 central_accounts=self._people,
                 extra_routes=(present_route(demo.control),) if demo else (),

@@ -20,6 +20,7 @@ from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
 from gateway.recording.clock_correction import ClockCorrection
+from gateway.recording.exhibits import ExhibitFiles, ExhibitLimits
 from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.found_files import FoundFiles
 from gateway.recording.index import FootageIndex
@@ -39,6 +40,7 @@ from gateway.supervision import Progress, Supervisor
 log = structlog.get_logger(__name__)
 
 _GIGABYTE = 1_000_000_000
+_MEGABYTE = 1_000_000
 _MEDIA_WAIT_SECONDS = 5.0
 _FLUSH_SECONDS = 3.0
 _SWEEP_SECONDS = 120.0
@@ -105,6 +107,17 @@ class Recording:
         self._clips = Clips(
             store=store, media=self._media, clock=clock, worker=self._living_worker, is_complete=self._is_complete
         )
+        self._exhibits = ExhibitFiles(
+            store=store,
+            media=self._media,
+            clock=clock,
+            fault=lambda: self._folder.fault,
+            limits=ExhibitLimits(
+                bytes_each=site.storage.evidence_megabytes * _MEGABYTE,
+                per_event=site.storage.evidence_per_event,
+                floor=int(site.storage.free_floor_gigabytes * _GIGABYTE) // 2,
+            ),
+        )
         self._found = FoundFiles(monotonic=clock.monotonic)
         self._live = LiveHls(
             store=store, media=self._media, clock=clock, cameras=frozenset(camera.id for camera in site.cameras)
@@ -127,6 +140,7 @@ class Recording:
             ),
             clock=clock,
             starved=self._starved,
+            exhibits=self._exhibits,
             media_fault=lambda: self._folder.fault,
             first=ClockCorrection(
                 store=store,
@@ -162,6 +176,11 @@ class Recording:
     def live(self) -> LiveHls:
         """What the cameras record now, by HLS."""
         return self._live
+
+    @property
+    def exhibits(self) -> ExhibitFiles:
+        """Files that people added to camera events."""
+        return self._exhibits
 
     def cameras(self) -> tuple[CameraSnapshot, ...]:
         """The site's cameras, in the order of the site file."""
@@ -236,6 +255,7 @@ class Recording:
         try:
             await asyncio.to_thread(self._media.mkdir, mode=0o750, parents=True, exist_ok=True)
             await self._clips.open()
+            await self._exhibits.open()
             untold = await self._index.recover(tuple(camera.id for camera in self._site.cameras))
         except OSError as error:
             return f"the media folder cannot be used: {error.strerror}"

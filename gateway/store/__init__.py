@@ -5,6 +5,7 @@ from gateway.store.api_keys import ApiKey
 from gateway.store.cards import CardChanges, CardRecord
 from gateway.store.changes import Changes
 from gateway.store.event_pages import EventFilter, EventPage
+from gateway.store.exhibits import TooMany
 from gateway.store.held import Arriving, Held
 from gateway.store.journal import Entry, Journal, Recorded
 from gateway.store.outbox import Books, OutboxRow
@@ -41,6 +42,7 @@ __all__ = [
     "Session",
     "Store",
     "StoredAccount",
+    "TooMany",
     "Webhook",
     "WebhookBooks",
 ]

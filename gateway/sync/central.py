@@ -228,6 +228,7 @@ class CentralClient:
                 self._http = aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(ssl=tls, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1),
                     cookie_jar=aiohttp.DummyCookieJar(),
+                    middlewares=(_sent_once,),
                 )
             return self._http
 
@@ -252,6 +253,18 @@ class CentralClient:
             log.warning("central_lost", error=error)
         elif before.reachable is False:
             log.info("central_recovered")
+
+
+async def _sent_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """A write that was cut off is not sent again unseen: aiohttp does so with PUT, which creates in this interface."""
+    try:
+        return await handler(request)
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        if request.method == "GET":
+            raise
+        raise aiohttp.ClientConnectionError(str(error) or type(error).__name__) from error
 
 
 async def _fetch(

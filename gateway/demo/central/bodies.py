@@ -79,8 +79,16 @@ class NewCard(Asked):
     number: str = Field(min_length=1, max_length=64)
     facility_code: int | None = Field(default=None, ge=0)
     card_number: int | None = Field(default=None, ge=0)
-    status: Literal["active", "suspended", "lost", "expired"] = "active"
+    card_format: str = ""
+    uid: str = ""
+    plate: str = ""
+    username: str = ""
+    type: str = ""
+    pin: str = Field(default="", repr=False)
+    status: Literal["active", "suspended", "lost", "blocked", "expired"] = "active"
     holder_name: str = ""
+    customer_id: int | None = None
+    company_id: int | None = None
     valid_from: str | None = None
     valid_until: str | None = None
     note: str = ""

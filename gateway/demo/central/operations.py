@@ -19,6 +19,8 @@ from gateway.demo.central.bodies import (
     Pages,
     moment_of,
 )
+from gateway.demo.central.card_operations import card_of_user, change_lifecycle
+from gateway.demo.central.device_operations import add_device, configure_device
 from gateway.demo.central.records import Batch, Filter
 from gateway.demo.central.tables import Tables
 
@@ -44,6 +46,10 @@ def operations() -> Iterator[Operation]:
     """Every protected operation that this central has."""
     yield Operation("POST", "/v1/device/list", "devices", ("can_view_devices",), _devices)
     yield Operation("POST", "/v1/device", "device", ("can_view_devices",), _device)
+    yield Operation("PUT", "/v1/device", "device", ("can_add_devices",), add_device)
+    yield Operation("PATCH", "/v1/device/config", "device", ("can_edit_devices",), configure_device)
+    yield Operation("POST", "/v1/access/username", "access_card", _VIEW_CARDS, card_of_user)
+    yield Operation("PATCH", "/v1/access/lifecycle", "access_card", ("can_edit_access_cards",), change_lifecycle)
     yield Operation("POST", "/v1/access/list", "access_cards", _VIEW_CARDS, _cards)
     yield Operation("POST", "/v1/access", "access_card", _VIEW_CARDS, _card)
     yield Operation("PUT", "/v1/access", "access_card", ("can_add_access_cards", "can_add_guests"), _add_card)

@@ -16,7 +16,6 @@ from gateway.domain.writes import WaitingWrite
 from gateway.lanes.board import DeviceSnapshot
 from gateway.store import KnownRecord
 from gateway.web.rooms import CameraView
-from gateway.web.shapes.events import EventRecord
 
 Record = dict[str, JsonValue]
 Status = Literal["online", "offline", "unknown"]
@@ -60,21 +59,21 @@ class CameraStatus(BaseModel):
     reconnects: int
 
 
-def event_record(event: RecordedEvent) -> EventRecord:
-    """An event as the interface shows it."""
-    return EventRecord(
-        id=event.id,
-        device_id=event.device_id,
-        type=event.type,
-        category=event.category,
-        subcategory=event.subcategory,
-        name=event.name,
-        description=event.description,
-        date_at=iso_utc(event.date_at),
-        data=event.data,
-        lane_id=event.lane_id,
-        clock_trusted=event.clock_trusted,
-    )
+def event_record(event: RecordedEvent) -> Record:
+    """An event as the interface shows it: an `EventRecord`, plain because lists hold very many of them."""
+    return {
+        "id": event.id,
+        "device_id": event.device_id,
+        "type": event.type,
+        "category": event.category,
+        "subcategory": event.subcategory,
+        "name": event.name,
+        "description": event.description,
+        "date_at": iso_utc(event.date_at),
+        "data": event.data,
+        "lane_id": event.lane_id,
+        "clock_trusted": event.clock_trusted,
+    }
 
 
 def camera_event_record(event: CameraEvent) -> CameraEventRecord:
