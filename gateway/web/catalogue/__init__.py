@@ -5,13 +5,14 @@ Handlers are bound to it where the application is built; an operation without a 
 
 from __future__ import annotations
 
-from gateway.web.catalogue import camera_events, cameras, devices, events, health, page, relayed, session
+from gateway.web.catalogue import access, camera_events, cameras, devices, events, health, page, relayed, session
 from gateway.web.catalogue.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
     *health.OPERATIONS,
     *session.OPERATIONS,
     *devices.OPERATIONS,
+    *access.OPERATIONS,
     *events.OPERATIONS,
     *cameras.OPERATIONS,
     *camera_events.OPERATIONS,

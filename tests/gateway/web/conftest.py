@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from fractions import Fraction
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -29,8 +31,9 @@ from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.recorder import Recorder
 from gateway.recording.forecast import StorageForecast
 from gateway.site.models import Site
-from gateway.store import Entry, KnownRecord, Segment, Store
+from gateway.store import CardRecord, Entry, KnownRecord, Segment, Store
 from gateway.sync.central import CentralClient
+from gateway.sync.field_map import CardFieldMap, map_card
 from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import Accounts, hash_accounts
 from gateway.web.admission import Route
@@ -425,6 +428,17 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         )
         await store.cameras.declare(
             [KnownRecord(camera.id, camera.name, "", at_site=True) for camera in SITE.cameras], now=START
+        )
+        record = {
+            "id": 4001,
+            "number": "00111572",
+            "username": "ada",
+            "holder_name": "Ada",
+            "plate": "DM 001",
+            "pin": "4711",
+        }
+        await store.cards.apply(
+            put=[CardRecord(map_card(4001, record, CardFieldMap(), UTC).card, json.dumps(record))], now=START
         )
         board, recording, central = FieldInMemory(store=store, clock=clock), FootageOnDisk(footage), CentralInMemory()
         if viewing is not None:
