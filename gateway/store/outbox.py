@@ -17,6 +17,8 @@ from gateway.store.recent import RecentWrites
 
 _COLUMNS = "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun"
 _BODY = TypeAdapter(JsonObject)
+_OF_THE_SITE = "camera_event"
+"""What is proven by footage stays here whether or not central still has it; only a person deletes it."""
 _FIRST_OF_RECORD = (
     "NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.kind = outbox.kind"
     " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id)"
@@ -176,7 +178,7 @@ class Outbox:
             behind = outbox_rows(connection, row.kind, row.record_id)
             take_out(connection, (item.id for item in behind if item.id >= row.id), "dropped")
             keeper = KEEPERS.get(row.kind)
-            if keeper is not None:
+            if keeper is not None and row.kind != _OF_THE_SITE:
                 keeper.remove(connection, row.record_id)
 
         await self._database.write(job)
