@@ -232,6 +232,7 @@ class FootageOnDisk:
 
     files: Footage
     exhibits: ExhibitFiles
+    forgotten: list[int] = field(default_factory=list)
     camera: CameraInMemory = field(default_factory=CameraInMemory)
     viewing: Viewing = field(default_factory=NobodyWatches)
 
@@ -269,6 +270,10 @@ class FootageOnDisk:
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         self._available()
         return self.files.picture
+
+    async def forget(self, camera_event_id: int) -> None:
+        self.forgotten.append(camera_event_id)
+        await self.exhibits.delete_let_go()
 
     async def camera_thumbnail(self, camera_id: int) -> Path:
         if camera_id != self.camera.camera_id:
