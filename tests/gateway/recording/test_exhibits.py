@@ -201,8 +201,8 @@ async def test_what_is_let_go_of_goes_with_its_file_and_foreign_files_stay(shelf
     (tmp_path / FOLDER / "notes.txt").write_text("a technician's")
     await files.expire(transactions_before=2**60, incidents_before=0)
     assert there(tmp_path) == {one.file, two.file, "notes.txt"}, "central has neither yet"
-    await store.exhibits.delivered(one.id, central_id=None)
-    await store.exhibits.delivered(two.id, central_id=77)
+    for central_id in (None, 77):
+        await store.exhibits.sent(await store.exhibits.due(now=2**62), central_id=central_id)
     await files.expire(transactions_before=2**60, incidents_before=0)
     assert there(tmp_path) == {two.file, "notes.txt"}
     assert [row.id for row in await store.exhibits.all()] == [two.id]

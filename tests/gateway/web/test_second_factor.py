@@ -81,7 +81,7 @@ async def test_nothing_is_answered_before_the_second_factor(house, ada):
     assert answer["user"] == {"username": "ada", "mfa_enabled": True}
     expected = "authentication required: the code of the second factor is missing"
     for operation in OPERATIONS:
-        if operation.rule.whole:
+        if operation.rule.whole and not operation.path.startswith("/api/v1/"):  # a key's, not a session's
             path = operation.path.replace("{id}", "1").replace("{file}", "1.ts").replace("{number}", "1")
             status, refused = await sent(house, headers, path, {}, method=operation.method)
             assert (status, refused["error"]) == (500, expected), operation.path
@@ -227,5 +227,5 @@ async def test_another_page_cannot_sign_anybody_out(house):
 async def test_a_key_of_a_program_is_no_session(house, change):
     key_hash = "ab" * 32
     answer = await change(AddKey(name="app", key_hash=key_hash, permissions=frozenset({"*"}), days=1))
-    assert [(key.name, key.permissions) for key in answer.keys] == [("app", ("*",))]
-    assert (await change(RemoveKey(name="app"))).keys == ()
+    assert ("app", ("*",)) in [(key.name, key.permissions) for key in answer.keys]
+    assert "app" not in [key.name for key in (await change(RemoveKey(name="app"))).keys]
