@@ -130,7 +130,7 @@ def _responses(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonVal
     if item.answer is not None:
         success["content"] = {item.answer_type: {"schema": _ref(names[item.answer])}}
     elif item.answer_type != JSON:
-        success["content"] = {item.answer_type: {"schema": {}}}
+        success["content"] = {media_type: {"schema": {}} for media_type in (item.answer_type, *item.other_types)}
     found[str(item.status)] = success
     if item.answer_type != JSON and item.head:
         found["206"] = {**success, "description": "A part of the file"}
@@ -154,8 +154,6 @@ def _refused(item: Operation) -> list[int]:
         found |= {400}
     if "{" in item.path:
         found |= {404, 504}
-    if item.path == "/v1/auth/login":
-        found |= {429}
     return sorted(found | {500} if not item.path.startswith("/health") and item.path != "/" else found)
 
 
