@@ -152,8 +152,10 @@ def _refused(item: Operation) -> list[int]:
         found |= {400}
     if "{" in item.path:
         found |= {404, 504}
-    if item.path == "/v1/auth/login":
+    if item.path in ("/v1/auth/login", "/v1/auth/mfa"):
         found |= {429}
+    if item.path == "/v1/auth/logout":
+        found |= {403}
     if item.answered_by == "central":
         found |= {404, 500, 502, 504}
     return sorted(found | {500} if not item.path.startswith("/health") and item.path != "/" else found)
