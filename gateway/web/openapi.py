@@ -34,6 +34,7 @@ A failure is `{success: false, <resource>: null, error}`:
 | 401 | the API key is missing or not accepted |
 | 403 | the caller is known, and this is not for it |
 | 404 | there is no such record; of a sign-in: it is not accepted |
+| 406, 412, 422, 428 | of live viewing: as WHEP has it |
 | 408 | the body did not come in time |
 | 409 | it may not be carried out now |
 | 413, 415 | the body is too large, or of another type than is taken |
@@ -111,7 +112,7 @@ def _operation(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonVal
         required = any(field.is_required() for field in item.body.model_fields.values())
         shown["requestBody"] = {"required": required, "content": {item.body_type: {"schema": _ref(names[item.body])}}}
     elif item.body_type != JSON:
-        shown["requestBody"] = {"required": True, "content": {item.body_type: {"schema": {}}}}
+        shown["requestBody"] = {"required": True, "content": {item.body_type: {"schema": {"type": "string"}}}}
     elif item.answered_by == "central" and item.method != "GET":
         shown["requestBody"] = {"required": False, "content": {JSON: {"schema": {}}, "multipart/form-data": {}}}
     return shown
@@ -125,7 +126,7 @@ def _responses(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonVal
     success: Schema = {"description": "Success"}
     if item.answer is not None:
         success["content"] = {item.answer_type: {"schema": _ref(names[item.answer])}}
-    elif item.status != 204:
+    elif item.answer_type != JSON:
         success["content"] = {item.answer_type: {"schema": {}}}
     found[str(item.status)] = success
     if item.answer_type != JSON and item.head:
@@ -137,7 +138,7 @@ def _responses(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonVal
 
 def _refused(item: Operation) -> list[int]:
     """How an operation may refuse. Of what central answers: how the gateway itself may."""
-    found = {503}
+    found = {503, *item.refuses}
     if item.rule.session:
         found |= {401, 403} if item.path.startswith(_LEGACY) else {500}
     if item.writes or item.answered_by == "central":
@@ -152,10 +153,6 @@ def _refused(item: Operation) -> list[int]:
         found |= {400}
     if "{" in item.path:
         found |= {404, 504}
-    if item.path in ("/v1/auth/login", "/v1/auth/mfa"):
-        found |= {429}
-    if item.path == "/v1/auth/logout":
-        found |= {403}
     if item.answered_by == "central":
         found |= {404, 500, 502, 504}
     return sorted(found | {500} if not item.path.startswith("/health") and item.path != "/" else found)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from gateway.web.catalogue.operation import HALF_SIGNED_IN, OPEN, Operation
 from gateway.web.shapes.session import LoginAnswer, LoginBody, LogoutAnswer, LogoutBody, MfaAnswer, MfaBody
 
-LOGIN = Operation("POST", "/v1/auth/login", OPEN, "session", purpose="Sign in", body=LoginBody, answer=LoginAnswer)
+LOGIN = Operation(
+    "POST", "/v1/auth/login", OPEN, "session", purpose="Sign in", body=LoginBody, answer=LoginAnswer, refuses=(429,)
+)
 LOGOUT = Operation(
     "POST",
     "/v1/auth/logout",
@@ -14,9 +16,10 @@ LOGOUT = Operation(
     purpose="End the session",
     body=LogoutBody,
     answer=LogoutAnswer,
+    refuses=(403,),
 )
 LOGOUT_BY_GET = Operation(
-    "GET", "/v1/auth/logout", HALF_SIGNED_IN, "user", purpose="End the session", answer=LogoutAnswer
+    "GET", "/v1/auth/logout", HALF_SIGNED_IN, "user", purpose="End the session", answer=LogoutAnswer, refuses=(403,)
 )
 MFA = Operation(
     "POST",
@@ -26,6 +29,7 @@ MFA = Operation(
     purpose="Prove the second factor by its current code",
     body=MfaBody,
     answer=MfaAnswer,
+    refuses=(429,),
 )
 
 OPERATIONS: tuple[Operation, ...] = (

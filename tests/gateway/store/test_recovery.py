@@ -227,7 +227,7 @@ async def test_a_newer_schema_is_refused_with_its_sentence_and_left_alone(opened
     assert (used / "site.db.closed").exists()
     assert not list(used.glob("*damaged*"))
     with closing(sqlite3.connect(used / "site.db")) as connection:
-        connection.execute("PRAGMA user_version = 5")
+        connection.execute(f"PRAGMA user_version = {newest}")
     async with opened(used) as store:
         assert not store.was_unclean
 
