@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 import structlog
@@ -25,9 +26,14 @@ class Roster:
         self._stored: Mapping[str, KnownAccount] = {}
         self._folded: frozenset[str] = frozenset()
         self._loaded = False
+        self._reading = asyncio.Lock()
 
     async def load(self) -> None:
         """Read the store's accounts anew. Never raises for a store that cannot be read: it is tried again."""
+        async with self._reading:  # an older reading must not come after a newer one
+            await self._load()
+
+    async def _load(self) -> None:
         try:
             found = await self._store.accounts.all()
         except StoreError as error:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import structlog
 from aiohttp import web
@@ -13,7 +14,7 @@ from pydantic import JsonValue
 
 from gateway.clock import Clock
 from gateway.domain.errors import StoreError
-from gateway.domain.events import Event, EventKind
+from gateway.domain.events import Event, EventKind, Scalar
 from gateway.store import Entry, Session, Store
 from gateway.web.accounts import KnownAccount
 from gateway.web.callers import COOKIE, NOBODY, Caller, Carrier, carried, from_foreign_page, from_own_page
@@ -21,7 +22,7 @@ from gateway.web.central_sessions import CentralSessions
 from gateway.web.central_sign_in import CentralSignIn
 from gateway.web.errors import RequestRefused
 from gateway.web.roster import Roster
-from gateway.web.second_factor import SecondFactor
+from gateway.web.second_factor import Proof, SecondFactor
 from gateway.web.spare_sessions import SpareSessions
 from gateway.web.throttle import Throttle
 
@@ -238,12 +239,18 @@ class Sessions:
     async def _proves(self, caller: Caller, code: str) -> bool:
         if not caller.central:
             account = self._roster.get(caller.username)
-            return account is not None and await self._second_factor.proves(account, code)
+            return account is not None and await self._proves_here(account, code)
         token = self._central_sessions.pending(caller)
         if self._central is None or token is None:
             await self._sessions.remove(caller.token)
             raise RequestRefused(400, "the gateway was started anew; sign in again")
         return await self._central.prove(token, code)
+
+    async def _proves_here(self, account: KnownAccount, code: str) -> bool:
+        proof = await self._second_factor.proves(account, code)
+        if proof is Proof.RECOVERY_CODE:
+            await self._note(EventKind.ACCOUNT_CHANGED, f"A recovery code of {account.username} was used.")
+        return proof is not Proof.NONE
 
     async def _verified(self, username: str, password: str) -> KnownAccount | None:
         if self._waiting >= _MOST_WAITING:
@@ -270,16 +277,15 @@ class Sessions:
 
     async def _note_refusal(self, username: str, address: str, what: str, *, known: bool) -> None:
         """Record the refusal. A name that is no account is not written down: it may be a mistyped password."""
+        who = username if known else "an unknown user"
+        data: dict[str, Scalar] = {"address": address, **({"username": username} if known else {})}
+        await self._note(EventKind.SIGN_IN_REFUSED, f"{what} of {who} from {address} was refused.", data)
+
+    async def _note(self, kind: EventKind, text: str, data: Mapping[str, Scalar] = MappingProxyType({})) -> None:
         stamp = self._clock.wall()
-        event = Event(
-            kind=EventKind.SIGN_IN_REFUSED,
-            date_at=stamp.micros,
-            clock_trusted=stamp.trusted,
-            description=f"{what} of {username if known else 'an unknown user'} from {address} was refused.",
-            data={"address": address, **({"username": username} if known else {})},
-        )
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
         try:
             await self._store.journal.record(Entry(events=(event,)))
         except StoreError as error:
-            # The refusal itself stands whether or not it can be written down.
-            log.warning("refusal_not_recorded", error=str(error))
+            # What happened stands whether or not it can be written down.
+            log.warning("not_recorded", what=text, error=str(error))
