@@ -280,7 +280,11 @@ def search_cards(search: str) -> CardMatch:
         return CardMatch("0", ())  # to SQLite a pattern ends there; no field has one
     text = f"%{in_pattern(search)}%"
     plate = f"{plate_alias('')}%{in_pattern(plain_plate(search))}%" if plain_plate(search) else ""
-    fields = " OR ".join(f"json_extract(record, '$.{path}') LIKE ?1 ESCAPE '\\'" for path in _USERNAMES)
+    fields = " OR ".join(
+        # A record that SQLite takes for no JSON must not keep the others from being found.
+        f"CASE WHEN json_valid(record) THEN json_extract(record, '$.{path}') END LIKE ?1 ESCAPE '\\'"
+        for path in _USERNAMES
+    )
     return CardMatch(
         f"(number LIKE ?1 ESCAPE '\\' OR holder LIKE ?1 ESCAPE '\\' OR {fields}"
         " OR id IN (SELECT card_id FROM card_alias WHERE alias >= 'plate:' AND alias < 'plate;'"
