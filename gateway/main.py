@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets as randomness
 import signal
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -120,7 +121,12 @@ class House:
             client=client, store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone)
         )
         self._sync = _build_sync(
-            site, client=client, store=self._store, clock=self._clock, exhibits=self._recording.exhibits
+            site,
+            client=client,
+            store=self._store,
+            clock=self._clock,
+            exhibits=self._recording.exhibits,
+            card_renamed=self._lanes.areas.card_renamed,
         )
         self._relay = _build_relay(site, client=client)
         self._people = _build_people(site, client=client)
@@ -349,7 +355,13 @@ def _build_people(site: Site, *, client: CentralClient | None) -> CentralPeople 
 
 
 def _build_sync(
-    site: Site, *, client: CentralClient | None, store: Store, clock: Clock, exhibits: ExhibitFiles
+    site: Site,
+    *,
+    client: CentralClient | None,
+    store: Store,
+    clock: Clock,
+    exhibits: ExhibitFiles,
+    card_renamed: Callable[[int, int], None],
 ) -> Sync | None:
     if site.central is None or client is None:
         return None
@@ -357,7 +369,7 @@ def _build_sync(
     return Sync(
         client=client,
         down=DownSync(client=client, store=store, clock=clock, zone=zone),
-        sender=OutboxSender(client=client, store=store, clock=clock, zone=zone),
+        sender=OutboxSender(client=client, store=store, clock=clock, zone=zone, card_renamed=card_renamed),
         store=store,
         clock=clock,
         pull_seconds=site.central.pull_seconds,

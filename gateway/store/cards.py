@@ -140,15 +140,27 @@ class Cards:
 
         return await self._database.read(query)
 
-    async def below(self, card_id: int, *, search: str = "", limit: int = 500) -> tuple[CardRecord, ...]:
-        """The next cards below an id, by descending id, without their aliases: a walk that nothing new disturbs."""
+    async def ids_below(self, card_id: int, *, search: str = "", limit: int) -> tuple[int, ...]:
+        """The next ids below one, descending: a walk that nothing new disturbs."""
 
-        def query(connection: sqlite3.Connection) -> tuple[CardRecord, ...]:
+        def query(connection: sqlite3.Connection) -> tuple[int, ...]:
             match = search_cards(search)
             rows = connection.execute(
-                f"SELECT {_COLUMNS}, record FROM card WHERE {match.sql} AND id < ? ORDER BY id DESC LIMIT ?",
+                f"SELECT id FROM card WHERE {match.sql} AND id < ? ORDER BY id DESC LIMIT ?",
                 (*match.values, card_id, limit),
-            ).fetchall()
+            )
+            return tuple(number for (number,) in rows)
+
+        return await self._database.read(query)
+
+    async def of_ids(self, card_ids: Sequence[int]) -> tuple[CardRecord, ...]:
+        """Those of these cards that are there, by descending id, without their aliases."""
+        places = ", ".join("?" * len(card_ids))
+
+        def query(connection: sqlite3.Connection) -> tuple[CardRecord, ...]:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS}, record FROM card WHERE id IN ({places}) ORDER BY id DESC", tuple(card_ids)
+            )
             return tuple(CardRecord(_card(row[:7]), row[7]) for row in rows)
 
         return await self._database.read(query)
@@ -268,7 +280,11 @@ def search_cards(search: str) -> CardMatch:
         return CardMatch("0", ())  # to SQLite a pattern ends there; no field has one
     text = f"%{in_pattern(search)}%"
     plate = f"{plate_alias('')}%{in_pattern(plain_plate(search))}%" if plain_plate(search) else ""
-    fields = " OR ".join(f"json_extract(record, '$.{path}') LIKE ?1 ESCAPE '\\'" for path in _USERNAMES)
+    fields = " OR ".join(
+        # A record that SQLite takes for no JSON must not keep the others from being found.
+        f"CASE WHEN json_valid(record) THEN json_extract(record, '$.{path}') END LIKE ?1 ESCAPE '\\'"
+        for path in _USERNAMES
+    )
     return CardMatch(
         f"(number LIKE ?1 ESCAPE '\\' OR holder LIKE ?1 ESCAPE '\\' OR {fields}"
         " OR id IN (SELECT card_id FROM card_alias WHERE alias >= 'plate:' AND alias < 'plate;'"

@@ -85,6 +85,8 @@ class NewCard(Asked):
     username: str = ""
     type: str = ""
     pin: str = Field(default="", repr=False)
+    zones: list[int | str] = []
+    schedules: list[int | str] = []
     status: Literal["active", "suspended", "lost", "blocked", "expired"] = "active"
     holder_name: str = ""
     customer_id: int | None = None
