@@ -32,7 +32,9 @@ from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
 from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
+from gateway.sync.people import CentralPeople
 from gateway.sync.relay import CentralRelay, RelayLimits
+from gateway.sync.roles import RoleMap
 from gateway.sync.runner import Sync
 from gateway.sync.standing import CentralStanding
 from gateway.sync.writes import CentralWrites
@@ -121,6 +123,7 @@ class House:
             site, client=client, store=self._store, clock=self._clock, exhibits=self._recording.exhibits
         )
         self._relay = _build_relay(site, client=client)
+        self._people = _build_people(site, client=client)
         self._standing = CentralStanding(client=client, started_at=self._clock.wall().micros) if client else None
         hooks = site.webhooks
         self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
@@ -203,7 +206,9 @@ class House:
                 accounts=accounts,
                 data=self._folder.path,
                 readiness=self._not_ready,
+                webhooks=self._webhook_desk,
                 relay=self._relay,
+                central_accounts=self._people,
                 extra_routes=(present_route(demo.control),) if demo else (),
                 demo_cards=demo_cards() if demo else (),
             )
@@ -334,6 +339,13 @@ def _build_relay(site: Site, *, client: CentralClient | None) -> CentralRelay | 
         return None
     limits = RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)
     return CentralRelay(client=client, url=central.url, ca_file=central.ca_file, limits=limits)
+
+
+def _build_people(site: Site, *, client: CentralClient | None) -> CentralPeople | None:
+    if site.central is None or client is None:
+        return None
+    how = site.central.accounts
+    return CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles))
 
 
 def _build_sync(

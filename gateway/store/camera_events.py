@@ -96,6 +96,24 @@ class CameraEvents:
 
         return await self._database.read(query)
 
+    async def recorded(
+        self, *, camera_id: int | None, start: int, end: int, offset: int = 0, limit: int = 100
+    ) -> tuple[tuple[CameraEvent, ...], int]:
+        """Those whose footage begins from `start` until before `end` (wall micros), newest first, and how many."""
+        cameras = "(SELECT id FROM camera)" if camera_id is None else "(?)"
+        where = f"camera_id IN {cameras} AND pinned_from >= ? AND pinned_from < ?"
+        values = (*(() if camera_id is None else (camera_id,)), start, end)
+
+        def query(connection: sqlite3.Connection) -> tuple[tuple[CameraEvent, ...], int]:
+            (count,) = connection.execute(f"SELECT count(*) FROM camera_event WHERE {where}", values).fetchone()
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM camera_event WHERE {where} ORDER BY id DESC LIMIT ? OFFSET ?",
+                (*values, max(limit, 0), offset),
+            )
+            return tuple(_camera_event(row) for row in rows), int(count)
+
+        return await self._database.read(query)
+
     async def of_events(self, event_ids: tuple[int, ...]) -> tuple[CameraEvent, ...]:
         """The camera events that prove these events."""
         places = ", ".join("?" * len(event_ids))

@@ -123,6 +123,13 @@ class Store:
             finally:
                 self._lock.release()
 
+    async def close_as_found(self) -> None:
+        """Close; the next opening still hears of a crash or a power cut before this one."""
+        unclean = self.was_unclean
+        await self.close()
+        if unclean:
+            self._site.doubt_end()
+
     @property
     def was_unclean(self) -> bool:
         """Whether the last end was a crash or a power cut."""

@@ -23,6 +23,7 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 BODY_LIMIT = 2 * 1024 * 1024
 _CALLS_AT_ONCE = 4
+_PEOPLE_AT_ONCE = 4
 _LOGOUT_SECONDS = 2.0
 _DENIED_PAUSE_SECONDS = 30.0
 _CHUNK = 64 * 1024
@@ -82,6 +83,7 @@ class CentralClient:
         self._ca_file = ca_file
         self._timeout = timeout_seconds
         self._slots = asyncio.Semaphore(_CALLS_AT_ONCE)
+        self._people = asyncio.Semaphore(_PEOPLE_AT_ONCE)
         self._signing_in = asyncio.Lock()
         self._opening = asyncio.Lock()
         self._http: aiohttp.ClientSession | None = None
@@ -158,6 +160,27 @@ class CentralClient:
         finally:
             await asyncio.to_thread(file.close)
         return judge(operation, status, raw)
+
+    async def call_for(
+        self, method: Method, path: str, body: JsonObject, *, token: str | None, hide: str = ""
+    ) -> JsonObject:
+        """Call an operation for a person, with that person's session at central or none.
+
+        What is refused to a person is not noted of the gateway's own account. `hide` is a secret that central may
+        repeat in what it says. Raises CentralRefused, CentralUnavailable.
+        """
+        async with self._people:
+            verdict = await self._exchange(method, path, body, key="", token=token)
+        if isinstance(verdict, NeedsSignIn):
+            verdict = CentralDenied(f"{method} {path}: authentication required")
+        if isinstance(verdict, CentralRefused | CentralUnavailable) and hide:
+            verdict = type(verdict)(str(verdict).replace(hide, "***"))
+        if isinstance(verdict, CentralUnavailable):
+            raise self._noted(verdict)
+        self._note(reachable=True, error=self._state.last_error if self._state.reachable else "")
+        if isinstance(verdict, CentralRefused):
+            raise verdict
+        return verdict
 
     async def look(self) -> None:
         """Ask whether central runs, without a session. Raises CentralUnavailable, CentralRefused."""
@@ -254,7 +277,7 @@ class CentralClient:
             if self._http is None:
                 tls = await asyncio.to_thread(tls_context, self._ca_file)
                 self._http = aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(ssl=tls, limit=_CALLS_AT_ONCE + 1),
+                    connector=aiohttp.TCPConnector(ssl=tls, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1),
                     cookie_jar=aiohttp.DummyCookieJar(),
                     middlewares=(_sent_once,),
                 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -12,10 +14,13 @@ from zoneinfo import ZoneInfo
 
 import structlog
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from gateway.clock import Clock
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.lanes.board import AreaBoard, Board
+from gateway.lanes.granting import Granting
+from gateway.lanes.places import places_of
 from gateway.site.models import Site
 from gateway.store import Store
 from gateway.web.accounts import Accounts
@@ -23,11 +28,29 @@ from gateway.web.admission import Admission, Route, errors_as_envelopes
 from gateway.web.api_keys import ApiKeys
 from gateway.web.bodies import LARGEST_BODY
 from gateway.web.catalogue import OPERATIONS
+from gateway.web.catalogue.legacy import PREFIX as LEGACY
 from gateway.web.central_sessions import CentralSessions
 from gateway.web.central_sign_in import CentralSignIn
+from gateway.web.description import Description
 from gateway.web.health import Health
+from gateway.web.legacy.access import LegacyAccess
+from gateway.web.legacy.admission import LegacyAdmission
+from gateway.web.legacy.devices import LegacyDevices
+from gateway.web.legacy.video import LegacyVideo
+from gateway.web.legacy.webhooks import LegacyWebhooks
+from gateway.web.register.register import Register
+from gateway.web.register.socket import listening
 from gateway.web.relay import Relayed
-from gateway.web.rooms import Central, CentralAccounts, CentralWrites, DemoCard, Readiness, Recording, Relay
+from gateway.web.rooms import (
+    Central,
+    CentralAccounts,
+    CentralWrites,
+    DemoCard,
+    Readiness,
+    Recording,
+    Relay,
+    WebhookDesk,
+)
 from gateway.web.roster import Roster
 from gateway.web.sessions import Sessions
 from gateway.web.status.evidence import Evidence
@@ -35,6 +58,7 @@ from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC, StatusPage
 from gateway.web.status.standing import Standing
 from gateway.web.status.watch import Watch
+from gateway.web.status.webhooks import StatusWebhooks
 from gateway.web.unread import PlainHandler
 from gateway.web.usher import Usher
 from gateway.web.v1.auth import Auth
@@ -77,6 +101,7 @@ def build_app(
     accounts: Accounts,
     data: Path,
     readiness: Readiness,
+    webhooks: WebhookDesk,
     relay: Relay | None = None,
     central_accounts: CentralAccounts | None = None,
     extra_routes: Sequence[Route] = (),
@@ -96,6 +121,7 @@ def build_app(
         accounts: the site file's accounts.
         data: the data folder.
         readiness: what is not ready.
+        webhooks: who is told of the site's events.
         relay: the way to central for what only central answers; None for a site that stands alone.
         central_accounts: central's, where they may sign in here.
         extra_routes: more operations, entered by their own rules.
@@ -130,6 +156,7 @@ def build_app(
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
         *Health(readiness=readiness, version=release).routes(),
+        *Description(release=release).routes(),
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
@@ -141,12 +168,38 @@ def build_app(
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
         *Standing(store=store, board=board, areas=areas).routes(),
         *live.routes(),
+        *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
+        *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), board=board).routes(),
+        *LegacyDevices(
+            store=store, board=board, writes=writes, places=places_of(site), stands_alone=site.central is None
+        ).routes(),
+        *LegacyVideo(site=site, store=store, recording=recording, tokens=tokens, clock=clock).routes(),
+        *LegacyWebhooks(desk=webhooks).routes(),
     )
     if Counter(route.operation for route in routes) != Counter(OPERATIONS):
         raise AssertionError("every operation of the catalogue has exactly one handler")
     relayed = Relayed(relay=relay, sessions=central_sessions).routes()
-    app = _assembled((*routes, *relayed, *extra_routes), Admission(sessions=sessions), live, Usher(clock=clock))
-    app.cleanup_ctx.append(partial(_who_may_sign_in, roster=roster, keys=keys, sessions=sessions))
+    doors = _Doors(Admission(sessions=sessions), LegacyAdmission(keys=keys))
+    app = _assembled((*routes, *relayed, *extra_routes), doors, live, Usher(clock=clock))
+
+    async def changed(usernames: tuple[str, ...]) -> None:
+        for username in usernames:
+            sessions.changed(username)
+        await roster.load()
+        await keys.load()
+        store.changes.bump()
+
+    register = Register(store=store, clock=clock, site_file=accounts.names(), changed=changed)
+    run_folder = data / "run"
+    app.cleanup_ctx.append(
+        partial(
+            _who_may_sign_in,
+            roster=roster,
+            keys=keys,
+            sessions=sessions,
+            asked=lambda: listening(register, run_folder=run_folder),
+        )
+    )
     return app
 
 
@@ -160,12 +213,17 @@ def _central_sign_in(
 
 
 async def _who_may_sign_in(
-    _: web.Application, *, roster: Roster, keys: ApiKeys, sessions: Sessions
+    _: web.Application,
+    *,
+    roster: Roster,
+    keys: ApiKeys,
+    sessions: Sessions,
+    asked: Callable[[], AbstractAsyncContextManager[None]],
 ) -> AsyncIterator[None]:
-    """Accounts and keys are read, and sessions at central end with those here, for as long as the app is served."""
+    """Accounts and keys are read and changed, and sessions at central end with those here, while the app is served."""
     await roster.load()
     await keys.load()
-    async with asyncio.TaskGroup() as group:
+    async with asked(), asyncio.TaskGroup() as group:
         ending = group.create_task(_end_at_central(sessions), name="end-at-central")
         yield
         ending.cancel()
@@ -181,11 +239,23 @@ async def _end_at_central(sessions: Sessions) -> None:
             log.debug("sessions_not_read", error=str(error))  # the store tells of itself; they are looked at again
 
 
-def _assembled(routes: Sequence[Route], admission: Admission, live: Live, usher: Usher) -> web.Application:
+@dataclass(frozen=True, slots=True)
+class _Doors:
+    """The two ways in: by a session, and by a program's key."""
+
+    session: Admission
+    key: LegacyAdmission
+
+    def entered(self, route: Route) -> Handler:
+        """The route's handler behind the door of its family."""
+        return self.key.entered(route) if route.operation.path.startswith(LEGACY) else self.session.entered(route)
+
+
+def _assembled(routes: Sequence[Route], doors: _Doors, live: Live, usher: Usher) -> web.Application:
     app = web.Application(middlewares=[usher.asking, errors_as_envelopes], client_max_size=LARGEST_BODY)
     app[USHER] = usher
     for route in routes:
-        operation, handler = route.operation, admission.entered(route)
+        operation, handler = route.operation, doors.entered(route)
         if operation.method == "GET":
             app.router.add_get(operation.path, handler, allow_head=operation.head)
         else:

@@ -13,6 +13,8 @@ from pydantic_core import from_json
 from gateway.domain.errors import NotFoundError
 from gateway.web.errors import RequestRefused
 
+PUBLISHED = web.RequestKey("published", type)
+"""The model that the operation's description names for the body; nothing is validated with another one."""
 LARGEST_BODY = 1024 * 1024
 LARGEST_ID = 2**63 - 1
 _READ_SECONDS = 15.0
@@ -73,6 +75,8 @@ class Cursored(Paged):
 
 async def read_body(request: web.Request, model: type[M]) -> M:
     """The request's body. An empty one counts as `{}`. Raises RequestRefused with the first fault."""
+    if request.get(PUBLISHED, model) is not model:
+        raise AssertionError(f"{model.__name__} is not what the interface's description says")
     return (await read_record(request, model))[0]
 
 
@@ -102,6 +106,14 @@ def validated(data: object, model: type[M]) -> M:
 def without_id(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """A new record's fields: its id is not the caller's to say."""
     return {name: value for name, value in body.items() if name != "id"}
+
+
+def read_query(request: web.Request, model: type[M]) -> M:
+    """The request's query as a model; of a name that comes twice the last counts. Raises RequestRefused."""
+    try:
+        return model.model_validate({name: value for name, value in request.query.items() if value.strip()})
+    except ValidationError as error:
+        raise RequestRefused(400, _sentence(error)) from error
 
 
 async def read_text(request: web.Request) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from aiohttp import web
 
 from gateway.domain.accounts import CentralAdmission
 from gateway.domain.exhibits import Exhibit, Labels
@@ -14,7 +16,7 @@ from gateway.domain.passages import CameraEvent
 from gateway.domain.relaying import RelayedAnswer, RelayedRequest
 from gateway.domain.viewing import ViewOpened
 from gateway.domain.writes import JsonObject, WriteOperation, Written
-from gateway.store import Segment
+from gateway.store import Segment, Webhook
 
 Readiness = Callable[[], tuple[str, ...]]
 """What is not ready, one sentence each; empty when the gateway is ready."""
@@ -272,6 +274,56 @@ class CentralWrites(Protocol):
         `body` is as the interface has it, with the `id` of a record that exists. Raises CentralRefused with central's
         status and words, StoreError when the disk takes nothing.
         """
+        ...
+
+
+class KnownKey(Protocol):
+    """A program's key."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def permissions(self) -> frozenset[str]:
+        """What it may do, by the interface's names."""
+        ...
+
+
+class Keys(Protocol):
+    """Keys of programs, for the legacy family."""
+
+    async def of(self, request: web.Request) -> KnownKey | None:
+        """The key that a request carries; None without one that counts."""
+        ...
+
+
+class WebhookDesk(Protocol):
+    """What is done with webhooks. Ids that there are not raise NotFoundError."""
+
+    async def create(self, *, url: str, types: Sequence[str], secret: str | None, by: str) -> Webhook:
+        """Register a receiver; a secret is drawn where none is given. Raises ReceiverRefused, CommandRefused."""
+        ...
+
+    async def all(self) -> tuple[Webhook, ...]:
+        """Every webhook, the oldest first."""
+        ...
+
+    async def remove(self, webhook_id: str) -> None:
+        """Forget one with all that waits for it."""
+        ...
+
+    async def enable(self, webhook_id: str, *, by: str) -> Webhook:
+        """Send to one again."""
+        ...
+
+    async def replay(self, webhook_id: str, *, since: int | None, until: int | None) -> int:
+        """Send again what was given up, or all that happened in a time (wall micros). Raises CommandRefused."""
+        ...
+
+    async def test(self, webhook_id: str) -> str:
+        """Send a message to try it out; "" when it was taken, else why not."""
         ...
 
 

@@ -25,7 +25,8 @@ from aiohttp import (
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from gateway.webhooks.receivers import Network, ReceiverRefused, check_address, check_url
+from gateway.domain.errors import ReceiverRefused
+from gateway.webhooks.receivers import Network, check_address, check_url
 from gateway.webhooks.tries import Answer
 
 TIMEOUT_SECONDS = 20.0

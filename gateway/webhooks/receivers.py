@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Final
 from urllib.parse import urlsplit
 
-from gateway.domain.errors import GatewayError
+from gateway.domain.errors import ReceiverRefused
 
 Network = IPv4Network | IPv6Network
 _LONGEST_URL = 2000
@@ -22,10 +22,6 @@ _NEVER: Final = (
     IPv6Network("fec0::/10"),  # site-local, given up and in use
     IPv6Network("::/96"),  # IPv4-compatible, given up
 )
-
-
-class ReceiverRefused(GatewayError):
-    """Nothing is sent there."""
 
 
 def check_address(address: str, *, allowed: Collection[Network], encrypted: bool) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
 class Asked(BaseModel):
@@ -26,6 +26,12 @@ class Code(Asked):
 
     token: str | None = None
     code: str | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.token is None) == (self.code is None):
+            raise ValueError("one of token and code")
+        return self
 
 
 class Empty(Asked):

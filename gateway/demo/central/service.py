@@ -113,6 +113,10 @@ class Central:
         """The base address."""
         return f"{'https' if self._tls else 'http'}://{self._host}:{self._port}"
 
+    def put_account(self, account: CentralAccount) -> None:
+        """An account, new or changed; its sessions end."""
+        self._sessions.put_account(account)
+
     def expire_sessions(self) -> None:
         """Forget every session."""
         self._sessions.expire_all()
@@ -251,7 +255,7 @@ class Central:
                 "language": "en",
                 "mfa_enabled": bool(account.mfa_secret),
             },
-            "role": {"id": 4, "name": "Edge gateway", "permissions": [*sorted(account.permissions)]},
+            "role": account.role(),
             "servers": [{"id": 1, "name": "central", "url": self.url}],
             "error": None,
         }

@@ -79,10 +79,27 @@ CAMERA_THUMBNAIL = Operation(
 CAMERA_LIVE = Operation("GET", "/v1/camera/live/{id}/{file}", needs("can_view_cameras"), "live", head=True)
 CAMERA_VIEW_RULE = needs("can_view_cameras")
 # Entered by a session of that rule or by a camera's token; a view that there is, by whoever knows its address.
-CAMERA_WHEP = Operation("POST", "/v1/camera/whep/{id}", OPEN)
+CAMERA_WHEP = Operation(
+    "POST",
+    "/v1/camera/whep/{id}",
+    OPEN,
+    purpose="Watch a camera live by WebRTC (WHEP)",
+    body_type="application/sdp",
+    answer_type="application/sdp",
+    status=201,
+    refuses=(401, 406),
+)
 CAMERA_WHEP_OPTIONS = Operation("OPTIONS", "/v1/camera/whep/{id}", OPEN)
-CAMERA_WHEP_MORE = Operation("PATCH", "/v1/camera/whep/{id}/{view}", OPEN)
-CAMERA_WHEP_END = Operation("DELETE", "/v1/camera/whep/{id}/{view}", OPEN)
+CAMERA_WHEP_MORE = Operation(
+    "PATCH",
+    "/v1/camera/whep/{id}/{view}",
+    OPEN,
+    purpose="Further candidates of a viewer",
+    body_type="application/trickle-ice-sdpfrag",
+    status=204,
+    refuses=(412, 422, 428),
+)
+CAMERA_WHEP_END = Operation("DELETE", "/v1/camera/whep/{id}/{view}", OPEN, purpose="End watching")
 CAMERA_WHEP_SESSION_OPTIONS = Operation("OPTIONS", "/v1/camera/whep/{id}/{view}", OPEN)
 
 OPERATIONS: tuple[Operation, ...] = (

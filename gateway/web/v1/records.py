@@ -18,27 +18,26 @@ from gateway.store import KnownRecord
 from gateway.web.rooms import CameraView
 from gateway.web.shapes.camera_events import CameraEventRecord
 from gateway.web.shapes.cameras import CameraStatus, Status
-from gateway.web.shapes.events import EventRecord
 from gateway.web.shapes.evidence import evidence_record
 
 Record = dict[str, JsonValue]
 
 
-def event_record(event: RecordedEvent) -> EventRecord:
-    """An event as the interface shows it."""
-    return EventRecord(
-        id=event.id,
-        device_id=event.device_id,
-        type=event.type,
-        category=event.category,
-        subcategory=event.subcategory,
-        name=event.name,
-        description=event.description,
-        date_at=iso_utc(event.date_at),
-        data=event.data,
-        lane_id=event.lane_id,
-        clock_trusted=event.clock_trusted,
-    )
+def event_record(event: RecordedEvent) -> Record:
+    """An event as the interface shows it: an `EventRecord`, plain because lists hold very many of them."""
+    return {
+        "id": event.id,
+        "device_id": event.device_id,
+        "type": event.type,
+        "category": event.category,
+        "subcategory": event.subcategory,
+        "name": event.name,
+        "description": event.description,
+        "date_at": iso_utc(event.date_at),
+        "data": event.data,
+        "lane_id": event.lane_id,
+        "clock_trusted": event.clock_trusted,
+    }
 
 
 def camera_event_record(

@@ -4,9 +4,10 @@ from io import BytesIO
 
 import pytest
 
-from gateway.web.catalogue import OPERATIONS
+from gateway.web.catalogue import OPERATIONS as ALL
 from gateway.web.catalogue.operation import Operation
 
+OPERATIONS = [item for item in ALL if not item.path.startswith("/api/v1/")]  # entered by keys; see test_legacy
 BODIES = {
     "/v1/device": {"id": 101},
     "PUT /v1/device": {"name": "Gate at the back"},
@@ -33,13 +34,8 @@ READS_BODY = [
 BY_ID = [item for item in READS_BODY if "id" in BODIES.get(item.path, {})]
 HELD = [item for item in OPERATIONS if item.rule.session]
 SHUT = [item for item in OPERATIONS if item.rule.groups]
-PLAIN = [
-    item
-    for item in HELD
-    if item.path not in {"/v1/auth/mfa", "/status/live"}
-    and "/event/evidence" not in item.path
-    and (item.method, item.path) not in OF_THEIR_OWN
-]
+BY_OTHERS = ("/v1/auth/mfa", "/status/live", "/status/webhook/", "/v1/camera/event/evidence")
+PLAIN = [item for item in HELD if not item.path.startswith(BY_OTHERS) and (item.method, item.path) not in OF_THEIR_OWN]
 
 
 def shown(operation: Operation) -> str:
@@ -213,6 +209,7 @@ def test_what_is_open_to_everyone_is_known():
         "/",
         "/health/live",
         "/health/ready",
+        "/openapi.json",
         "/v1/auth/login",
         "/status/",
         "/status/session",

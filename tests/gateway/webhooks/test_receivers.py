@@ -7,9 +7,10 @@ from ipaddress import ip_network
 
 import pytest
 
+from gateway.domain.errors import ReceiverRefused
 from gateway.webhooks import post as posting
 from gateway.webhooks.post import Post
-from gateway.webhooks.receivers import ReceiverRefused, check_address, check_url
+from gateway.webhooks.receivers import check_address, check_url
 
 BODY = b'{"id": "msg_1"}'
 LAN = (ip_network("192.168.1.0/24"),)
