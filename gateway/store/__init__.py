@@ -6,6 +6,7 @@ from gateway.store.event_pages import EventFilter, EventPage
 from gateway.store.held import Arriving, Held
 from gateway.store.journal import Entry, Journal, Recorded
 from gateway.store.outbox import Books, OutboxRow
+from gateway.store.parking_entries import EntryFilter, EntryTotals
 from gateway.store.passages import RecordedPassage
 from gateway.store.records import KnownRecord, Records
 from gateway.store.segments import Choice, Segment
@@ -20,6 +21,8 @@ __all__ = [
     "Changes",
     "Choice",
     "Entry",
+    "EntryFilter",
+    "EntryTotals",
     "EventFilter",
     "EventPage",
     "Held",

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 from pydantic import TypeAdapter
 
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+from gateway.store.entry_keeper import EntryKeeper
 
 _RECORD = TypeAdapter(JsonObject)
 _LONGEST_NAME = 120
@@ -203,7 +204,7 @@ KEEPERS: Mapping[str, Keeper] = MappingProxyType(
         "device": RecordKeeper("device"),
         "camera": RecordKeeper("camera"),
         "access_card": KeptElsewhere("access_card"),
-        "entry": KeptElsewhere("entry"),
+        "entry": EntryKeeper(),
     }
 )
 """Who keeps the records of a kind."""
