@@ -21,6 +21,7 @@ from gateway.web.accounts import Accounts
 from gateway.web.admission import Admission, Route, errors_as_envelopes
 from gateway.web.bodies import LARGEST_BODY
 from gateway.web.catalogue import OPERATIONS
+from gateway.web.excel import Excel
 from gateway.web.health import Health
 from gateway.web.rooms import Central, CentralWrites, DemoCard, Readiness, Recording
 from gateway.web.sessions import Sessions
@@ -35,6 +36,7 @@ from gateway.web.v1.auth import Auth
 from gateway.web.v1.camera_events import CameraEventsFamily
 from gateway.web.v1.cameras import Cameras
 from gateway.web.v1.devices import Devices
+from gateway.web.v1.entries import EntriesFamily
 from gateway.web.v1.events import EventsFamily
 from gateway.web.v1.whep import CORS, PREFIX, Whep
 from gateway.web.view_tokens import ViewTokens
@@ -101,12 +103,14 @@ def build_app(
         version=release,
         demo_cards=demo_cards,
     )
+    excel = Excel(zone=ZoneInfo(site.site.timezone))
     tokens = ViewTokens(monotonic=clock.monotonic)
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
         *Health(readiness=readiness, version=release).routes(),
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
+        *EntriesFamily(site=site, store=store, writes=writes, clock=clock, excel=excel).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 import xlsxwriter
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 from xlsxwriter.format import Format
 from xlsxwriter.worksheet import Worksheet
 
@@ -78,7 +79,7 @@ class Excel:
                 "Content-Disposition": f'attachment; filename="{name}.xlsx"',
                 "Cache-Control": "no-store",
             }
-            response = web.FileResponse(path, headers=headers)
+            response = _SentOnce(path, headers=headers)
             await response.prepare(request)
             return response
 
@@ -119,6 +120,18 @@ class Excel:
             if not await asyncio.to_thread(book.add, batch[start : start + _ROWS_AT_A_STEP]):
                 return False
         return True
+
+
+class _SentOnce(web.FileResponse):
+    """A file that is gone when aiohttp asks, after the handler, for what has been sent already."""
+
+    _writer: AbstractStreamWriter | None = None
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """See `web.FileResponse.prepare`."""
+        if self._writer is None:
+            self._writer = await super().prepare(request)
+        return self._writer
 
 
 class _Book:

@@ -5,7 +5,7 @@ Handlers are bound to it where the application is built; an operation without a 
 
 from __future__ import annotations
 
-from gateway.web.catalogue import camera_events, cameras, devices, events, health, page, relayed, session
+from gateway.web.catalogue import camera_events, cameras, devices, entries, events, health, page, relayed, session
 from gateway.web.catalogue.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -13,6 +13,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *session.OPERATIONS,
     *devices.OPERATIONS,
     *events.OPERATIONS,
+    *entries.OPERATIONS,
     *cameras.OPERATIONS,
     *camera_events.OPERATIONS,
     *page.OPERATIONS,

@@ -40,7 +40,7 @@ def cells(content, sheet=1):
 
 
 @pytest.fixture
-async def asked(tmp_path, monkeypatch):
+async def asked(tmp_path, monkeypatch, caplog):
     """Asks for a file of these sheets; nothing may be left of it on the disk."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     maker = Excel(zone=ZoneInfo("America/Toronto"))
@@ -63,6 +63,7 @@ async def asked(tmp_path, monkeypatch):
     yield ask
     await runner.cleanup()
     assert list(Path(tmp_path).iterdir()) == []
+    assert caplog.messages == []  # aiohttp tells of what goes wrong after the answer
 
 
 async def test_text_stays_text_and_moments_are_the_sites(asked):
