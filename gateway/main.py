@@ -19,21 +19,30 @@ from gateway.domain.events import Event, EventKind
 from gateway.field import build_field
 from gateway.heap import give_memory_back
 from gateway.lanes import Lanes
+from gateway.lanes.places import places_of
 from gateway.logs import Logs
 from gateway.notify import Notify, feed_watchdog
 from gateway.recording import Recording
+from gateway.recording.exhibits import ExhibitFiles
 from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
 from gateway.store import Entry, KnownRecord, Store
 from gateway.supervision import Progress, Supervisor
 from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
+from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
+from gateway.sync.people import CentralPeople
+from gateway.sync.relay import CentralRelay, RelayLimits
+from gateway.sync.roles import RoleMap
 from gateway.sync.runner import Sync
 from gateway.sync.standing import CentralStanding
 from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import hash_accounts
 from gateway.web.app import build_app, serve
+from gateway.webhooks.desk import WebhookDesk
+from gateway.webhooks.post import Post
+from gateway.webhooks.sender import WebhookSender
 
 log = structlog.get_logger(__name__)
 
@@ -82,6 +91,7 @@ class House:
             site_name=site.site.name,
             sends=site.central is not None,
             offset=partial(offset_of, self._clock, boot_id()),
+            places=places_of(site),
         )
         self._field = build_field(site, site_path=site_path, clock=self._clock, secrets=secrets)
         self._lanes = Lanes(
@@ -109,8 +119,16 @@ class House:
         self._writes = CentralWrites(
             client=client, store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone)
         )
-        self._sync = _build_sync(site, client=client, store=self._store, clock=self._clock)
+        self._sync = _build_sync(
+            site, client=client, store=self._store, clock=self._clock, exhibits=self._recording.exhibits
+        )
+        self._relay = _build_relay(site, client=client)
+        self._people = _build_people(site, client=client)
         self._standing = CentralStanding(client=client, started_at=self._clock.wall().micros) if client else None
+        hooks = site.webhooks
+        self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
+        self._webhooks = WebhookSender(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
+        self._webhook_desk = WebhookDesk(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
 
     async def live(self) -> None:
         """Start, serve until told to stop, and end in order: who asks and acts, lines, who remembers."""
@@ -134,6 +152,7 @@ class House:
                         log.info("gateway_stopping")
                 await self._last_words()
         finally:
+            self._post.close()
             await self._store.close()
 
     def _start(self, house: Supervisor) -> None:
@@ -143,6 +162,9 @@ class House:
         house.keep("recording", self._recording.run)
         if self._sync is not None:
             house.keep("sync", self._sync.run)
+        house.keep("webhooks", self._webhooks.run)
+        if self._relay is not None:
+            house.keep("relay", self._relay.run)
         house.keep("web", self._serve)
         house.once("readiness", self._tell_when_ready())
 
@@ -184,6 +206,9 @@ class House:
                 accounts=accounts,
                 data=self._folder.path,
                 readiness=self._not_ready,
+                webhooks=self._webhook_desk,
+                relay=self._relay,
+                central_accounts=self._people,
                 extra_routes=(present_route(demo.control),) if demo else (),
                 demo_cards=demo_cards() if demo else (),
             )
@@ -308,7 +333,24 @@ def _build_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClien
     )
 
 
-def _build_sync(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> Sync | None:
+def _build_relay(site: Site, *, client: CentralClient | None) -> CentralRelay | None:
+    central = site.central
+    if central is None or client is None:
+        return None
+    limits = RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)
+    return CentralRelay(client=client, url=central.url, ca_file=central.ca_file, limits=limits)
+
+
+def _build_people(site: Site, *, client: CentralClient | None) -> CentralPeople | None:
+    if site.central is None or client is None:
+        return None
+    how = site.central.accounts
+    return CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles))
+
+
+def _build_sync(
+    site: Site, *, client: CentralClient | None, store: Store, clock: Clock, exhibits: ExhibitFiles
+) -> Sync | None:
     if site.central is None or client is None:
         return None
     zone = ZoneInfo(site.site.timezone)
@@ -319,4 +361,5 @@ def _build_sync(site: Site, *, client: CentralClient | None, store: Store, clock
         store=store,
         clock=clock,
         pull_seconds=site.central.pull_seconds,
+        evidence=EvidenceSender(client=client, store=store, clock=clock, path=exhibits.path),
     )

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.client import HTTPResponse
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from gateway.domain.errors import ConfigError, GatewayError
+from gateway.cli.signed_in import PASSWORD, answered, asked, signed_in
+from gateway.domain.errors import ConfigError
 from gateway.evidence import (
     MOST_BETWEEN,
     ClipEntry,
@@ -25,10 +21,7 @@ from gateway.evidence import (
     stretch_between,
     verify,
 )
-from gateway.site import load
 
-PASSWORD = "EDGE_GATEWAY_PASSWORD"  # noqa: S105 (the name of a variable)
-_SECONDS = 90.0
 _AT_A_TIME = 1 << 20
 
 
@@ -60,7 +53,7 @@ def fetch(
     Example: edge-gateway evidence 4711 --site /etc/edge-gateway/site.toml --user technician
     """
     path = output or Path(f"event-{event}.zip")
-    with _signed_in(site, user) as (address, session):
+    with signed_in(site, user) as (address, session):
         typer.echo(f"Fetching event {event} …")
         _download(f"{address}/status/evidence/{event}", session, path)
     typer.echo(f"{path}: {_summary(verify(path))}")
@@ -107,7 +100,7 @@ def chain(
     try:
         before, after = verify(old), verify(new)
         _must_share(before, after)
-        with _signed_in(site, user) as (address, session):
+        with signed_in(site, user) as (address, session):
             told = [
                 _stretch(known, clip, address, session)
                 for clip in after.manifest.clips
@@ -136,7 +129,7 @@ def _stretch(old: ClipEntry, new: ClipEntry, address: str, session: str) -> str:
     leaves: list[str] = []
     for low in range(begin, end - 1, MOST_BETWEEN):
         high = min(low + MOST_BETWEEN + 1, end)
-        answer = _asked(f"{address}/status/chain/{new.camera_id}?after={low}&before={high}", None, session)
+        answer = asked(f"{address}/status/chain/{new.camera_id}?after={low}&before={high}", None, session)
         leaves += json.loads(answer)["leaves"]
     judge_stretch(first, last, leaves)
     return f"{new.camera}: proven from {first.path} to {last.path}, over {len(leaves)} segments between them"
@@ -158,52 +151,11 @@ def _summary(found: Verified) -> str:
     return "\n".join(lines)
 
 
-@contextmanager
-def _signed_in(site: Path, user: str) -> Iterator[tuple[str, str]]:
-    """The address of the gateway that runs here, and a session at it."""
-    api = load(site).api
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(api.host, f"[{api.host}]" if ":" in api.host else api.host)  # noqa: S104 (not listened on)
-    address = f"http://{host}:{api.port}"
-    password = os.environ.get(PASSWORD) or typer.prompt("Password", hide_input=True)
-    session = str(json.loads(_asked(f"{address}/v1/auth/login", {"username": user, "password": password}))["session"])
-    try:
-        yield address, session
-    finally:
-        _asked(f"{address}/v1/auth/logout", {}, session)
-
-
-def _asked(address: str, body: dict[str, str] | None, session: str = "") -> bytes:
-    """The answer to a POST of `body`, or to a GET without one."""
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(address, data=data, method="GET" if body is None else "POST")  # noqa: S310 (built here)
-    request.add_header("Content-Type", "application/json")
-    if session:
-        request.add_header("SessionID", session)
-    with _answered(request) as answer:
-        return bytes(answer.read())
-
-
 def _download(address: str, session: str, path: Path) -> None:
     request = urllib.request.Request(address, headers={"SessionID": session})  # noqa: S310 (built here)
     try:
-        with _answered(request) as answer, path.open("wb") as file:
+        with answered(request) as answer, path.open("wb") as file:
             while data := answer.read(_AT_A_TIME):
                 file.write(data)
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _answered(request: urllib.request.Request) -> HTTPResponse:
-    try:
-        answer: HTTPResponse = urllib.request.urlopen(request, timeout=_SECONDS)  # noqa: S310 (http of this machine)
-    except urllib.error.HTTPError as error:
-        with error:
-            try:
-                told = str(json.loads(error.read(65536))["error"])
-            except (ValueError, KeyError, TypeError):
-                told = f"it answered {error.code}"
-        raise GatewayError(f"the gateway refused: {told}") from error
-    except (urllib.error.URLError, OSError) as error:
-        raise GatewayError(f"no gateway answers at {request.host}: is it running?") from error
-    else:
-        return answer

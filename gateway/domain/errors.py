@@ -41,5 +41,9 @@ class CentralRefused(GatewayError):
         self.said = said
 
 
+class ReceiverRefused(GatewayError):
+    """A webhook's address that nothing is sent to. Its text does not repeat the URL, which may hold a secret."""
+
+
 class CameraUnavailable(GatewayError):
     """The camera worker or the camera cannot serve this now."""

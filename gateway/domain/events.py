@@ -80,6 +80,8 @@ class EventKind(IntEnum):
     DURESS_SIGNALLED = 183
     PIN_LOCKED = 184
     SECOND_AWAITED = 185
+    GRANT_GIVEN = 186
+    GRANT_REVOKED = 187
     DEVICE_CONNECTED = 201
     DEVICE_LOST = 202
     CAMERA_RECORDING = 301
@@ -87,6 +89,15 @@ class EventKind(IntEnum):
     FOOTAGE_GAP = 303
     WORKER_LOST = 304
     FOOTAGE_DELETED = 305
+    MOMENT_MARKED = 306
+    CAMERA_EVENT_CHANGED = 307
+    CAMERA_EVENT_DELETED = 308
+    INCIDENT_MARKED = 309
+    EVIDENCE_ADDED = 310
+    EVIDENCE_LINKED = 311
+    EVIDENCE_LINK_REVOKED = 312
+    EVIDENCE_OPENED = 313
+    EVIDENCE_MISSING = 314
     GATEWAY_STARTED = 401
     GATEWAY_STOPPED = 402
     STORE_DAMAGED = 403
@@ -98,7 +109,11 @@ class EventKind(IntEnum):
     CARDS_CHANGED = 503
     SWEEP_SUSPENDED = 504
     RECORD_PARKED = 505
+    WEBHOOK_DISABLED = 521
+    WEBHOOK_BACKLOG_FULL = 522
+    WEBHOOK_ENABLED = 523
     SIGN_IN_REFUSED = 601
+    ACCOUNT_CHANGED = 610
 
 
 _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
@@ -146,6 +161,8 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.DURESS_SIGNALLED: ("Duress", Category.SECURITY, Severity.ALARM),
         EventKind.PIN_LOCKED: ("Wrong PINs", Category.SECURITY, Severity.ALARM),
         EventKind.SECOND_AWAITED: ("Second credential awaited", Category.LANE, Severity.INFO),
+        EventKind.GRANT_GIVEN: ("Access grant given", Category.LANE, Severity.NOTICE),
+        EventKind.GRANT_REVOKED: ("Access grant revoked", Category.LANE, Severity.NOTICE),
         EventKind.DEVICE_CONNECTED: ("Device connected", Category.DEVICE, Severity.INFO),
         EventKind.DEVICE_LOST: ("Device lost", Category.DEVICE, Severity.ALARM),
         EventKind.CAMERA_RECORDING: ("Camera recording", Category.CAMERA, Severity.INFO),
@@ -153,6 +170,15 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.FOOTAGE_GAP: ("Gap in footage", Category.CAMERA, Severity.WARNING),
         EventKind.WORKER_LOST: ("Camera worker lost", Category.CAMERA, Severity.ALARM),
         EventKind.FOOTAGE_DELETED: ("Footage deleted", Category.CAMERA, Severity.INFO),
+        EventKind.MOMENT_MARKED: ("Moment marked", Category.CAMERA, Severity.NOTICE),
+        EventKind.INCIDENT_MARKED: ("Incident marked", Category.CAMERA, Severity.WARNING),
+        EventKind.CAMERA_EVENT_CHANGED: ("Camera event changed", Category.CAMERA, Severity.NOTICE),
+        EventKind.CAMERA_EVENT_DELETED: ("Camera event deleted", Category.CAMERA, Severity.NOTICE),
+        EventKind.EVIDENCE_ADDED: ("Evidence added", Category.CAMERA, Severity.NOTICE),
+        EventKind.EVIDENCE_LINKED: ("Evidence link made", Category.SECURITY, Severity.NOTICE),
+        EventKind.EVIDENCE_LINK_REVOKED: ("Evidence link revoked", Category.SECURITY, Severity.NOTICE),
+        EventKind.EVIDENCE_OPENED: ("Evidence opened", Category.SECURITY, Severity.NOTICE),
+        EventKind.EVIDENCE_MISSING: ("Evidence missing", Category.CAMERA, Severity.ALARM),
         EventKind.GATEWAY_STARTED: ("Gateway started", Category.SYSTEM, Severity.INFO),
         EventKind.GATEWAY_STOPPED: ("Gateway stopped", Category.SYSTEM, Severity.INFO),
         EventKind.STORE_DAMAGED: ("Store damaged", Category.SYSTEM, Severity.ALARM),
@@ -164,7 +190,11 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.CARDS_CHANGED: ("Access cards changed", Category.SYNC, Severity.INFO),
         EventKind.SWEEP_SUSPENDED: ("Card list not believed", Category.SYNC, Severity.ALARM),
         EventKind.RECORD_PARKED: ("Record refused by central", Category.SYNC, Severity.WARNING),
+        EventKind.WEBHOOK_DISABLED: ("Webhook disabled", Category.SYNC, Severity.WARNING),
+        EventKind.WEBHOOK_BACKLOG_FULL: ("Webhook backlog full", Category.SYNC, Severity.WARNING),
+        EventKind.WEBHOOK_ENABLED: ("Webhook enabled", Category.SYNC, Severity.NOTICE),
         EventKind.SIGN_IN_REFUSED: ("Sign-in refused", Category.SECURITY, Severity.NOTICE),
+        EventKind.ACCOUNT_CHANGED: ("Accounts changed", Category.SECURITY, Severity.NOTICE),
     }
 )
 

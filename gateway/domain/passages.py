@@ -66,6 +66,7 @@ class CameraEvent:
         event_id: the event that it proves.
         date_at: wall micros of that event.
         ready: whether all the footage that will ever be there is there.
+        incident: whether its footage is kept for as long as that of what went wrong.
     """
 
     id: int
@@ -80,3 +81,4 @@ class CameraEvent:
     pinned_until: int
     clock_trusted: bool
     ready: bool
+    incident: bool = False

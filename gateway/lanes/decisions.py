@@ -23,6 +23,7 @@ from gateway.domain.access import (
 from gateway.domain.credentials import Card, Credential, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
+from gateway.domain.grants import LaneGrants
 from gateway.domain.passages import PassageOutcome
 from gateway.domain.plates import NearPlate
 from gateway.domain.presence import Movement
@@ -67,12 +68,14 @@ class Decisions:
         pin_tries: PinTries,
         coming: Callable[[], Iterable[Coming]] = tuple,
         second_within: float = 30.0,
+        grants: Callable[[str], LaneGrants] | None = None,
     ) -> None:
         """`rules` by direction, "entry" and "exit"; `has_central`: the card list is kept from outside and can age.
 
         `coming` are the vehicles on their way at any lane. `second_within` seconds a first credential waits for its
-        second.
+        second. `grants` are those of a lane, by its id.
         """
+        self._grants = grants
         self._rules = rules
         self._cards = cards
         self._areas = areas
@@ -181,6 +184,7 @@ class Decisions:
                 pin_locked=any(self._pin_tries.is_locked(card.card_id, now) for card in cards),
                 coming=tuple(self._coming()),
             ),
+            grants=self._grants(rules.lane_id) if self._grants is not None else LaneGrants(),
         )
         self._last = decision
         if decision.reason is Reason.SECOND_CREDENTIAL_AWAITED and decision.card and wanted.visit and first is None:

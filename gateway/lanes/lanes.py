@@ -141,7 +141,8 @@ class Lanes:
         return len(unfinished)
 
     async def resume(self) -> None:
-        """What counts over a restart: standing orders of people, and who was let in last. Call once."""
+        """What counts over a restart: grants, standing orders of people, and who was let in last. Call once."""
+        await self._store.grants.recall()
         for runner in self._runners:
             grant = await last_grant(self._store.events, lane_id=runner.rules.lane_id, now=self._clock.wall().micros)
             if grant is not None:
@@ -377,6 +378,7 @@ class Lanes:
                 pin_tries=self._pin_tries,
                 coming=self._coming,
                 second_within=lane.second_seconds,
+                grants=self._store.grants.of_lane,
             ),
             recorder=self.recorder,
             clock=self._clock,

@@ -272,6 +272,8 @@ def _tell_decision(turn: Turn, visit: Visit) -> None:
         credential=shown,
         read_as=raw,
         card_id=decision.card.card_id if decision.card else None,
+        user_id=decision.card.owner if decision.card else "",
+        grant=decision.grant,
         reason=decision.reason,
         trace=trace,
     )

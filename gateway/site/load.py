@@ -57,7 +57,7 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
         *_secret_faults(draft, secrets),
         *(osdp_key_faults(draft, secrets) if reader_keys else ()),
         *profile_faults(draft, folders, partial(find_profile, folders=folders)),
-        *_authority_faults(draft),
+        *_authority_faults(draft, site),
     )
     if faults or site is None:
         raise SiteFaults(path, faults, names=names_in(raw))
@@ -153,13 +153,15 @@ def _device_secrets(device: Device) -> Iterator[tuple[str, str]]:
         yield "token", device.token
 
 
-def _authority_faults(draft: Draft) -> Iterator[Fault]:
-    """What keeps central's certificate from being judged."""
-    ca_file = draft.central.ca_file if draft.central else None
-    if ca_file is None:
-        return
-    try:
-        ssl.create_default_context(cafile=ca_file)
-    except OSError as error:
-        words = "is no certificate in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
-        yield Fault("central.ca_file", f"{ca_file}: {words}")
+def _authority_faults(draft: Draft, site: Site | None) -> Iterator[Fault]:
+    """What keeps a certificate from being judged."""
+    central = draft.central.ca_file if draft.central else None
+    webhooks = site.webhooks.ca_file if site else None
+    for place, ca_file in (("central.ca_file", central), ("webhooks.ca_file", webhooks)):
+        if ca_file is None:
+            continue
+        try:
+            ssl.create_default_context(cafile=ca_file)
+        except OSError as error:
+            words = "is no certificate in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+            yield Fault(place, f"{ca_file}: {words}")

@@ -17,6 +17,7 @@ from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
+from gateway.site.webhooks import WebhooksSection
 
 
 class SiteSection(_Section):
@@ -51,11 +52,26 @@ class ApiSection(_Section):
     port: int = Field(default=8480, ge=0, le=65535, description="0 takes a free port")
     accounts: tuple[Account, ...] = ()
     session_idle_minutes: int = Field(default=60, ge=1, le=10_080)
+    session_hours: int = Field(default=24, ge=1, le=8760, description="a session ends after so long, used or not")
 
     @field_validator("host")
     @classmethod
     def _listening(cls, value: str) -> str:
         return listening_host(value)
+
+
+class CentralAccountsSection(_Section):
+    """`[central.accounts]`: central's accounts here, and how their permissions are read from central's `role`."""
+
+    sign_in: bool = Field(default=True, description="whether they may sign in here")
+    remember_days: float = Field(
+        default=7, ge=0, le=90, description="one that signed in may do so for so long while central is away; 0: not"
+    )
+    permissions_in: tuple[str, ...] = Field(
+        default=("", "permissions"), description="where in the role; a path with dots, '' for the role itself"
+    )
+    names: dict[str, tuple[Permission, ...]] = Field(default={}, description="central's name → the interface's")
+    roles: dict[str, tuple[Permission, ...]] = Field(default={}, description="role by name → what it allows besides")
 
 
 class CentralSection(_Section):
@@ -67,6 +83,8 @@ class CentralSection(_Section):
     ca_file: str | None = None
     pull_seconds: float = Field(default=60, ge=0.5, le=86_400)
     timeout_seconds: float = Field(default=15, ge=1, le=120)
+    relay_megabytes: int = Field(default=256, ge=1, le=10_240, description="largest body that is relayed, either way")
+    accounts: CentralAccountsSection = CentralAccountsSection()
 
     @field_validator("url")
     @classmethod
@@ -87,6 +105,8 @@ class StorageSection(_Section):
     continuous_days: int = Field(default=30, ge=1, le=3650, description="footage of no event is deleted after so long")
     transaction_days: int = Field(default=90, ge=1, le=3650, description="footage of events, and never before")
     incident_days: int = Field(default=365, ge=1, le=3650, description="footage of events that warn or alarm")
+    evidence_megabytes: int = Field(default=200, ge=1, le=10_000, description="largest file that may be uploaded")
+    evidence_per_event: int = Field(default=20, ge=0, le=1000, description="files uploaded to one camera event")
 
     @model_validator(mode="after")
     def _events_for_longer(self) -> Self:
@@ -340,6 +360,7 @@ class Site(_Section):
     rtsp: RtspSection | None = None
     policy: PolicySection = PolicySection()
     events: EventsSection = EventsSection()
+    webhooks: WebhooksSection = WebhooksSection()
     links: tuple[Link, ...] = ()
     devices: tuple[Device, ...] = ()
     areas: tuple[AreaSection, ...] = ()

@@ -1,21 +1,31 @@
 """The store: SQLite with one writer and group commit, one file per aggregate. Only this package knows SQL."""
 
+from gateway.store.accounts import StoredAccount
+from gateway.store.api_keys import ApiKey
+from gateway.store.camera_events import CameraEventFilter
 from gateway.store.cards import CardChanges, CardRecord
 from gateway.store.changes import Changes
 from gateway.store.event_pages import EventFilter, EventPage
+from gateway.store.exhibits import TooMany
 from gateway.store.held import Arriving, Held
 from gateway.store.journal import Entry, Journal, Recorded
 from gateway.store.outbox import Books, OutboxRow
 from gateway.store.parking_entries import EntryFilter, EntryTotals
 from gateway.store.passages import RecordedPassage
 from gateway.store.records import KnownRecord, Records
-from gateway.store.segments import Choice, Segment
+from gateway.store.remembered import RememberedAccount
+from gateway.store.segments import LONGEST_PIN, Choice, Segment
 from gateway.store.sessions import Session
 from gateway.store.store import Store
+from gateway.store.webhook_queue import Message
+from gateway.store.webhooks import Webhook, WebhookBooks
 
 __all__ = [
+    "LONGEST_PIN",
+    "ApiKey",
     "Arriving",
     "Books",
+    "CameraEventFilter",
     "CardChanges",
     "CardRecord",
     "Changes",
@@ -28,11 +38,17 @@ __all__ = [
     "Held",
     "Journal",
     "KnownRecord",
+    "Message",
     "OutboxRow",
     "Recorded",
     "RecordedPassage",
     "Records",
+    "RememberedAccount",
     "Segment",
     "Session",
     "Store",
+    "StoredAccount",
+    "TooMany",
+    "Webhook",
+    "WebhookBooks",
 ]

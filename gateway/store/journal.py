@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gateway.clock import ClockOffset, iso_utc
+from gateway.domain.announcements import Places
 from gateway.domain.commands import Command
 from gateway.domain.events import Event, Severity
 from gateway.domain.passages import Moment, Passage
@@ -23,8 +24,10 @@ from gateway.store.events import insert_event
 from gateway.store.outbox import insert_outbox
 from gateway.store.presence import record_correction, record_movement
 from gateway.store.segments import LONGEST_PIN
+from gateway.store.webhook_queue import feed_webhooks
 
 _UNKNOWN = ClockOffset(boot_id="", micros=0, trusted=False)
+_NOWHERE = Places()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +71,15 @@ class Journal:
         site_name: str,
         sends: bool,
         offset: Callable[[], ClockOffset] | None = None,
+        places: Places = _NOWHERE,
+        announced: Callable[[], None] | None = None,
     ) -> None:
-        """`offset` tells how the clocks stand that stamp what is recorded."""
+        """`offset` tells how the clocks stand that stamp what is recorded.
+
+        `places` are named in announcements; `announced` is called when there is something to send to a webhook.
+        """
+        self._places = places
+        self._announced = announced
         self._offset = offset
         self._database = database
         self._changes = changes
@@ -82,6 +92,7 @@ class Journal:
         Cancelling whoever waits does not take the entry back.
         """
         offset = self._offset() if self._offset is not None else _UNKNOWN
+        fed = 0
 
         def job(connection: sqlite3.Connection) -> Recorded:
             for command in entry.commands:
@@ -89,6 +100,9 @@ class Journal:
             ids = tuple(insert_event(connection, event) for event in entry.events)
             if not ids:
                 return Recorded()
+            nonlocal fed
+            for event, event_id in zip(entry.events, ids, strict=True):
+                fed += feed_webhooks(connection, event, event_id, places=self._places)
             last, last_id = entry.events[-1], ids[-1]
             passage_id = _insert_passage(connection, entry.passage, last_id) if entry.passage else None
             if entry.passage and passage_id is not None:
@@ -101,7 +115,12 @@ class Journal:
             moments = tuple(self._insert_moment(connection, moment, last, last_id, offset) for moment in entry.moments)
             return Recorded(event_ids=ids, passage_id=passage_id, camera_event_ids=moments)
 
-        return await self._database.write(job, then=self._changes.bump)
+        def then() -> None:
+            self._changes.bump()
+            if fed and self._announced is not None:
+                self._announced()
+
+        return await self._database.write(job, then=then)
 
     def _insert_moment(
         self, connection: sqlite3.Connection, moment: Moment, event: Event, event_id: int, offset: ClockOffset

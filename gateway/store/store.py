@@ -8,14 +8,19 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from gateway.clock import ClockOffset
+from gateway.domain.announcements import Places
+from gateway.store.accounts import Accounts
+from gateway.store.api_keys import ApiKeys
 from gateway.store.camera_events import CameraEvents
 from gateway.store.cards import Cards
 from gateway.store.changes import Changes
 from gateway.store.commands import Commands
 from gateway.store.database import Database
 from gateway.store.events import Events
+from gateway.store.exhibits import Exhibits
 from gateway.store.footage_links import FootageLinks
 from gateway.store.footage_times import FootageTimes
+from gateway.store.grants import Grants
 from gateway.store.held import HeldWrites
 from gateway.store.journal import Journal
 from gateway.store.lock import FolderLock
@@ -26,8 +31,12 @@ from gateway.store.passages import Passages
 from gateway.store.presence import PresenceRows
 from gateway.store.recent import RecentWrites
 from gateway.store.records import Records
+from gateway.store.remembered import Remembered
 from gateway.store.segments import Segments
 from gateway.store.sessions import Sessions
+from gateway.store.webhooks import Webhooks
+
+_NOWHERE = Places()
 
 
 class Store:
@@ -39,10 +48,17 @@ class Store:
     """
 
     def __init__(
-        self, *, folder: Path, site_name: str, sends: bool, offset: Callable[[], ClockOffset] | None = None
+        self,
+        *,
+        folder: Path,
+        site_name: str,
+        sends: bool,
+        offset: Callable[[], ClockOffset] | None = None,
+        places: Places = _NOWHERE,
     ) -> None:
         """`sends`: there is a central, so that what must go up is put into the outbox. `offset` tells how the clocks
-        stand; without it, what a clock that is not trusted stamps cannot be put right later.
+        stand; without it, what a clock that is not trusted stamps cannot be put right later. `places` are
+        named to webhooks.
         """
         self._lock = FolderLock(folder)
         self._site, self._cards = (
@@ -50,8 +66,15 @@ class Store:
             for family in FAMILIES
         )
         self.changes = Changes()
+        self.webhooks = Webhooks(database=self._site, places=places, told=self.changes)
         self.journal = Journal(
-            database=self._site, changes=self.changes, site_name=site_name, sends=sends, offset=offset
+            database=self._site,
+            changes=self.changes,
+            site_name=site_name,
+            sends=sends,
+            offset=offset,
+            places=places,
+            announced=self.webhooks.changes.bump,
         )
         self.events = Events(database=self._site)
         self.devices = Records(database=self._site, table="device")
@@ -60,6 +83,7 @@ class Store:
         self.footage_times = FootageTimes(database=self._site)
         self.footage_links = FootageLinks(database=self._site)
         self.camera_events = CameraEvents(database=self._site, changes=self.changes)
+        self.exhibits = Exhibits(database=self._site, changes=self.changes, sends=sends)
         self.passages = Passages(database=self._site)
         self.entries = ParkingEntries(database=self._site)
         self.presence = PresenceRows(database=self._site)
@@ -68,6 +92,10 @@ class Store:
         self.held = HeldWrites(database=self._site, changes=self.changes, recent=recent)
         self.commands = Commands(database=self._site)
         self.sessions = Sessions(database=self._site)
+        self.grants = Grants(database=self._site, changes=self.changes)
+        self.accounts = Accounts(database=self._site)
+        self.api_keys = ApiKeys(database=self._site)
+        self.remembered = Remembered(database=self._site)
         self.cards = Cards(database=self._cards)
 
     async def open(self) -> None:
@@ -96,6 +124,13 @@ class Store:
                 await self._cards.close()
             finally:
                 self._lock.release()
+
+    async def close_as_found(self) -> None:
+        """Close; the next opening still hears of a crash or a power cut before this one."""
+        unclean = self.was_unclean
+        await self.close()
+        if unclean:
+            self._site.doubt_end()
 
     @property
     def was_unclean(self) -> bool:

@@ -1,10 +1,10 @@
-"""The site's own accounts: who may sign in when central is far away. Passwords are kept as argon2 hashes only."""
+"""The site file's accounts: who may sign in whatever happens. Passwords are kept as argon2 hashes only."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError
@@ -18,15 +18,24 @@ LONGEST_PASSWORD = 1000
 
 @dataclass(frozen=True, slots=True)
 class KnownAccount:
-    """An account of the site file with its hashed password."""
+    """An account of the site with its hashed password.
+
+    Attributes:
+        stored: whether it is kept in the store; otherwise it is the site file's.
+        totp_secret: the base32 secret of its authenticator; "" without a second factor.
+    """
 
     username: str
-    password_hash: str
+    password_hash: str = field(repr=False)
     permissions: frozenset[str]
+    role: str = "site account"
+    stored: bool = False
+    disabled: bool = False
+    totp_secret: str = field(repr=False, default="")
 
 
 class Accounts:
-    """Accounts by username. One verification runs at a time, in a thread: guessing cannot take the machine."""
+    """The site file's accounts. One hash is computed at a time, in a thread: guessing cannot take the machine."""
 
     def __init__(self, *, accounts: Iterable[KnownAccount], nobody_hash: str) -> None:
         self._accounts = {account.username: account for account in accounts}
@@ -37,12 +46,25 @@ class Accounts:
         """The account, or None."""
         return self._accounts.get(username)
 
-    async def verified(self, username: str, password: str) -> KnownAccount | None:
-        """The account if the password is right. An unknown username takes as long as a wrong password."""
-        account = self._accounts.get(username)
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self._accounts)
+
+    async def matches(self, password_hash: str | None, password: str) -> bool:
+        """Whether the password is the one of this hash. None, for nobody's, takes as long as a wrong one."""
         async with self._one:
-            right = await asyncio.to_thread(_verify, account.password_hash if account else self._nobody_hash, password)
-        return account if right else None
+            right = await asyncio.to_thread(_verify, password_hash or self._nobody_hash, password)
+        return right and password_hash is not None
+
+    async def hashed(self, password: str) -> str:
+        """A new hash of a password."""
+        async with self._one:
+            return await asyncio.to_thread(hash_password, password)
+
+
+def hash_password(password: str) -> str:
+    """An argon2id hash. Blocks for some 20 ms."""
+    return _HASHER.hash(password)
 
 
 async def hash_accounts(accounts: Iterable[Account], password_of: Callable[[str], str]) -> Accounts:
@@ -52,12 +74,12 @@ async def hash_accounts(accounts: Iterable[Account], password_of: Callable[[str]
         known = [
             KnownAccount(
                 username=account.username,
-                password_hash=_HASHER.hash(password_of(account.password)),
+                password_hash=hash_password(password_of(account.password)),
                 permissions=frozenset(account.permissions),
             )
             for account in accounts
         ]
-        return known, _HASHER.hash("")
+        return known, hash_password("")
 
     known, nobody = await asyncio.to_thread(hashed)
     return Accounts(accounts=known, nobody_hash=nobody)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
+from gateway.web.bodies import PUBLISHED
+from gateway.web.catalogue.legacy import PREFIX as LEGACY
 from gateway.web.catalogue.operation import Operation
-from gateway.web.envelope import failure
+from gateway.web.envelope import as_json, failure
 from gateway.web.errors import (
     RequestRefused,
     authentication_required,
@@ -52,6 +54,8 @@ class Admission:
                 raise second_factor_missing()
             if group := operation.rule.missing(caller.permissions):
                 raise permission_missing(group)
+            if operation.body is not None:
+                request[PUBLISHED] = operation.body
             return await route.handler(request, caller)
 
         return handler
@@ -59,7 +63,7 @@ class Admission:
 
 @web.middleware
 async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.StreamResponse:
-    """Turn whatever a handler raises into the envelope; redirections and the like pass."""
+    """Turn whatever a handler raises into the envelope, in the legacy family into `{error}`; redirections pass."""
     try:
         return await handler(request)
     except web.HTTPException as error:
@@ -69,6 +73,8 @@ async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.
     except Exception as error:  # noqa: BLE001 (the one place where a request's errors end; unexpected ones are logged)
         caught = error
     refusal = refusal_of(caught, method=request.method, path=request.path)
+    if request.path.startswith(LEGACY):
+        return as_json({"error": refusal.sentence}, status=refusal.status, headers=refusal.headers)
     operation = request.get(_OPERATION)
     return failure(
         status=refusal.status,

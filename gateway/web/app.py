@@ -4,44 +4,80 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import structlog
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from gateway.clock import Clock
-from gateway.domain.errors import ConfigError
+from gateway.domain.errors import ConfigError, StoreError
 from gateway.lanes.board import AreaBoard, Board
+from gateway.lanes.granting import Granting
+from gateway.lanes.places import places_of
 from gateway.site.models import Site
 from gateway.store import Store
 from gateway.web.accounts import Accounts
 from gateway.web.admission import Admission, Route, errors_as_envelopes
+from gateway.web.api_keys import ApiKeys
 from gateway.web.bodies import LARGEST_BODY
 from gateway.web.catalogue import OPERATIONS
-from gateway.web.excel import Excel
+from gateway.web.catalogue.legacy import PREFIX as LEGACY
+from gateway.web.central_sessions import CentralSessions
+from gateway.web.central_sign_in import CentralSignIn
+from gateway.web.description import Description
 from gateway.web.health import Health
-from gateway.web.rooms import Central, CentralWrites, DemoCard, Readiness, Recording
+from gateway.web.legacy.access import LegacyAccess
+from gateway.web.legacy.admission import LegacyAdmission
+from gateway.web.legacy.devices import LegacyDevices
+from gateway.web.legacy.video import LegacyVideo
+from gateway.web.legacy.webhooks import LegacyWebhooks
+from gateway.web.register.register import Register
+from gateway.web.register.socket import listening
+from gateway.web.relay import Relayed
+from gateway.web.rooms import (
+    Central,
+    CentralAccounts,
+    CentralWrites,
+    DemoCard,
+    Readiness,
+    Recording,
+    Relay,
+    WebhookDesk,
+)
+from gateway.web.roster import Roster
 from gateway.web.sessions import Sessions
+from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC, StatusPage
 from gateway.web.status.standing import Standing
 from gateway.web.status.watch import Watch
+from gateway.web.status.webhooks import StatusWebhooks
 from gateway.web.unread import PlainHandler
 from gateway.web.usher import Usher
 from gateway.web.v1.auth import Auth
 from gateway.web.v1.camera_events import CameraEventsFamily
 from gateway.web.v1.cameras import Cameras
+from gateway.web.v1.card_sheet import CardSheet
+from gateway.web.v1.cards import CardsFamily
 from gateway.web.v1.devices import Devices
 from gateway.web.v1.entries import EntriesFamily
 from gateway.web.v1.events import EventsFamily
+from gateway.web.v1.evidence import EvidenceFamily
 from gateway.web.v1.whep import CORS, PREFIX, Whep
 from gateway.web.view_tokens import ViewTokens
 
+log = structlog.get_logger(__name__)
+
 _SHUTDOWN_SECONDS = 5.0
+_ENDED_SECONDS = 60.0
 USHER = web.AppKey("usher", Usher)
 """Whoever lets connections in."""
 _SECURITY = {
@@ -69,6 +105,9 @@ def build_app(
     accounts: Accounts,
     data: Path,
     readiness: Readiness,
+    webhooks: WebhookDesk,
+    relay: Relay | None = None,
+    central_accounts: CentralAccounts | None = None,
     extra_routes: Sequence[Route] = (),
     demo_cards: tuple[DemoCard, ...] = (),
 ) -> web.Application:
@@ -83,14 +122,28 @@ def build_app(
         central: None for a site that stands alone.
         writes: how what central also keeps is written.
         clock: both clocks.
-        accounts: who may sign in.
+        accounts: the site file's accounts.
         data: the data folder.
         readiness: what is not ready.
+        webhooks: who is told of the site's events.
+        relay: the way to central for what only central answers; None for a site that stands alone.
+        central_accounts: central's, where they may sign in here.
         extra_routes: more operations, entered by their own rules.
         demo_cards: what the page offers to present; the route for it is among `extra_routes`.
     """
     release = version("edge-gateway")
-    sessions = Sessions(store=store, accounts=accounts, clock=clock, idle_minutes=site.api.session_idle_minutes)
+    roster = Roster(site=accounts, store=store)
+    keys = ApiKeys(store=store, clock=clock)
+    central_sessions = CentralSessions()
+    sessions = Sessions(
+        store=store,
+        roster=roster,
+        central=_central_sign_in(site, central_accounts, store=store, roster=roster, clock=clock),
+        central_sessions=central_sessions,
+        clock=clock,
+        idle_minutes=site.api.session_idle_minutes,
+        longest_hours=site.api.session_hours,
+    )
     watch = Watch(
         site=site,
         store=store,
@@ -103,33 +156,114 @@ def build_app(
         version=release,
         demo_cards=demo_cards,
     )
-    excel = Excel(zone=ZoneInfo(site.site.timezone))
+    spreadsheets = Spreadsheets(folder=data / "spreadsheets")
     tokens = ViewTokens(monotonic=clock.monotonic)
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
         *Health(readiness=readiness, version=release).routes(),
+        *Description(release=release).routes(),
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
-        *EntriesFamily(site=site, store=store, writes=writes, clock=clock, excel=excel).routes(),
+        *EntriesFamily(site=site, store=store, writes=writes, clock=clock, spreadsheets=spreadsheets).routes(),
+        *CardsFamily(store=store, writes=writes).routes(),
+        *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
-        *Cameras(store=store, recording=recording, tokens=tokens).routes(),
+        *Cameras(store=store, recording=recording, tokens=tokens, writes=writes).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
-        *CameraEventsFamily(store=store, recording=recording).routes(),
+        *CameraEventsFamily(site=site, store=store, recording=recording, writes=writes, clock=clock).routes(),
+        *EvidenceFamily(store=store, shelf=recording.exhibits, clock=clock).routes(),
         *StatusPage().routes(),
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
         *Standing(store=store, board=board, areas=areas).routes(),
         *live.routes(),
+        *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
+        *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), board=board).routes(),
+        *LegacyDevices(
+            store=store, board=board, writes=writes, places=places_of(site), stands_alone=site.central is None
+        ).routes(),
+        *LegacyVideo(site=site, store=store, recording=recording, tokens=tokens, clock=clock).routes(),
+        *LegacyWebhooks(desk=webhooks).routes(),
     )
     if Counter(route.operation for route in routes) != Counter(OPERATIONS):
         raise AssertionError("every operation of the catalogue has exactly one handler")
-    return _assembled((*routes, *extra_routes), Admission(sessions=sessions), live, Usher(clock=clock))
+    relayed = Relayed(relay=relay, sessions=central_sessions).routes()
+    doors = _Doors(Admission(sessions=sessions), LegacyAdmission(keys=keys))
+    app = _assembled((*routes, *relayed, *extra_routes), doors, live, Usher(clock=clock))
+
+    async def changed(usernames: tuple[str, ...]) -> None:
+        for username in usernames:
+            sessions.changed(username)
+        await roster.load()
+        await keys.load()
+        store.changes.bump()
+
+    register = Register(store=store, clock=clock, site_file=accounts.names(), changed=changed)
+    run_folder = data / "run"
+    app.cleanup_ctx.append(
+        partial(
+            _who_may_sign_in,
+            roster=roster,
+            keys=keys,
+            sessions=sessions,
+            asked=lambda: listening(register, run_folder=run_folder),
+        )
+    )
+    return app
 
 
-def _assembled(routes: Sequence[Route], admission: Admission, live: Live, usher: Usher) -> web.Application:
+def _central_sign_in(
+    site: Site, central: CentralAccounts | None, *, store: Store, roster: Roster, clock: Clock
+) -> CentralSignIn | None:
+    if central is None or site.central is None or not site.central.accounts.sign_in:
+        return None
+    days = site.central.accounts.remember_days
+    return CentralSignIn(central=central, store=store, roster=roster, clock=clock, remember_days=days)
+
+
+async def _who_may_sign_in(
+    _: web.Application,
+    *,
+    roster: Roster,
+    keys: ApiKeys,
+    sessions: Sessions,
+    asked: Callable[[], AbstractAsyncContextManager[None]],
+) -> AsyncIterator[None]:
+    """Accounts and keys are read and changed, and sessions at central end with those here, while the app is served."""
+    await roster.load()
+    await keys.load()
+    async with asked(), asyncio.TaskGroup() as group:
+        ending = group.create_task(_end_at_central(sessions), name="end-at-central")
+        yield
+        ending.cancel()
+    await sessions.end_all_at_central()
+
+
+async def _end_at_central(sessions: Sessions) -> None:
+    while True:
+        await asyncio.sleep(_ENDED_SECONDS)
+        try:
+            await sessions.ended_elsewhere()
+        except StoreError as error:
+            log.debug("sessions_not_read", error=str(error))  # the store tells of itself; they are looked at again
+
+
+@dataclass(frozen=True, slots=True)
+class _Doors:
+    """The two ways in: by a session, and by a program's key."""
+
+    session: Admission
+    key: LegacyAdmission
+
+    def entered(self, route: Route) -> Handler:
+        """The route's handler behind the door of its family."""
+        return self.key.entered(route) if route.operation.path.startswith(LEGACY) else self.session.entered(route)
+
+
+def _assembled(routes: Sequence[Route], doors: _Doors, live: Live, usher: Usher) -> web.Application:
     app = web.Application(middlewares=[usher.asking, errors_as_envelopes], client_max_size=LARGEST_BODY)
     app[USHER] = usher
     for route in routes:
-        operation, handler = route.operation, admission.entered(route)
+        operation, handler = route.operation, doors.entered(route)
         if operation.method == "GET":
             app.router.add_get(operation.path, handler, allow_head=operation.head)
         else:
@@ -196,7 +330,10 @@ async def _to_page(_: web.Request) -> web.StreamResponse:
 
 
 async def _secure(request: web.Request, response: web.StreamResponse) -> None:
+    own_policy = response.headers.get("Content-Security-Policy")
     response.headers.update(_SECURITY)
+    if own_policy is not None:
+        response.headers["Content-Security-Policy"] = own_policy
     if request.path.startswith(PREFIX):
         response.headers.update(CORS)
     if request.path.startswith("/status/static/"):

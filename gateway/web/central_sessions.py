@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from gateway.web.sessions import Caller
+from gateway.web.callers import Caller
 
 MOST_KEPT = 1024
 
@@ -34,6 +34,14 @@ class CentralSessions:
     def take(self, session: str) -> str | None:
         """The token of a session, pending ones included; it is forgotten here, and the taker ends it at central."""
         return self._tokens.pop(session, None)
+
+    def pending(self, caller: Caller) -> str | None:
+        """Central's token of a session whose second factor is still to be proven there."""
+        return self._tokens.get(caller.token) if caller.central and caller.mfa_pending else None
+
+    def of(self) -> tuple[str, ...]:
+        """The sessions of the gateway that one at central is kept for."""
+        return tuple(self._tokens)
 
     def lost(self, caller: Caller) -> None:
         """Central has ended the caller's session: it asks for a sign-in again."""

@@ -5,16 +5,17 @@
 | no session, or a permission is missing | 500, as the interface document has it |
 | malformed body, wrong type, bad date | 400 |
 | a cookie session without a sign that the call comes from its own page | 403 |
+| an account of the site, where only central answers | 403 |
 | refused sign-in; unknown record or path | 404 |
 | method not allowed | 405 |
 | the body did not come in time | 408 |
 | a command that may not be carried out now | 409 |
-| body over 1 MiB | 413 |
+| body over 1 MiB, or over what is relayed | 413 |
 | too many refused sign-ins | 429, with Retry-After |
 | unexpected | 500, with a reference that the log has too |
+| the store, a camera or its worker cannot serve now; too many live pages; central is away | 503 |
 | central refused what went through to it | central's status and words |
-| central refused the gateway, or failed | 502 |
-| the store, a camera or its worker cannot serve now; too many live pages | 503 |
+| central refused the gateway, failed, or was lost before its answer was whole | 502 |
 | something waited for in vain | 504 |
 """
 

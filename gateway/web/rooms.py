@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from aiohttp import web
+
+from gateway.domain.accounts import CentralAdmission
+from gateway.domain.exhibits import Exhibit, Labels
 from gateway.domain.passages import CameraEvent
+from gateway.domain.relaying import RelayedAnswer, RelayedRequest
 from gateway.domain.viewing import ViewOpened
 from gateway.domain.writes import JsonObject, WriteOperation, Written
-from gateway.store import Segment
+from gateway.store import Segment, Webhook
 
 Readiness = Callable[[], tuple[str, ...]]
 """What is not ready, one sentence each; empty when the gateway is ready."""
@@ -135,6 +141,39 @@ class LiveFootage(Protocol):
         ...
 
 
+class Incoming(Protocol):
+    """A file that is being received."""
+
+    async def write(self, data: bytes) -> None:
+        """Take more of it. Raises TooLarge, StoreError when the disk takes no more."""
+        ...
+
+    @property
+    def sha256(self) -> str:
+        """Of what was taken, once it was finished."""
+        ...
+
+    async def finish(self) -> None:
+        """All of it is here. Raises StoreError."""
+        ...
+
+    async def keep(self, camera_event: CameraEvent, labels: Labels) -> Exhibit:
+        """Keep it, finished; on return it is on disk. Raises NotFoundError, TooMany, StoreError."""
+        ...
+
+
+class ExhibitShelf(Protocol):
+    """Files that people add to camera events."""
+
+    def receive(self) -> AbstractAsyncContextManager[Incoming]:
+        """A place for one file; what is not kept leaves nothing behind. Raises CameraUnavailable."""
+        ...
+
+    def path(self, exhibit: Exhibit) -> Path:
+        """Its file. Raises NotFoundError, CameraUnavailable."""
+        ...
+
+
 class Recording(Protocol):
     """The footage, and what can be made of it.
 
@@ -150,6 +189,11 @@ class Recording(Protocol):
     @property
     def live(self) -> LiveFootage:
         """What the cameras record now."""
+        ...
+
+    @property
+    def exhibits(self) -> ExhibitShelf:
+        """Files that people added to camera events."""
         ...
 
     def cameras(self) -> tuple[CameraView, ...]:
@@ -174,6 +218,10 @@ class Recording(Protocol):
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         """A JPEG of an event."""
+        ...
+
+    async def forget(self, camera_event_id: int) -> None:
+        """A camera event was deleted: what was made of it and added to it goes too."""
         ...
 
     async def camera_thumbnail(self, camera_id: int) -> Path:
@@ -229,11 +277,94 @@ class CentralWrites(Protocol):
         ...
 
 
+class KnownKey(Protocol):
+    """A program's key."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def permissions(self) -> frozenset[str]:
+        """What it may do, by the interface's names."""
+        ...
+
+
+class Keys(Protocol):
+    """Keys of programs, for the legacy family."""
+
+    async def of(self, request: web.Request) -> KnownKey | None:
+        """The key that a request carries; None without one that counts."""
+        ...
+
+
+class WebhookDesk(Protocol):
+    """What is done with webhooks. Ids that there are not raise NotFoundError."""
+
+    async def create(self, *, url: str, types: Sequence[str], secret: str | None, by: str) -> Webhook:
+        """Register a receiver; a secret is drawn where none is given. Raises ReceiverRefused, CommandRefused."""
+        ...
+
+    async def all(self) -> tuple[Webhook, ...]:
+        """Every webhook, the oldest first."""
+        ...
+
+    async def remove(self, webhook_id: str) -> None:
+        """Forget one with all that waits for it."""
+        ...
+
+    async def enable(self, webhook_id: str, *, by: str) -> Webhook:
+        """Send to one again."""
+        ...
+
+    async def replay(self, webhook_id: str, *, since: int | None, until: int | None) -> int:
+        """Send again what was given up, or all that happened in a time (wall micros). Raises CommandRefused."""
+        ...
+
+    async def test(self, webhook_id: str) -> str:
+        """Send a message to try it out; "" when it was taken, else why not."""
+        ...
+
+
 class Central(Protocol):
     """The service above."""
 
     def snapshot(self) -> CentralView:
         """How the two stand now. Never waits."""
+        ...
+
+
+class Relay(Protocol):
+    """The way to central for what only central answers."""
+
+    @property
+    def largest(self) -> int:
+        """How many bytes a body may have."""
+        ...
+
+    def away(self) -> bool:
+        """Whether central is known not to answer. Never waits."""
+        ...
+
+    def answer(self, asked: RelayedRequest) -> AbstractAsyncContextManager[RelayedAnswer]:
+        """Carry a request; central's answer, whose body is to be read inside. Raises NotRelayed."""
+        ...
+
+
+class CentralAccounts(Protocol):
+    """Central's accounts. What is refused to a person says nothing of the gateway's own standing with central."""
+
+    async def sign_in(self, username: str, password: str) -> CentralAdmission:
+        """A session at central. Raises CentralRefused, and CentralUnavailable when central does not say."""
+        ...
+
+    async def prove(self, token: str, code: str) -> None:
+        """Prove a session's second factor. Raises CentralRefused for a wrong code, CentralUnavailable."""
+        ...
+
+    async def sign_out(self, token: str) -> None:
+        """End a session, within 2 s. Never raises: one that cannot be ended now ends by central's own time."""
         ...
 
 

@@ -1,130 +1,129 @@
-"""Sessions: who calls, by which of the three carriers, and signing in and out."""
+"""Sessions: signing in, proving the second factor, signing out, and whose session a request carries."""
 
 from __future__ import annotations
 
 import math
 import secrets
-from dataclasses import dataclass, field
-from enum import Enum
-from urllib.parse import urlsplit
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 
 import structlog
 from aiohttp import web
+from pydantic import JsonValue
 
 from gateway.clock import Clock
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.store import Entry, Session, Store
-from gateway.web.accounts import Accounts, KnownAccount
-from gateway.web.catalogue.operation import Rule
+from gateway.web.accounts import KnownAccount
+from gateway.web.callers import COOKIE, NOBODY, Caller, Carrier, carried, from_foreign_page, from_own_page
+from gateway.web.central_sessions import CentralSessions
+from gateway.web.central_sign_in import CentralSignIn
 from gateway.web.errors import RequestRefused
+from gateway.web.roster import Roster
+from gateway.web.second_factor import SecondFactor
 from gateway.web.spare_sessions import SpareSessions
 from gateway.web.throttle import Throttle
 
+__all__ = ["COOKIE", "NOBODY", "Caller", "Carrier", "Sessions", "SignedIn", "from_foreign_page", "from_own_page"]
+
 log = structlog.get_logger(__name__)
 
-COOKIE = "session"
-_TOUCH_EVERY = 60_000_000
+_MINUTE = 60_000_000
+_TOUCH_EVERY = _MINUTE
+_PENDING_MINUTES = 10
 _MOST_WAITING = 16
 _LONGEST_TOKEN = 256
 
 
-class Carrier(Enum):
-    """How a request carries its session."""
-
-    NONE = "none"
-    SESSION_ID = "SessionID header"
-    BEARER = "Bearer header"
-    COOKIE = "cookie"
-
-
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """Who calls. Without a session `username` is "" and there are no permissions.
+class SignedIn:
+    """A new session, and what the answer says of its account."""
 
-    Attributes:
-        role: the name of the account's role.
-        central: whether it is an account of central; otherwise it is the site's own.
-        mfa_pending: the second factor is not proven yet; until then there are no permissions.
-    """
-
-    username: str = ""
-    permissions: frozenset[str] = frozenset()
-    token: str = field(default="", repr=False)
-    carrier: Carrier = Carrier.NONE
-    role: str = ""
-    central: bool = False
-    mfa_pending: bool = False
-
-    @property
-    def signed_in(self) -> bool:
-        """Whether there is a session."""
-        return self.carrier is not Carrier.NONE
-
-    def may(self, rule: Rule) -> bool:
-        """Whether the rule lets this caller in."""
-        if (rule.session and not self.signed_in) or (rule.whole and self.mfa_pending):
-            return False
-        return not rule.missing(self.permissions)
-
-
-NOBODY = Caller()
+    caller: Caller
+    user: JsonValue
+    role: JsonValue
+    servers: JsonValue
 
 
 class Sessions:
     """Signing in and out, and who a request comes from.
 
-    A session ends after `idle_minutes` without use, with its account, or by signing out. Use is noted on disk at most
-    once a minute.
+    A session ends `idle_minutes` after its last use, `longest_hours` after its begin, with its account or by sign-out.
+    One whose second factor is missing ends after 10 minutes. Use is noted on disk at most once a minute.
     """
 
-    def __init__(self, *, store: Store, accounts: Accounts, clock: Clock, idle_minutes: int) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        roster: Roster,
+        central: CentralSignIn | None,
+        central_sessions: CentralSessions,
+        clock: Clock,
+        idle_minutes: int,
+        longest_hours: int,
+    ) -> None:
         self._store = store
         self._sessions = SpareSessions(stored=store.sessions)
-        self._accounts = accounts
+        self._roster = roster
+        self._second_factor = SecondFactor(store=store, clock=clock)
+        self._central = central
+        self._central_sessions = central_sessions
         self._clock = clock
-        self._idle = idle_minutes * 60_000_000
+        self._idle = idle_minutes * _MINUTE
+        self._longest = longest_hours * 60 * _MINUTE
         self._by_name = Throttle(free=5)
         self._by_address = Throttle(free=100)  # all who share a way out of a site share this
+        self._by_code = Throttle(free=5)  # of an account, wherever its codes come from: they are short
         self._waiting = 0
 
-    async def sign_in(self, *, username: str, password: str, address: str) -> Caller:
+    async def sign_in(self, *, username: str, password: str, address: str) -> SignedIn:
         """A new session.
 
         Raises RequestRefused: 404 for wrong credentials, 429 after too many of them, 503 when too many wait.
         """
-        now = self._clock.monotonic()
-        wait = max(
-            self._by_name.wait((address, username), now=now),
-            self._by_address.wait(address, now=now),
-        )
-        if wait > 0:
-            seconds = math.ceil(wait)
-            raise RequestRefused(
-                429,
-                f"too many refused sign-ins; try again in {seconds} s",
-                headers={"Retry-After": str(seconds)},
-            )
-        account = await self._verified(username, password)
-        if account is None:
+        self._held_off("sign-ins", (self._by_name, (address, username)), (self._by_address, address))
+        signed_in = await self._let_in(username, password)
+        if signed_in is None:
             now = self._clock.monotonic()
             self._by_name.failed((address, username), now=now)
             self._by_address.failed(address, now=now)
-            await self._note_refusal(username, address)
+            known = self._roster.get(username) is not None
+            await self._note_refusal(username, address, "Sign-in", known=known)
             raise RequestRefused(404, "username or password not accepted")
         self._by_name.succeeded((address, username))
-        token = secrets.token_urlsafe(32)
-        stamp = self._clock.wall().micros
-        await self._sessions.add(token, Session(account.username, stamp, stamp, stamp + self._idle))
-        return Caller(account.username, account.permissions, token, Carrier.SESSION_ID)
+        return signed_in
+
+    async def prove(self, caller: Caller, code: str, *, address: str) -> None:
+        """Prove the second factor of a session.
+
+        Raises RequestRefused: 400 for a wrong code, 429 after too many of them, 503 while central cannot judge it.
+        """
+        if not caller.mfa_pending:
+            account = None if caller.central else self._roster.get(caller.username)
+            proven = caller.central or (account is not None and account.totp_secret)
+            raise RequestRefused(400, "no code is awaited" if proven else "this account has no second factor")
+        self._held_off("codes", (self._by_code, caller.username))
+        # Counted before it is judged: tries that are made side by side are not judged for free.
+        self._by_code.failed(caller.username, now=self._clock.monotonic())
+        if not await self._proves(caller, code):
+            await self._note_refusal(caller.username, address, "The second factor", known=True)
+            doubtful = self._second_factor.doubtful and not caller.central
+            unset = ": the gateway's clock is not set; use a recovery code" if doubtful else ""
+            raise RequestRefused(400, f"the code is not accepted{unset}")
+        self._by_code.succeeded(caller.username)
+        now = self._clock.wall().micros
+        await self._sessions.complete(caller.token, seen_at=now, expires_at=now + min(self._idle, self._longest))
 
     async def sign_out(self, caller: Caller) -> None:
-        """The session is over; its token is worth nothing from now on."""
+        """The session is over; its token is worth nothing from now on, and central's is ended."""
         await self._sessions.remove(caller.token)
+        await self._end_at_central(caller.token)
 
     async def caller(self, request: web.Request) -> Caller:
         """Who a request comes from; NOBODY without a live session. The first carrier present counts, alone."""
-        carrier, token = _carried(request)
+        carrier, token = carried(request)
         if carrier is Carrier.NONE or not token.isascii() or not 0 < len(token) <= _LONGEST_TOKEN:
             return NOBODY
         return await self.refreshed(Caller(token=token, carrier=carrier))
@@ -135,35 +134,148 @@ class Sessions:
         now = self._clock.wall().micros
         if session is None or session.expires_at <= now:
             return NOBODY
-        account = self._accounts.get(session.username)
-        if account is None:
-            return NOBODY
-        if abs(now - session.last_seen_at) >= _TOUCH_EVERY:
+        found = self._of(session, caller)
+        if found.signed_in and not session.mfa_pending and abs(now - session.last_seen_at) >= _TOUCH_EVERY:
+            expires_at = min(now + self._idle, session.created_at + self._longest)
             try:
-                await self._sessions.touch(caller.token, seen_at=now, expires_at=now + self._idle)
+                await self._sessions.touch(caller.token, seen_at=now, expires_at=expires_at)
             except StoreError as error:
                 # Reading must stay possible on a full disk; the session then ends at its old time.
                 log.warning("session_not_touched", error=str(error))
-        return Caller(account.username, account.permissions, caller.token, caller.carrier)
+        return found
+
+    async def ended_elsewhere(self) -> None:
+        """End at central the sessions that have ended here without a sign-out: by time, or with their account."""
+        now = self._clock.wall().micros
+        for token in self._central_sessions.of():
+            session = await self._sessions.get(token)
+            if session is None or session.expires_at <= now:
+                await self._end_at_central(token)
+
+    async def end_all_at_central(self) -> None:
+        """The gateway stops: central's tokens are known to nobody from now on."""
+        for token in self._central_sessions.of():
+            await self._end_at_central(token)
+
+    def changed(self, username: str) -> None:
+        """The account was changed or removed: what is left of its sessions in memory is over."""
+        self._sessions.drop(username)
+
+    def _of(self, session: Session, caller: Caller) -> Caller:
+        role, permissions = session.role, session.permissions
+        if not session.central:
+            account = self._roster.get(session.username)
+            if account is None or account.disabled:
+                return NOBODY
+            role, permissions = account.role, account.permissions
+        return Caller(
+            username=session.username,
+            permissions=frozenset() if session.mfa_pending else permissions,
+            token=caller.token,
+            carrier=caller.carrier,
+            role=role,
+            central=session.central,
+            mfa_pending=session.mfa_pending,
+        )
+
+    async def _let_in(self, username: str, password: str) -> SignedIn | None:
+        if self._central is not None and not await self._roster.has(username):
+            return await self._let_in_by_central(self._central, username, password)
+        account = await self._verified(username, password)
+        if account is None:
+            return None
+        pending = bool(account.totp_secret)
+        caller = await self._begin(
+            Session(account.username, 0, 0, 0, mfa_pending=pending, role=account.role),
+            permissions=account.permissions,
+            proven=account.password_hash if account.stored else "",
+        )
+        return (
+            None
+            if caller is None
+            else SignedIn(
+                caller,
+                user={"username": account.username, "mfa_enabled": pending},
+                role={"name": account.role, "permissions": [*sorted(account.permissions)]},
+                servers=[],
+            )
+        )
+
+    async def _let_in_by_central(self, central: CentralSignIn, username: str, password: str) -> SignedIn | None:
+        letting = await central.let_in(username, password)
+        if letting is None:
+            return None
+        session = Session(
+            username, 0, 0, 0,
+            central=True, mfa_pending=letting.mfa_pending, role=letting.role_name, permissions=letting.permissions,
+        )  # fmt: skip
+        caller = await self._begin(session, permissions=letting.permissions)
+        if caller is not None and letting.token:
+            dropped = self._central_sessions.keep(caller.token, letting.token)
+            if dropped is not None:
+                await central.end(dropped)
+        return None if caller is None else SignedIn(caller, letting.user, letting.role, letting.servers)
+
+    async def _begin(self, session: Session, *, permissions: frozenset[str], proven: str = "") -> Caller | None:
+        """A session from now on. None when its account was changed since its password was `proven`."""
+        token, now = secrets.token_urlsafe(32), self._clock.wall().micros
+        life = min(self._idle, self._longest)
+        if session.mfa_pending:
+            life = min(life, _PENDING_MINUTES * _MINUTE)
+        session = replace(session, created_at=now, last_seen_at=now, expires_at=now + life)
+        if not await self._sessions.add(token, session, proven=proven):
+            return None
+        return Caller(
+            username=session.username,
+            permissions=frozenset() if session.mfa_pending else permissions,
+            token=token,
+            carrier=Carrier.SESSION_ID,
+            role=session.role,
+            central=session.central,
+            mfa_pending=session.mfa_pending,
+        )
+
+    async def _proves(self, caller: Caller, code: str) -> bool:
+        if not caller.central:
+            account = self._roster.get(caller.username)
+            return account is not None and await self._second_factor.proves(account, code)
+        token = self._central_sessions.pending(caller)
+        if self._central is None or token is None:
+            await self._sessions.remove(caller.token)
+            raise RequestRefused(400, "the gateway was started anew; sign in again")
+        return await self._central.prove(token, code)
 
     async def _verified(self, username: str, password: str) -> KnownAccount | None:
         if self._waiting >= _MOST_WAITING:
             raise RequestRefused(503, "too many sign-ins at once; try again", headers={"Retry-After": "2"})
         self._waiting += 1
         try:
-            return await self._accounts.verified(username, password)
+            return await self._roster.verified(username, password)
         finally:
             self._waiting -= 1
 
-    async def _note_refusal(self, username: str, address: str) -> None:
+    async def _end_at_central(self, token: str) -> None:
+        at_central = self._central_sessions.take(token)
+        if at_central is not None and self._central is not None:
+            await self._central.end(at_central)
+
+    def _held_off(self, what: str, *throttles: tuple[Throttle, Hashable]) -> None:
+        now = self._clock.monotonic()
+        wait = max(throttle.wait(key, now=now) for throttle, key in throttles)
+        if wait > 0:
+            seconds = math.ceil(wait)
+            raise RequestRefused(
+                429, f"too many refused {what}; try again in {seconds} s", headers={"Retry-After": str(seconds)}
+            )
+
+    async def _note_refusal(self, username: str, address: str, what: str, *, known: bool) -> None:
         """Record the refusal. A name that is no account is not written down: it may be a mistyped password."""
-        known = self._accounts.get(username) is not None
         stamp = self._clock.wall()
         event = Event(
             kind=EventKind.SIGN_IN_REFUSED,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=f"Sign-in of {username if known else 'an unknown user'} from {address} was refused.",
+            description=f"{what} of {username if known else 'an unknown user'} from {address} was refused.",
             data={"address": address, **({"username": username} if known else {})},
         )
         try:
@@ -171,22 +283,3 @@ class Sessions:
         except StoreError as error:
             # The refusal itself stands whether or not it can be written down.
             log.warning("refusal_not_recorded", error=str(error))
-
-
-def _carried(request: web.Request) -> tuple[Carrier, str]:
-    if (token := request.headers.get("SessionID")) is not None:
-        return Carrier.SESSION_ID, token.strip()
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return Carrier.BEARER, token.strip()
-    if (token := request.cookies.get(COOKIE)) is not None:
-        return Carrier.COOKIE, token
-    return Carrier.NONE, ""
-
-
-def from_own_page(request: web.Request) -> bool:
-    """Whether a request shows that no foreign page made it: such a page can set neither header."""
-    if "X-Requested-With" in request.headers:
-        return True
-    origin = urlsplit(request.headers.get("Origin", ""))
-    return bool(origin.netloc) and origin.netloc == request.host

@@ -29,7 +29,7 @@ from gateway.store import CardRecord, Store
 from gateway.supervision import Supervisor
 
 CARDS = 100_000
-ROUNDS = 150
+ROUNDS = 100
 LANES = ("a", "b")
 AIM_ADDED_P99 = 0.003
 
@@ -238,6 +238,7 @@ gate = {gate}
 readers = [{reader}]
 cameras = [201]
 closes = "gateway"
+clear_seconds = 0.5
 arming = {{ device = {gate}, point = "arming_loop" }}
 closing = {{ device = {gate}, point = "closing_loop" }}
 safety = [{{ device = {gate}, point = "photocell" }}]

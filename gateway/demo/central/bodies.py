@@ -3,40 +3,48 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
-class _Asked(BaseModel):
+class Asked(BaseModel):
+    """Base of request bodies: what is not known is refused."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class SignIn(_Asked):
+class SignIn(Asked):
     """POST /v1/auth/login."""
 
     username: str
     password: str = Field(repr=False)
 
 
-class Code(_Asked):
+class Code(Asked):
     """POST /v1/auth/mfa."""
 
     token: str | None = None
     code: str | None = None
 
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.token is None) == (self.code is None):
+            raise ValueError("one of token and code")
+        return self
 
-class Empty(_Asked):
+
+class Empty(Asked):
     """An operation without fields."""
 
 
-class One(_Asked):
+class One(Asked):
     """One record by id."""
 
     id: int
 
 
-class Pages(_Asked):
+class Pages(Asked):
     """A list by pages."""
 
     page: int = Field(default=1, ge=1)
@@ -65,14 +73,22 @@ class Events(Cursor):
         return value if value is None else _moment(value)
 
 
-class NewCard(_Asked):
+class NewCard(Asked):
     """PUT /v1/access."""
 
     number: str = Field(min_length=1, max_length=64)
     facility_code: int | None = Field(default=None, ge=0)
     card_number: int | None = Field(default=None, ge=0)
-    status: Literal["active", "suspended", "lost", "expired"] = "active"
+    card_format: str = ""
+    uid: str = ""
+    plate: str = ""
+    username: str = ""
+    type: str = ""
+    pin: str = Field(default="", repr=False)
+    status: Literal["active", "suspended", "lost", "blocked", "expired"] = "active"
     holder_name: str = ""
+    customer_id: int | None = None
+    company_id: int | None = None
     valid_from: str | None = None
     valid_until: str | None = None
     note: str = ""
@@ -90,7 +106,7 @@ class ChangedCard(NewCard):
     number: str = Field(default="", max_length=64)
 
 
-class NewCameraEvent(_Asked):
+class NewCameraEvent(Asked):
     """PUT /v1/camera/event: what was seen when, and where the record came from."""
 
     camera_id: int

@@ -16,10 +16,13 @@ from gateway.clock import Clock
 from gateway.demo.central.accounts import CentralAccount, CentralSession, Sessions
 from gateway.demo.central.answers import AUTHENTICATION_REQUIRED, Call, JsonObject, Refusal, failure, parse_body
 from gateway.demo.central.bodies import Code, SignIn
+from gateway.demo.central.camera_operations import EVIDENCE, EVIDENCE_PERMISSION, take_evidence
 from gateway.demo.central.faults import Faults
 from gateway.demo.central.misbehaviour import Misbehaviour
+from gateway.demo.central.office import UPLOAD, Office, refusal_of
 from gateway.demo.central.operations import Operation, operations
 from gateway.demo.central.tables import Tables, save
+from gateway.web.catalogue.operation import Operation as Relayed
 
 _KEPT_REQUESTS = 100_000
 _SAVE_SECONDS = 1.0
@@ -68,6 +71,7 @@ class Central:
         self._saved_at = float("-inf")
         self._saving = asyncio.Lock()
         self.tables = Tables(page_cap=page_cap)
+        self._office = Office(tables=self.tables)
         self.requests: deque[RequestSeen] = deque(maxlen=_KEPT_REQUESTS)
 
     @property
@@ -109,6 +113,10 @@ class Central:
         """The base address."""
         return f"{'https' if self._tls else 'http'}://{self._host}:{self._port}"
 
+    def put_account(self, account: CentralAccount) -> None:
+        """An account, new or changed; its sessions end."""
+        self._sessions.put_account(account)
+
     def expire_sessions(self) -> None:
         """Forget every session."""
         self._sessions.expire_all()
@@ -146,9 +154,38 @@ class Central:
         app.router.add_get("/demo/faults", self._show_faults, allow_head=False)
         app.router.add_post("/demo/faults", self._set_faults)
         app.router.add_post("/demo/expire-sessions", self._expire_sessions)
+        own = {(operation.method, operation.path) for operation in operations()}
         for operation in operations():
             app.router.add_route(operation.method, operation.path, self._protected(operation))
+        app.router.add_post(EVIDENCE, self._evidence)
+        for item in self._office.operations():
+            if (item.method, item.path) not in own:
+                app.router.add_route(item.method, item.path, self._of_the_office(item))
         return app
+
+    async def _evidence(self, request: web.Request) -> web.StreamResponse:
+        session = self._session_of(request)
+        if session is None or not session.complete:
+            return web.json_response(failure("evidence", AUTHENTICATION_REQUIRED), status=500)
+        if self.faults.deny in EVIDENCE_PERMISSION or not session.account.may(EVIDENCE_PERMISSION):
+            message = f"permission denied: {' or '.join(EVIDENCE_PERMISSION)}"
+            return web.json_response(failure("evidence", message), status=500)
+        key = request.headers.get("Idempotency-Key", "")
+        try:
+            answer = await take_evidence(self.tables, request, at=self._clock.wall(), key=key)
+        except Refusal as refusal:
+            return web.json_response(failure("evidence", refusal.message), status=refusal.status)
+        await self._save_soon()
+        return web.json_response(answer)
+
+    def _of_the_office(self, operation: Relayed) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            session = self._session_of(request)
+            held = session.account.permissions if session is not None and session.complete else None
+            refused = refusal_of(operation, None if held is None else held - {self.faults.deny})
+            return refused or await self._office.answer(operation, request, self._clock.wall())
+
+        return handle
 
     def _protected(self, operation: Operation) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -178,7 +215,8 @@ class Central:
     async def _observe(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         status, body = 0, ""
         try:
-            if not request.path.startswith("/v1/auth/") and request.can_read_body:
+            unread = request.path.startswith("/v1/auth/") or request.path in (UPLOAD, EVIDENCE)
+            if not unread and request.can_read_body:
                 body = (await request.read()).decode("utf-8", "replace")
             response = await self._misbehaviour.around(request, handler)
             status = response.status
@@ -217,7 +255,7 @@ class Central:
                 "language": "en",
                 "mfa_enabled": bool(account.mfa_secret),
             },
-            "role": {"id": 4, "name": "Edge gateway", "permissions": [*sorted(account.permissions)]},
+            "role": account.role(),
             "servers": [{"id": 1, "name": "central", "url": self.url}],
             "error": None,
         }

@@ -7,11 +7,15 @@ from typing import NamedTuple
 from gateway.domain.access.reasons import Reason
 from gateway.domain.access.rules import AccessRules, Conditions, Shown, Stance
 from gateway.domain.credentials import Card, Credential
+from gateway.domain.grants import Grant
 from gateway.domain.presence import Presence
 
 
 class Case(NamedTuple):
-    """A card that was found, and all that its rules look at. `now` is never before what is known to be past."""
+    """A card that was found, and all that its rules look at. `now` is never before what is known to be past.
+
+    `grants` are those of the card's user at this lane, that first which lasts longest.
+    """
 
     card: Card
     credential: Credential
@@ -20,6 +24,7 @@ class Case(NamedTuple):
     presence: Presence
     conditions: Conditions
     shown: Shown
+    grants: tuple[Grant, ...] = ()
 
     @property
     def asks_time(self) -> bool:
@@ -32,11 +37,15 @@ class Case(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a rule saw; the reason when it failed; what a person should hear of when it did not."""
+    """What a rule saw; the reason when it failed; what a person should hear of when it did not.
+
+    `grant`: the number of the grant without which it would have failed.
+    """
 
     seen: str
     reason: Reason | None = None
     notice: Reason | None = None
+    grant: int | None = None
 
 
 UNASKED = Verdict("not asked: the time is not certain")

@@ -14,6 +14,7 @@ from gateway.domain.access.case import Case, Verdict
 from gateway.domain.access.reasons import Decision, Reason, RuleResult
 from gateway.domain.access.rules import AccessRules, Conditions, Shown, Stance
 from gateway.domain.credentials import Card, CardStatus, Credential
+from gateway.domain.grants import LaneGrants
 from gateway.domain.plates import PlateMatch, nearest
 from gateway.domain.presence import Presence
 
@@ -27,6 +28,7 @@ _ANY_LANE: Final = AccessRules()
 _NOBODY: Final = Presence()
 _ALL_WELL: Final = Conditions()
 _NOTHING: Final = Shown()
+_NO_GRANTS: Final = LaneGrants()
 
 
 def decide(
@@ -38,6 +40,7 @@ def decide(
     presence: Presence = _NOBODY,
     conditions: Conditions = _ALL_WELL,
     shown: Shown = _NOTHING,
+    grants: LaneGrants = _NO_GRANTS,
 ) -> Decision:
     """Decide on one reading.
 
@@ -49,12 +52,14 @@ def decide(
         presence: who is where; looked at, never changed.
         conditions: what can be relied on.
         shown: what else is known of this vehicle.
+        grants: those of this lane.
 
     A reading that means more than one card is refused: the gateway never picks.
     """
     trace: list[RuleResult] = []
     near = nearest(credential.plate, shown.near, now) if not cards and rules.near_plates and credential.plate else None
-    card, verdict = _known(credential, cards, near)
+    coded = grants.of_code(credential.text) if not cards else None
+    card, verdict = _known(credential, cards, near) if coded is None else (coded.card(), Verdict(coded.shown))
     if verdict.reason is Reason.UNKNOWN_CREDENTIAL and _lets_unknown_pass(rules, conditions, shown, now):
         verdict = Verdict(f"{verdict.seen}: not known, but the card list is too old to tell")
     trace.append(RuleResult("known", passed=verdict.reason is None, seen=verdict.seen))
@@ -62,7 +67,8 @@ def decide(
         granted = verdict.reason is None
         return Decision(granted, verdict.reason or Reason.FAIL_OPEN, None, tuple(trace))
     earliest = conditions.listed_at if conditions.listed_at and not conditions.clock_trusted else now
-    case = Case(card, credential, max(now, earliest), rules, presence, conditions, shown)
+    case = Case(card, credential, max(now, earliest), rules, presence, conditions, shown, grants.of_card(card))
+    used = coded.number if coded is not None else None
     notices: list[Reason] = []
     for name, rule in _RULES:
         verdict = rule(case)
@@ -71,8 +77,9 @@ def decide(
             return Decision(granted=False, reason=verdict.reason, card=card, trace=tuple(trace), notices=tuple(notices))
         if verdict.notice is not None:
             notices.append(verdict.notice)
-    reason = Reason.NEAR_PLATE if near is not None else Reason.VALID_CARD
-    return Decision(granted=True, reason=reason, card=card, trace=tuple(trace), notices=tuple(notices))
+        used = verdict.grant if used is None else used
+    reason = Reason.GRANT if used is not None else Reason.NEAR_PLATE if near is not None else Reason.VALID_CARD
+    return Decision(granted=True, reason=reason, card=card, trace=tuple(trace), notices=tuple(notices), grant=used)
 
 
 def store_unavailable(rules: AccessRules = _ANY_LANE) -> Decision:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.domain.access.case import UNASKED, Case, Verdict
+from gateway.domain.access.granted import or_granted
 from gateway.domain.access.reasons import Reason
 from gateway.domain.presence import OUTSIDE, AntiPassback
 
@@ -14,7 +15,7 @@ def zone(case: Case) -> Verdict:
         return Verdict("any")
     if rules.lane_id in card.zones or not rules.zones.isdisjoint(card.zones):
         return Verdict("allowed")
-    return Verdict(f"only {', '.join(card.zones)}", Reason.WRONG_ZONE)
+    return or_granted(case, Verdict(f"only {', '.join(card.zones)}", Reason.WRONG_ZONE))
 
 
 def first_person(case: Case) -> Verdict:

@@ -14,6 +14,7 @@ class Reason(StrEnum):
 
     VALID_CARD = "valid_card"
     NEAR_PLATE = "near_plate"
+    GRANT = "grant"
     FAIL_OPEN = "fail_open"
     UNKNOWN_CREDENTIAL = "unknown_credential"
     AMBIGUOUS_CREDENTIAL = "ambiguous_credential"
@@ -46,6 +47,7 @@ class Reason(StrEnum):
 _SENTENCES = {
     Reason.VALID_CARD: "the card is valid",
     Reason.NEAR_PLATE: "the plate is one letter or two from a valid one, and from no other",
+    Reason.GRANT: "a grant lets its holder pass",
     Reason.FAIL_OPEN: "the lane lets pass while the card list cannot be relied on",
     Reason.UNKNOWN_CREDENTIAL: "no card has this number",
     Reason.AMBIGUOUS_CREDENTIAL: "more than one card has this number",
@@ -99,6 +101,7 @@ class Decision:
         card: the card that it is about, None when no single card is.
         trace: each rule that was asked, in order; a denial ends with the rule that failed.
         notices: what a person should hear of though it kept nobody out: duress, a soft anti-passback.
+        grant: the number of the grant that let it pass, None when none was needed.
     """
 
     granted: bool
@@ -106,6 +109,7 @@ class Decision:
     card: Card | None
     trace: tuple[RuleResult, ...]
     notices: tuple[Reason, ...] = ()
+    grant: int | None = None
 
     def sentence(self) -> str:
         """The reason for people."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.domain.access.case import UNASKED, Case, Verdict
+from gateway.domain.access.granted import or_granted
 from gateway.domain.access.reasons import Reason
 from gateway.domain.access.rules import Stance
 from gateway.domain.presence import AntiPassback
@@ -31,9 +32,9 @@ def validity(case: Case) -> Verdict:
     if not case.asks_time:
         return UNASKED
     if card.valid_from is not None and now < card.valid_from:
-        return Verdict(f"from {case.moment(card.valid_from)}", Reason.NOT_YET_VALID)
+        return or_granted(case, Verdict(f"from {case.moment(card.valid_from)}", Reason.NOT_YET_VALID))
     if card.valid_until is not None and now >= card.valid_until:
-        return Verdict(f"until {case.moment(card.valid_until)}", Reason.EXPIRED)
+        return or_granted(case, Verdict(f"until {case.moment(card.valid_until)}", Reason.EXPIRED))
     return Verdict("within")
 
 
@@ -56,11 +57,11 @@ def schedule(case: Case) -> Verdict:
         return Verdict("any")
     known = [rules.schedules[name] for name in card.schedules if name in rules.schedules]
     if not known:
-        return Verdict(", ".join(card.schedules), Reason.UNKNOWN_SCHEDULE)
+        return or_granted(case, Verdict(", ".join(card.schedules), Reason.UNKNOWN_SCHEDULE))
     if not case.asks_time:
         return UNASKED
     within = next((schedule for schedule in known if rules.calendar.is_open(schedule, case.now)), None)
     if within is not None:
         return Verdict(f"within {within.name}")
     names = ", ".join(schedule.name for schedule in known)
-    return Verdict(f"outside {names} at {case.moment(case.now)}", Reason.OUTSIDE_SCHEDULE)
+    return or_granted(case, Verdict(f"outside {names} at {case.moment(case.now)}", Reason.OUTSIDE_SCHEDULE))

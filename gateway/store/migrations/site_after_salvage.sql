@@ -14,8 +14,18 @@ INSERT INTO event_share SELECT 12, stretch, device_id, -1, sum(count) FROM event
 INSERT INTO event_share SELECT 12, stretch, -1, type, sum(count) FROM event_share WHERE type >= 0 GROUP BY stretch, type;
 INSERT INTO event_share SELECT 17, stretch >> 5, device_id, type, sum(count)
     FROM event_share WHERE span = 12 GROUP BY stretch >> 5, device_id, type;
--- A session that was ended must not come back with older rows.
+-- A session that was ended, or an account that central has refused since, must not come back with older rows.
 DELETE FROM session;
+DELETE FROM remembered;
 -- Links may have been lost: the jump says that what follows cannot be proven from what was before.
 UPDATE footage_chain SET number = 1000000 + max(number,
     coalesce((SELECT max(number) FROM segment WHERE segment.camera_id = footage_chain.camera_id), 0));
+-- Nor may a link that was taken back.
+DELETE FROM exhibit_link;
+-- The same for each webhook's books: what is gone and was not delivered counts as dropped.
+UPDATE webhook SET accepted = max(accepted, delivered + failed + dropped
+    + (SELECT count(*) FROM webhook_message WHERE webhook_id = webhook.id AND webhook_message.failed = 0));
+UPDATE webhook SET dropped = accepted - delivered - failed
+    - (SELECT count(*) FROM webhook_message WHERE webhook_id = webhook.id AND webhook_message.failed = 0);
+DELETE FROM webhook_message WHERE webhook_id NOT IN (SELECT id FROM webhook);
+DELETE FROM webhook_type WHERE webhook_id NOT IN (SELECT id FROM webhook);

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gateway.web.catalogue.operation import Operation, needs
-from gateway.web.excel import MEDIA_TYPE
 from gateway.web.shapes.entries import (
     ChangedEntry,
     EntriesAnswer,
@@ -13,6 +12,7 @@ from gateway.web.shapes.entries import (
     EntryWhich,
     NewEntry,
 )
+from gateway.web.spreadsheets import XLSX
 
 _VIEW = needs("can_view_entries")
 
@@ -41,7 +41,7 @@ ENTRY_EXCEL = Operation(
     "entries",
     purpose="Entries as Excel",
     body=EntryWhich,
-    answer_type=MEDIA_TYPE,
+    answer_type=XLSX,
 )
 ENTRY_REPORT_EXCEL = Operation(
     "POST",
@@ -50,7 +50,7 @@ ENTRY_REPORT_EXCEL = Operation(
     "entries",
     purpose="Entry report as Excel",
     body=EntryWhich,
-    answer_type=MEDIA_TYPE,
+    answer_type=XLSX,
 )
 ENTRY_PUT = Operation(
     "PUT",

@@ -19,6 +19,11 @@ EVIDENCE = Operation(
 )
 FOOTAGE_CHAIN = Operation("GET", "/status/chain/{id}", needs("can_view_camera_events"), "leaves")
 
+WEBHOOK_LIST = Operation("POST", "/status/webhook/list", needs("can_edit_settings"), "webhooks")
+WEBHOOK_ENABLE = Operation("POST", "/status/webhook/enable", needs("can_edit_settings"), "webhook")
+WEBHOOK_REPLAY = Operation("POST", "/status/webhook/replay", needs("can_edit_settings"), "webhook")
+WEBHOOK_TEST = Operation("POST", "/status/webhook/test", needs("can_edit_settings"), "webhook")
+
 OPERATIONS: tuple[Operation, ...] = (
     STATUS_PAGE,
     STATUS_SESSION,
@@ -29,6 +34,10 @@ OPERATIONS: tuple[Operation, ...] = (
     PASSBACK_FORGIVE,
     EVIDENCE,
     FOOTAGE_CHAIN,
+    WEBHOOK_LIST,
+    WEBHOOK_ENABLE,
+    WEBHOOK_REPLAY,
+    WEBHOOK_TEST,
 )
 
 DEMO_PRESENT = Operation("POST", "/status/demo/present", needs("can_control_devices"), "lane")

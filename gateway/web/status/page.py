@@ -29,4 +29,5 @@ class StatusPage:
 
     async def _session(self, _: web.Request, caller: Caller) -> web.StreamResponse:
         """Who is signed in, or null: the page asks before it opens the stream."""
-        return success(user=user_shown(caller) if caller.signed_in else None)
+        whole = caller.signed_in and not caller.mfa_pending
+        return success(user=user_shown(caller) if whole else None, mfa_pending=caller.mfa_pending)

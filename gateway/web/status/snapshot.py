@@ -157,6 +157,8 @@ class UserShown(_Shown):
     """Who looks, and what the page may offer."""
 
     username: str
+    role: str
+    central: bool
     view_devices: bool
     control_devices: bool
     correct_counts: bool
@@ -214,6 +216,8 @@ def user_shown(caller: Caller) -> UserShown:
     """Who looks, and what the catalogue lets them."""
     return UserShown(
         username=caller.username,
+        role=caller.role,
+        central=caller.central,
         view_devices=caller.may(DEVICE_LIST.rule),
         control_devices=caller.may(DEVICE_OPEN.rule),
         correct_counts=caller.may(AREA_COUNT.rule),

@@ -13,7 +13,7 @@ from gateway.web.bodies import Body, read_body
 from gateway.web.catalogue.session import LOGIN, LOGOUT, LOGOUT_BY_GET, MFA
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
-from gateway.web.sessions import COOKIE, Caller, Sessions, from_own_page
+from gateway.web.sessions import COOKIE, Caller, Carrier, Sessions, from_foreign_page, from_own_page
 
 
 class LoginBody(Body):
@@ -49,26 +49,25 @@ class Auth:
         if "Origin" in request.headers and not from_own_page(request):
             raise RequestRefused(403, "another site's page may not sign in here")
         wanted = await read_body(request, LoginBody)
-        caller = await self._sessions.sign_in(
+        signed_in = await self._sessions.sign_in(
             username=wanted.username, password=wanted.password, address=request.remote or "unknown"
         )
-        response = success(
-            session=caller.token,
-            user={"username": caller.username, "mfa_enabled": False},
-            role={"name": "site account", "permissions": sorted(caller.permissions)},
-            servers=[],
-        )
-        response.set_cookie(COOKIE, caller.token, path="/", httponly=True, samesite="Strict", secure=request.secure)
+        token = signed_in.caller.token
+        response = success(session=token, user=signed_in.user, role=signed_in.role, servers=signed_in.servers)
+        response.set_cookie(COOKIE, token, path="/", httponly=True, samesite="Strict", secure=request.secure)
         return response
 
-    async def _logout(self, _: web.Request, caller: Caller) -> web.StreamResponse:
+    async def _logout(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        if caller.carrier is Carrier.COOKIE and from_foreign_page(request):
+            raise RequestRefused(403, "another site's page may not sign out here")
         await self._sessions.sign_out(caller)
         response = success(user=None, error=None)
         response.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict")
         return response
 
-    async def _mfa(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _mfa(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, MfaBody)
         if not (wanted.token or wanted.code):
             raise RequestRefused(400, "token: is missing")
-        raise RequestRefused(400, "this account has no second factor")
+        await self._sessions.prove(caller, wanted.token or wanted.code, address=request.remote or "unknown")
+        return success(mfa_enabled=True)

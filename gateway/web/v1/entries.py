@@ -28,29 +28,29 @@ from gateway.web.catalogue.entries import (
 from gateway.web.dates import asked_period, from_micros
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
-from gateway.web.excel import At, Column, Excel, Row, Sheet
 from gateway.web.rooms import CentralWrites
 from gateway.web.sessions import Caller
 from gateway.web.shapes.entries import ChangedEntry, EntryListBody, EntryTotalsRecord, EntryWhich, NewEntry
+from gateway.web.spreadsheets import Cell, Column, Spreadsheets
 from gateway.web.v1.records import Record, standing_with_central
 
 _KIND = "entry"
 _MINUTE = 60_000_000
 _COLUMNS = (
-    Column("Id", 12),
-    Column("Status", 12),
-    Column("Entered", 20),
-    Column("Left", 20),
-    Column("Minutes", 10),
-    Column("Lane in", 20),
-    Column("Lane out", 20),
-    Column("Area", 14),
-    Column("Access card", 12),
-    Column("Credential", 20),
-    Column("Plate", 14),
-    Column("By hand", 9),
-    Column("Clock trusted", 13),
-    Column("Note", 40),
+    Column("Id", "number", 20),
+    Column("Status", width=12),
+    Column("Entered", "moment", 20),
+    Column("Left", "moment", 20),
+    Column("Minutes", "number", 10),
+    Column("Lane in", width=20),
+    Column("Lane out", width=20),
+    Column("Area", width=14),
+    Column("Access card", "number", 12),
+    Column("Credential", width=20),
+    Column("Plate", width=14),
+    Column("By hand", width=9),
+    Column("Clock trusted", width=13),
+    Column("Note", width=40),
 )
 
 
@@ -65,11 +65,13 @@ class _Place:
 class EntriesFamily:
     """`/v1/entry`. An entry's id may be the site's or central's; cursors are the site's ids."""
 
-    def __init__(self, *, site: Site, store: Store, writes: CentralWrites, clock: Clock, excel: Excel) -> None:
+    def __init__(
+        self, *, site: Site, store: Store, writes: CentralWrites, clock: Clock, spreadsheets: Spreadsheets
+    ) -> None:
         self._store = store
         self._writes = writes
         self._clock = clock
-        self._excel = excel
+        self._spreadsheets = spreadsheets
         self._zone = ZoneInfo(site.site.timezone)
         self._lanes: Mapping[str, str] = {lane.id: lane.name for lane in site.lanes}
         self._places: Mapping[int, _Place] = {
@@ -97,13 +99,20 @@ class EntriesFamily:
 
     async def _as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryWhich)
-        return await self._excel.answer(request, name="entries", sheets=[self._sheet(wanted)])
+        return await self._sheet(request, "entries", self._rows(self._filter(wanted)))
 
     async def _report_as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """The same with the totals below."""
         wanted = await read_body(request, EntryWhich)
-        rows = totals_rows(await self._totals(wanted), wanted)
-        totals = Sheet("Totals", (Column("What", 30), Column("How much", 20)), _at_once(rows))
-        return await self._excel.answer(request, name="entry-report", sheets=[totals, self._sheet(wanted)])
+        totals = totals_rows(await self._totals(wanted))
+        return await self._sheet(request, "entry-report", self._rows(self._filter(wanted), below=totals))
+
+    async def _sheet(
+        self, request: web.Request, name: str, rows: AsyncIterator[list[list[Cell]]]
+    ) -> web.StreamResponse:
+        return await self._spreadsheets.answer(
+            request, name=name, sheet="Entries", columns=_COLUMNS, rows=rows, zone=self._zone
+        )
 
     async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted, raw = await read_record(request, NewEntry)
@@ -217,20 +226,19 @@ class EntriesFamily:
         }
         return {**entry_record(entry), **names, **standing_with_central(waiting)}
 
-    def _sheet(self, wanted: EntryWhich) -> Sheet:
-        return Sheet("Entries", _COLUMNS, self._rows(self._filter(wanted)))
-
-    async def _rows(self, wanted: EntryFilter) -> AsyncIterator[Sequence[Row]]:
+    async def _rows(self, wanted: EntryFilter, *, below: Sequence[list[Cell]] = ()) -> AsyncIterator[list[list[Cell]]]:
         async for batch in self._store.entries.batches(wanted, now=self._now):
             yield [self._row(entry) for entry in batch]
+        if below:
+            yield [row + [None] * (len(_COLUMNS) - len(row)) for row in ([], *below)]
 
-    def _row(self, entry: ParkingEntry) -> Row:
+    def _row(self, entry: ParkingEntry) -> list[Cell]:
         note = json.loads(entry.record).get("note", "")
-        return (
+        return [
             entry.central_id or entry.id,
             entry.status.value,
-            None if entry.entry_at is None else At(entry.entry_at),
-            None if entry.exit_at is None else At(entry.exit_at),
+            entry.entry_at,
+            entry.exit_at,
             _minutes(entry.stayed),
             self._lanes.get(entry.entry_lane, entry.entry_lane),
             self._lanes.get(entry.exit_lane, entry.exit_lane),
@@ -238,10 +246,10 @@ class EntriesFamily:
             entry.card_id,
             entry.credential,
             entry.plate,
-            entry.manual,
-            entry.clock_trusted,
+            "yes" if entry.manual else "",
+            "" if entry.clock_trusted else "no",
             note if isinstance(note, str) else "",
-        )
+        ]
 
 
 def entry_record(entry: ParkingEntry) -> Record:
@@ -282,17 +290,13 @@ def totals_record(totals: EntryTotals) -> EntryTotalsRecord:
     )
 
 
-def totals_rows(totals: EntryTotals, wanted: EntryWhich) -> list[Row]:
-    """Totals as rows of a sheet, under what was asked for."""
+def totals_rows(totals: EntryTotals) -> list[list[Cell]]:
+    """Totals as the last rows of a sheet: what, and how many."""
     shown = totals_record(totals)
-    return [
-        ("From", wanted.start_date),
-        ("Until", wanted.end_date),
-        ("Entries", shown.count),
-        *((f"of these {name.replace('_', ' ')}", getattr(shown, name)) for name, _ in totals.by_status),
-        ("Minutes on average", shown.average_minutes),
-        ("Minutes at most", shown.longest_minutes),
-    ]
+    said: list[tuple[str, object]] = [("Entries", shown.count)]
+    said += ((status.value.replace("_", " ").capitalize(), count) for status, count in totals.by_status)
+    said += (("Minutes on average", shown.average_minutes), ("Minutes at most", shown.longest_minutes))
+    return [[name, "" if value is None else str(value)] for name, value in said]
 
 
 def _minutes(micros: int | None) -> float | None:
@@ -302,10 +306,6 @@ def _minutes(micros: int | None) -> float | None:
 def _refuse_exit_before(came: object, left: object) -> None:
     if isinstance(came, str) and isinstance(left, str) and left < came:  # both are UTC, to the millisecond
         raise RequestRefused(400, "exit_at: is before the entry")
-
-
-async def _at_once(rows: Sequence[Row]) -> AsyncIterator[Sequence[Row]]:
-    yield rows
 
 
 def _devices_of(lane: LaneSection) -> tuple[int, ...]:

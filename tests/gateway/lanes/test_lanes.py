@@ -31,6 +31,7 @@ from gateway.domain.events import Event
 from gateway.domain.events import EventKind as E
 from gateway.lanes import Lanes
 from gateway.lanes.board import Phase
+from gateway.lanes.granting import Granting
 from gateway.lanes.orders import OrderKind
 from gateway.site import Site
 from gateway.store import Entry, Store
@@ -382,3 +383,78 @@ async def test_who_was_let_in_before_a_restart_passes_under_that_name(tmp_path):
         house.point("under", PointState.ON)
         house.point("under", PointState.OFF)
         assert "(0007), let in before the gateway restarted" in await house.told(E.VEHICLE_PASSED)
+
+
+def granting(house: House) -> Granting:
+    return Granting(site=SITE, store=house.store, clock=house.clock)
+
+
+def present(house: House, text: str) -> None:
+    """A vehicle comes onto the loop and shows this."""
+    house.point("near", PointState.ON)
+    house.lanes.report(CardPresented(102, 0, 0, text, house.clock.monotonic()))
+
+
+async def test_a_grant_opens_at_once_and_its_decision_names_it(house):
+    grant = await granting(house).give(user_id="17", device_id=102, length=3_600_000_000, by="key:till")
+    present(house, grant.access_id)
+    await house.until(lambda: GateAction.OPEN in house.gate.told)
+    assert "a grant lets its holder pass" in await house.told(E.ACCESS_GRANTED)
+    event = next(one for one in await house.store.events.latest(limit=50) if one.type == E.ACCESS_GRANTED)
+    assert '"grant":1' in event.data
+    assert '"user_id":"17"' in event.data
+    assert "grant 1 of 17" in event.data
+    told = await house.told(E.GRANT_GIVEN)
+    assert told == "key:till lets 17 pass Main for 1 h"
+    assert grant.access_id not in told
+
+
+async def test_a_grant_lets_the_cards_of_its_user_pass(house):
+    strange = Card(4, "4", zones=("elsewhere",), owner="17", aliases=("text:4",))
+    await house.store.cards.apply(put=[CardRecord(strange, "{}")], now=1)
+    site = SITE.model_copy(update={"lanes": (SITE.lanes[0].model_copy(update={"zones": ("here",)}),)})
+    await granting(house).give(user_id="17", device_id=101, length=None, by="user:chief")
+    grants = house.store.grants.of_lane(site.lanes[0].id)
+    assert [one.user_id for one in grants.of_card(strange)] == ["17"]
+
+
+async def test_a_revoked_grant_opens_nothing_at_once_and_after_a_restart(tmp_path):
+    async with alive(tmp_path) as house:
+        kept = await granting(house).give(user_id="17", device_id=101, length=None, by="key:till")
+        gone = await granting(house).give(user_id="18", device_id=101, length=None, by="key:till")
+        await granting(house).revoke(gone.access_id, by="user:chief")
+        assert [grant.user_id for grant in granting(house).standing()] == ["17"]
+        present(house, gone.access_id)
+        assert "no card has this number" in await house.told(E.ACCESS_DENIED)
+        await granting(house).revoke(gone.access_id, by="user:chief")  # once more changes nothing
+        assert (await house.events()).count(E.GRANT_REVOKED) == 1
+        with pytest.raises(NotFoundError):
+            await granting(house).revoke("000", by="user:chief")
+    async with alive(tmp_path, boot="two") as house:
+        assert [grant.access_id for grant in granting(house).standing()] == [kept.access_id]
+        present(house, kept.access_id)
+        await house.until(lambda: GateAction.OPEN in house.gate.told)
+
+
+async def test_an_ended_grant_is_no_longer_listed_and_a_device_of_no_lane_is_named(house):
+    await granting(house).give(user_id="17", device_id=101, length=1, by="key:till")
+    assert granting(house).standing() == ()
+    with pytest.raises(NotFoundError, match="device 999"):
+        await granting(house).give(user_id="17", device_id=999, length=None, by="key:till")
+
+
+async def test_what_the_disk_refuses_is_not_granted_and_revoking_holds_all_the_same(house, monkeypatch):
+    grant = await granting(house).give(user_id="17", device_id=101, length=None, by="key:till")
+
+    async def refuse(*_, **__):
+        raise StoreError("site.db: the disk is full; nothing was recorded")
+
+    monkeypatch.setattr(house.store._site, "write", refuse)
+    with pytest.raises(StoreError):
+        await granting(house).give(user_id="18", device_id=101, length=None, by="key:till")
+    with pytest.raises(StoreError, match="may come back"):
+        await granting(house).revoke(grant.access_id, by="key:till")
+    assert granting(house).standing() == ()
+    monkeypatch.undo()
+    await granting(house).revoke(grant.access_id, by="key:till")  # said again once the disk takes it
+    assert E.GRANT_REVOKED in await house.events()

@@ -18,12 +18,15 @@ PREFIXES = {"Banking and reconciliation": "/v1/banking/", "Projects and work ord
 CATALOGUE = (*OPERATIONS, *RELAYED)
 
 NOT_OF_THE_DOCUMENT = {
+    ("GET", "/openapi.json"),
+    ("GET", "/v1/camera/event/evidence/file/{}"),
     ("GET", "/v1/camera/live/{}/{}"),
     ("POST", "/v1/camera/whep/{}"),
     ("OPTIONS", "/v1/camera/whep/{}"),
     ("PATCH", "/v1/camera/whep/{}/{}"),
     ("DELETE", "/v1/camera/whep/{}/{}"),
     ("OPTIONS", "/v1/camera/whep/{}/{}"),
+    ("GET", "/api/v1/video/recordings/{}/clip"),
 }
 """What the gateway serves besides, beyond its own page."""
 WITHOUT_SESSION = {

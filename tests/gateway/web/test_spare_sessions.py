@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.domain.errors import StoreError
@@ -16,9 +18,17 @@ class FlakySessions:
         self.stored = stored
         self.full = False
 
-    async def add(self, token, session):
+    async def add(self, token, session, *, proven):
         self._check()
-        await self.stored.add(token, session)
+        return await self.stored.add(token, session, proven=proven)
+
+    async def replace(self, token, session):
+        self._check()
+        await self.stored.replace(token, session)
+
+    async def complete(self, token, *, seen_at, expires_at):
+        self._check()
+        await self.stored.complete(token, seen_at=seen_at, expires_at=expires_at)
 
     async def get(self, token):
         return await self.stored.get(token)
@@ -77,3 +87,25 @@ async def test_spare_sessions_are_few(disk):
         await sessions.add(str(number), session(number))
     assert await sessions.get("0") is None
     assert await sessions.get("1") is not None
+
+
+async def test_a_second_factor_can_be_proven_on_a_full_disk(disk):
+    sessions = SpareSessions(stored=disk)
+    await sessions.add("t", replace(session(), mfa_pending=True))
+    disk.full = True
+    await sessions.complete("t", seen_at=5, expires_at=2000)
+    assert await sessions.get("t") == Session("chief", 1, 5, 2000)
+    assert (await disk.get("t")).mfa_pending
+    disk.full = False
+    await sessions.touch("t", seen_at=6, expires_at=3000)
+    assert await disk.get("t") == Session("chief", 1, 6, 3000)
+
+
+async def test_spare_sessions_end_with_a_change_of_their_account(disk):
+    sessions = SpareSessions(stored=disk)
+    disk.full = True
+    await sessions.add("t", session())
+    sessions.drop("guard")
+    assert await sessions.get("t") is not None
+    sessions.drop("chief")
+    assert await sessions.get("t") is None

@@ -1,0 +1,27 @@
+"""Where a grant stands in for what a card may not do by itself: its zones, its days, its schedules."""
+
+from __future__ import annotations
+
+from gateway.domain.access.case import Case, Verdict
+from gateway.domain.access.rules import Stance
+from gateway.domain.grants import Grant
+
+
+def or_granted(case: Case, own: Verdict) -> Verdict:
+    """The verdict on the card itself, unless a grant of its user lets it pass all the same. Either way it is named."""
+    if own.reason is None or not case.grants:
+        return own
+    standing = next((grant for grant in case.grants if not _why_not(case, grant)), None)
+    if standing is not None:
+        return Verdict(f"{own.seen}, but {standing.shown} lets it pass", grant=standing.number)
+    longest = case.grants[0]
+    return Verdict(f"{own.seen}; {longest.shown} {_why_not(case, longest)}", own.reason)
+
+
+def _why_not(case: Case, grant: Grant) -> str:
+    """Why a grant does not count now, "" when it does: by the clock's ladder, as with a card's days."""
+    if grant.valid_until is None or not case.asks_time:
+        return ""
+    if not case.conditions.clock_trusted and case.rules.ladder.clock is Stance.SECURE:
+        return "cannot be judged: the time is not certain"
+    return f"ended {case.moment(grant.valid_until)}" if case.now >= grant.valid_until else ""

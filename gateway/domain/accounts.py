@@ -1,0 +1,63 @@
+"""Accounts of the site: what makes a name, and a permission; and how a change of them is refused."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from gateway.domain.errors import GatewayError
+
+LONGEST_NAME = 120
+_PERMISSION = re.compile(r"\*|can_[a-z_]{1,60}")
+
+
+class AccountRefused(GatewayError):
+    """A change of accounts, roles or keys that cannot be made: the name is taken, the role is in use, and the like."""
+
+
+def checked_name(name: str, what: str) -> str:
+    """The name of an account, role or key. Raises AccountRefused."""
+    if (
+        not 0 < len(name) <= LONGEST_NAME
+        or name != name.strip()
+        or any(unicodedata.category(c)[0] == "C" for c in name)
+    ):
+        raise AccountRefused(f"the name of {what} must be 1 to {LONGEST_NAME} characters, no blank at either end")
+    return name
+
+
+def checked_permissions(names: frozenset[str]) -> frozenset[str]:
+    """Permission names of the interface, or "*" for all of them. Raises AccountRefused."""
+    for name in sorted(names):
+        if not _PERMISSION.fullmatch(name):
+            raise AccountRefused(f"{name!r} is no permission; they look like can_view_devices, and * is all of them")
+    return names
+
+
+def is_permission(name: str) -> bool:
+    """Whether this can be the name of a permission, or "*"."""
+    return _PERMISSION.fullmatch(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class CentralAdmission:
+    """Central has let an account in.
+
+    Attributes:
+        token: the session at central.
+        mfa_enabled: whether that session is worth nothing before its second factor is proven.
+        role_name: the role's name, "" when central gives none.
+        permissions: what the role was read to allow.
+        user, role, servers: as central gave them.
+    """
+
+    token: str = field(repr=False)
+    mfa_enabled: bool
+    role_name: str
+    permissions: frozenset[str]
+    user: JsonValue
+    role: JsonValue
+    servers: JsonValue

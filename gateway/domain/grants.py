@@ -1,0 +1,87 @@
+"""Grants of access: a user may pass a lane until a moment, or for good. Pure.
+
+A grant works in two ways at its lane. Its code, shown or typed as text to a reader, opens like a card of its own. And
+the cards that are known of its user open where and when they would not by themselves: the grant stands in for a card's
+zones, days and schedules. It mends nothing else: a card that is suspended, lost, blocked or expired in the list opens
+nothing, and whatever the lane itself asks for is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gateway.domain.credentials import Card
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A grant that was not revoked. Moments are wall micros UTC.
+
+    Attributes:
+        number: what it is called in decisions and events, where its code must not be read.
+        access_id: its code.
+        user_id: the owner of cards, or their holder's name where no owner is known, or any name.
+        device_id: the device it was given for.
+        lane_id: the lane that device serves.
+        given_at: since when.
+        valid_until: first microsecond no longer valid, None for permanent.
+        given_by: who gave it.
+    """
+
+    number: int
+    access_id: str = field(repr=False)
+    user_id: str
+    device_id: int
+    lane_id: str
+    given_at: int
+    valid_until: int | None
+    given_by: str
+
+    @property
+    def shown(self) -> str:
+        """For people, without the code."""
+        return f"grant {self.number} of {self.user_id}"
+
+    def card(self) -> Card:
+        """What the code is at its lane: a card that is in no list, so that its id is below 0."""
+        return Card(
+            card_id=-self.number,
+            number=self.shown,
+            valid_until=self.valid_until,
+            holder=self.user_id,
+            owner=self.user_id,
+            zones=(self.lane_id,),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LaneGrants:
+    """The grants of one lane, by their codes and by their users."""
+
+    by_code: Mapping[str, Grant] = field(default_factory=dict)
+    by_user: Mapping[str, tuple[Grant, ...]] = field(default_factory=dict)
+
+    def of_code(self, text: str) -> Grant | None:
+        """The grant whose code was read."""
+        return self.by_code.get(text.strip()) if text else None
+
+    def of_card(self, card: Card) -> tuple[Grant, ...]:
+        """The grants of a card's user, that first which lasts longest."""
+        return self.by_user.get(card.owner or card.holder, ())
+
+
+def by_lanes(grants: Iterable[Grant]) -> Mapping[str, LaneGrants]:
+    """Grants as each lane looks them up."""
+    lanes: dict[str, list[Grant]] = {}
+    for grant in grants:
+        lanes.setdefault(grant.lane_id, []).append(grant)
+    return {lane_id: _of_lane(given) for lane_id, given in lanes.items()}
+
+
+def _of_lane(grants: list[Grant]) -> LaneGrants:
+    longest_first = sorted(grants, key=lambda grant: (grant.valid_until is None, grant.valid_until or 0), reverse=True)
+    users: dict[str, tuple[Grant, ...]] = {}
+    for grant in longest_first:
+        users[grant.user_id] = (*users.get(grant.user_id, ()), grant)
+    return LaneGrants({grant.access_id: grant for grant in grants}, users)

@@ -1,0 +1,82 @@
+"""Requests that only central can answer, as the interface hands them to whoever carries them there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gateway.domain.errors import GatewayError
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class RelayRefusal(StrEnum):
+    """Why a request got no answer of central's."""
+
+    AWAY = "away"
+    """Central cannot be reached now; nothing was sent."""
+    BUSY = "busy"
+    """As many requests as are allowed are on their way; nothing was sent."""
+    TOO_LARGE = "too_large"
+    """The request's body is larger than is relayed."""
+    BROKEN_OFF = "broken_off"
+    """The request's body broke off, or is no HTTP."""
+    LATE = "late"
+    """The request's body did not come in time."""
+    SILENT = "silent"
+    """Central took the request and did not answer in time: it may have carried it out."""
+    LOST = "lost"
+    """Central was lost before it answered: it may have carried the request out."""
+    NOT_CARRIED = "not_carried"
+    """Central's answer is larger than is relayed, or is no HTTP: it may have carried the request out."""
+
+
+class NotRelayed(GatewayError):
+    """A request got no answer of central's: why, and one sentence."""
+
+    def __init__(self, refusal: RelayRefusal, sentence: str) -> None:
+        super().__init__(sentence)
+        self.refusal = refusal
+
+
+@dataclass(frozen=True, slots=True)
+class RelayedRequest:
+    """A request for central.
+
+    Attributes:
+        method: the HTTP method.
+        path: from `/` on, as it goes over the line.
+        query: likewise, without `?`; "" for none.
+        headers: those that are central's concern.
+        token: the caller's own session at central; "" for an operation that needs none.
+        owner: who asks; nobody may have all places.
+        body: the body as it comes; None for none. It may raise NotRelayed.
+        length: how many bytes the body has; None when only its end will tell.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Headers
+    token: str = field(repr=False)
+    owner: str
+    body: AsyncIterator[bytes] | None = None
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RelayedAnswer:
+    """Central's answer.
+
+    Attributes:
+        status: its status.
+        headers: all of them but those that concern the line alone.
+        body: the body as it comes; it raises NotRelayed when it does not come whole.
+        length: how many bytes the body has; None when only its end will tell.
+    """
+
+    status: int
+    headers: Headers
+    body: AsyncIterator[bytes]
+    length: int | None

@@ -1,0 +1,143 @@
+"""Signing in with an account of central: through central while it answers, from what is remembered while it is away.
+
+A password that central refuses ends what is remembered of it at once, and its sessions. Only the remembered password
+does: were any wrong one enough, whoever reaches the gateway could have all accounts forgotten, and then cut the line.
+
+An account with a second factor is never remembered. Only central can judge its codes, and to let it in by its password
+alone is what the second factor is there to prevent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import structlog
+from pydantic import JsonValue
+
+from gateway.clock import Clock
+from gateway.domain.accounts import CentralAdmission
+from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
+from gateway.store import RememberedAccount, Store
+from gateway.web.errors import RequestRefused
+from gateway.web.rooms import CentralAccounts
+from gateway.web.roster import Roster
+
+log = structlog.get_logger(__name__)
+
+_DAY = 86_400_000_000
+_CLOCK_SLACK = 300_000_000
+_MOST_ASKING = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Letting:
+    """An account of central that may come in.
+
+    Attributes:
+        token: its session at central; "" when it was let in from what is remembered.
+        user, role, servers: for the answer; central's own where central gave them.
+    """
+
+    role_name: str
+    permissions: frozenset[str]
+    user: JsonValue
+    role: JsonValue
+    servers: JsonValue
+    mfa_pending: bool = False
+    token: str = field(default="", repr=False)
+
+
+class CentralSignIn:
+    """Lets accounts of central in."""
+
+    def __init__(
+        self, *, central: CentralAccounts, store: Store, roster: Roster, clock: Clock, remember_days: float
+    ) -> None:
+        self._central = central
+        self._remembered = store.remembered
+        self._roster = roster
+        self._clock = clock
+        self._life = int(remember_days * _DAY)
+        self._asking = 0
+
+    async def let_in(self, username: str, password: str) -> Letting | None:
+        """The account, or None when it is refused. Raises RequestRefused (503) when too many are asked for at once."""
+        if self._asking >= _MOST_ASKING:
+            raise RequestRefused(503, "too many sign-ins at once; try again", headers={"Retry-After": "2"})
+        self._asking += 1
+        try:
+            admission = await self._central.sign_in(username, password)
+        except CentralRefused:
+            await self._refused(username, password)
+            return None
+        except CentralUnavailable as error:
+            log.info("sign_in_without_central", error=str(error))
+            return await self._from_memory(username, password)
+        finally:
+            self._asking -= 1
+        await self._remember(username, password, admission)
+        return Letting(
+            role_name=admission.role_name,
+            permissions=admission.permissions,
+            user=admission.user,
+            role=admission.role,
+            servers=admission.servers,
+            mfa_pending=admission.mfa_enabled,
+            token=admission.token,
+        )
+
+    async def prove(self, token: str, code: str) -> bool:
+        """Whether central accepts the code. Raises RequestRefused (503) while central does not say."""
+        try:
+            await self._central.prove(token, code)
+        except CentralRefused:
+            return False
+        except CentralUnavailable as error:
+            raise RequestRefused(503, "central does not answer, and only it can judge the code") from error
+        return True
+
+    async def end(self, token: str) -> None:
+        """End a session at central, within 2 s."""
+        await self._central.sign_out(token)
+
+    async def _remember(self, username: str, password: str, admission: CentralAdmission) -> None:
+        now = self._clock.wall().micros
+        try:
+            await self._remembered.forget_older(now - self._life)
+            if admission.mfa_enabled or not self._life:
+                await self._remembered.forget(username, sessions=False)
+                return
+            known = await self._remembered.get(username)
+            same = known is not None and await self._roster.matches(known.password_hash, password)
+            password_hash = known.password_hash if known and same else await self._roster.hashed(password)
+            account = RememberedAccount(username, password_hash, admission.role_name, admission.permissions, now)
+            await self._remembered.put(account)
+        except StoreError as error:
+            log.warning("account_not_remembered", error=str(error))  # it is let in all the same
+
+    async def _refused(self, username: str, password: str) -> None:
+        known = await self._recall(username)
+        if await self._roster.matches(known.password_hash if known else None, password):
+            await self._remembered.forget(username, sessions=True)
+
+    async def _from_memory(self, username: str, password: str) -> Letting | None:
+        known = await self._recall(username)
+        age = self._clock.wall().micros - known.verified_at if known else 0
+        fresh = known is not None and -_CLOCK_SLACK <= age < self._life
+        right = await self._roster.matches(known.password_hash if known and fresh else None, password)
+        if known is None or not right:
+            return None
+        return Letting(
+            role_name=known.role,
+            permissions=known.permissions,
+            user={"username": username, "mfa_enabled": False},
+            role={"name": known.role, "permissions": [*sorted(known.permissions)]},
+            servers=[],
+        )
+
+    async def _recall(self, username: str) -> RememberedAccount | None:
+        try:
+            return await self._remembered.get(username)
+        except StoreError as error:
+            log.warning("remembered_not_read", error=str(error))
+            return None

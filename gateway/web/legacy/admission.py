@@ -1,0 +1,37 @@
+"""The door of the legacy family: a program's key, 401 without one, 403 for what it may not do."""
+
+from __future__ import annotations
+
+from aiohttp import web
+from aiohttp.typedefs import Handler as RawHandler
+
+from gateway.web.admission import Route
+from gateway.web.errors import RequestRefused
+from gateway.web.rooms import Keys
+from gateway.web.sessions import Caller, Carrier
+
+
+class LegacyAdmission:
+    """Lets programs in by their operation's rule. A session's token is no key, nor a key a session."""
+
+    def __init__(self, *, keys: Keys) -> None:
+        self._keys = keys
+
+    def entered(self, route: Route) -> RawHandler:
+        """The route's handler behind its rule. To the handler the caller is `key:<its name>`."""
+        rule = route.operation.rule
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            key = await self._keys.of(request)
+            if key is None:
+                raise RequestRefused(
+                    401,
+                    "a valid API key is needed, as 'Authorization: Bearer <API_KEY>'",
+                    headers={"WWW-Authenticate": "Bearer"},
+                )
+            if group := rule.missing(key.permissions):
+                raise RequestRefused(403, f"permission denied: this needs {' or '.join(group)}")
+            caller = Caller(username=f"key:{key.name}", permissions=key.permissions, carrier=Carrier.BEARER)
+            return await route.handler(request, caller)
+
+        return handler

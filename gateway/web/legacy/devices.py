@@ -1,0 +1,94 @@
+"""`/api/v1/devices`."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from gateway.domain.announcements import Places
+from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.writes import DEVICE_CREATE
+from gateway.lanes.board import Board
+from gateway.store import KnownRecord, Store
+from gateway.web.admission import Route
+from gateway.web.bodies import read_body
+from gateway.web.catalogue.legacy import DEVICE, DEVICE_DELETE, DEVICE_REGISTER, DEVICES
+from gateway.web.legacy.answers import number_of, told
+from gateway.web.rooms import CentralWrites
+from gateway.web.sessions import Caller
+from gateway.web.shapes.legacy import DeviceBody, DevicesTold, DeviceTold
+from gateway.web.v1.records import Record, device_record
+
+_KIND = "device"
+
+
+class LegacyDevices:
+    """List, register, get, remove. Registered devices are central's: this gateway handles those of its site file."""
+
+    def __init__(
+        self, *, store: Store, board: Board, writes: CentralWrites, places: Places, stands_alone: bool
+    ) -> None:
+        """`stands_alone`: there is no central that keeps devices too."""
+        self._store = store
+        self._board = board
+        self._writes = writes
+        self._places = places
+        self._stands_alone = stands_alone
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(DEVICES, self._list),
+            Route(DEVICE_REGISTER, self._register),
+            Route(DEVICE, self._get),
+            Route(DEVICE_DELETE, self._delete),
+        )
+
+    async def _list(self, _request: web.Request, _: Caller) -> web.StreamResponse:
+        known = await self._store.devices.all()
+        return told(DevicesTold(devices=tuple(map(self._told, known)), total=len(known)))
+
+    async def _register(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, DeviceBody)
+        written = await self._writes.write(DEVICE_CREATE, wanted.model_dump(exclude_none=True))
+        known = None if written.record_id is None else await self._store.devices.get(written.record_id)
+        if known is None:
+            raise NotFoundError("central took the device, and did not say under which id; it is listed soon")
+        return told(self._told(known), status=201)
+
+    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        return told(self._told(await self._known(request)))
+
+    async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """Only a device that this site alone keeps can go: the interface has no operation to delete one at central."""
+        known = await self._known(request)
+        if known.at_site:
+            raise CommandRefused(f"device {known.id} is in the site file; take it out there")
+        if not self._stands_alone:
+            raise CommandRefused(f"central keeps device {known.id}, and its interface has no operation to delete it")
+        await self._store.devices.pulled((), removed=(known.id,), now=0)
+        return told(self._told(known))
+
+    async def _known(self, request: web.Request) -> KnownRecord:
+        number = number_of(request.match_info["id"], "device")
+        known = await self._store.devices.get(await self._store.held.site_id(_KIND, number))
+        if known is None:
+            raise NotFoundError(f"there is no device {number}")
+        return known
+
+    def _told(self, known: KnownRecord) -> DeviceTold:
+        seen = next((item for item in self._board.devices() if item.device_id == known.id), None)
+        record = device_record(known, seen, location=self._places.devices.get(known.id, ""))
+        return DeviceTold(
+            id=str(known.id),
+            name=known.name,
+            type=known.kind,
+            location=_text(record, "location") or "",
+            status=_text(record, "status") or "unknown",
+            created_at=_text(record, "created_at"),
+            serial_number=_text(record, "serial_number"),
+        )
+
+
+def _text(record: Record, name: str) -> str | None:
+    value = record.get(name)
+    return value if isinstance(value, str) and value else None

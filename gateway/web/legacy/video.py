@@ -1,0 +1,132 @@
+"""`/api/v1/video`: live addresses, cameras, and what was recorded."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+from aiohttp import web
+
+from gateway.clock import Clock, iso_utc
+from gateway.domain.errors import NotFoundError
+from gateway.domain.passages import CameraEvent
+from gateway.site.models import Site
+from gateway.store import Store
+from gateway.web.admission import Route
+from gateway.web.bodies import path_id, read_query
+from gateway.web.catalogue.legacy import CAMERAS, RECORDING_CLIP, RECORDINGS, STREAM
+from gateway.web.dates import from_micros, until_micros
+from gateway.web.errors import RequestRefused
+from gateway.web.legacy.answers import number_of, told
+from gateway.web.media import MP4, as_file, in_time
+from gateway.web.rooms import CameraView, Recording
+from gateway.web.sessions import Caller
+from gateway.web.shapes.legacy import (
+    CamerasTold,
+    CameraTold,
+    RecordingsQuery,
+    RecordingsTold,
+    RecordingTold,
+    StreamTold,
+)
+from gateway.web.v1.records import camera_status_word
+from gateway.web.v1.whep import PREFIX
+from gateway.web.view_tokens import LIFE_SECONDS, ViewTokens
+
+_CAP = 500
+_EVER = 2**62
+
+
+class LegacyVideo:
+    """Cameras of this site: what others record, central knows."""
+
+    def __init__(self, *, site: Site, store: Store, recording: Recording, tokens: ViewTokens, clock: Clock) -> None:
+        self._store = store
+        self._recording = recording
+        self._tokens = tokens
+        self._clock = clock
+        self._zone = ZoneInfo(site.site.timezone)
+        self._locations = {camera: lane.name for lane in reversed(site.lanes) for camera in lane.cameras}
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(STREAM, self._stream),
+            Route(CAMERAS, self._cameras),
+            Route(RECORDINGS, self._recordings),
+            Route(RECORDING_CLIP, self._clip),
+        )
+
+    async def _stream(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """The token is good for the beginning of a view, for five minutes; a view that has begun goes on."""
+        camera_id = number_of(request.match_info["camera_id"], "camera")
+        if all(seen.camera_id != camera_id for seen in self._recording.cameras()):
+            raise NotFoundError(f"this site has no camera {camera_id}")
+        newest = await self._store.segments.latest(camera_id)
+        token = self._tokens.issue(camera_id)
+        return told(
+            StreamTold(
+                stream_url=f"{request.url.origin()}{PREFIX}{camera_id}?token={token}",
+                protocol="webrtc",
+                resolution=f"{newest.width}x{newest.height}" if newest is not None and newest.width else None,
+                token=token,
+                expires_at=iso_utc(self._clock.wall().micros + int(LIFE_SECONDS * 1_000_000)),
+            )
+        )
+
+    async def _cameras(self, _request: web.Request, _: Caller) -> web.StreamResponse:
+        seen = self._recording.cameras()
+        return told(CamerasTold(cameras=tuple(map(self._camera, seen)), total=len(seen)))
+
+    async def _recordings(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = read_query(request, RecordingsQuery)
+        start, end = self._span(wanted)
+        camera_id = wanted.camera if wanted.camera is not None else wanted.camera_id
+        limit = min(wanted.page_limit, _CAP)
+        found, count = await self._store.camera_events.recorded(
+            camera_id=camera_id, start=start, end=end, offset=(wanted.page - 1) * limit, limit=limit
+        )
+        recordings = tuple(_recording(event, request) for event in found)
+        return told(RecordingsTold(recordings=recordings, total=count))
+
+    async def _clip(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        known = await self._store.camera_events.get(path_id(request))
+        if known is None:
+            raise NotFoundError("there is no such recording")
+        async with in_time():
+            return as_file(await self._recording.clip(known), MP4)
+
+    def _camera(self, seen: CameraView) -> CameraTold:
+        return CameraTold(
+            id=str(seen.camera_id),
+            name=seen.name,
+            status=camera_status_word(seen.condition),
+            location=self._locations.get(seen.camera_id, ""),
+            detail=seen.detail,
+        )
+
+    def _span(self, wanted: RecordingsQuery) -> tuple[int, int]:
+        """From inclusive until exclusive, in wall micros. A day goes before two moments."""
+        place, start, end = "date", 0, _EVER
+        try:
+            if wanted.date:
+                return from_micros(wanted.date, self._zone), until_micros(wanted.date, self._zone)
+            place = "start_date"
+            start = from_micros(wanted.start_date, self._zone) if wanted.start_date else start
+            place = "end_date"
+            end = until_micros(wanted.end_date, self._zone) if wanted.end_date else end
+        except ValueError as error:
+            raise RequestRefused(400, f"{place}: {error}") from error
+        return start, end
+
+
+def _recording(event: CameraEvent, request: web.Request) -> RecordingTold:
+    return RecordingTold(
+        id=str(event.id),
+        camera_id=str(event.camera_id),
+        name=event.name,
+        description=event.description,
+        started_at=iso_utc(event.pinned_from),
+        ended_at=iso_utc(event.pinned_until),
+        ready=event.ready,
+        clip_url=f"{request.url.origin()}{RECORDING_CLIP.path.replace('{id}', str(event.id))}",
+    )

@@ -1,0 +1,73 @@
+"""`/api/v1/webhooks`: who is told of the site's events."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from gateway.clock import iso_utc
+from gateway.domain.errors import ReceiverRefused
+from gateway.store import Webhook
+from gateway.web.admission import Route
+from gateway.web.bodies import read_body
+from gateway.web.catalogue.legacy import WEBHOOK_CREATE, WEBHOOK_DELETE, WEBHOOKS
+from gateway.web.errors import RequestRefused
+from gateway.web.legacy.answers import told
+from gateway.web.rooms import WebhookDesk
+from gateway.web.sessions import Caller
+from gateway.web.shapes.legacy import WebhookBody, WebhookCreated, WebhookDeleted, WebhooksTold, WebhookTold
+
+_MASK = "********"
+
+
+class LegacyWebhooks:
+    """Create, list, delete."""
+
+    def __init__(self, *, desk: WebhookDesk) -> None:
+        self._desk = desk
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(WEBHOOK_CREATE, self._create),
+            Route(WEBHOOKS, self._list),
+            Route(WEBHOOK_DELETE, self._delete),
+        )
+
+    async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, WebhookBody)
+        try:
+            webhook = await self._desk.create(
+                url=wanted.url, types=wanted.events, secret=wanted.secret, by=caller.username
+            )
+        except ReceiverRefused as error:
+            raise RequestRefused(400, f"url: {error}") from error
+        answer = WebhookCreated(id=webhook.id, url=webhook.url, events=webhook.types, secret=webhook.secret)
+        return told(answer, status=201)
+
+    async def _list(self, _request: web.Request, _: Caller) -> web.StreamResponse:
+        known = await self._desk.all()
+        return told(WebhooksTold(webhooks=tuple(map(webhook_told, known)), total=len(known)))
+
+    async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        webhook_id = request.match_info["id"]
+        await self._desk.remove(webhook_id)
+        return told(WebhookDeleted(status="deleted", id=webhook_id))
+
+
+def webhook_told(webhook: Webhook) -> WebhookTold:
+    """A webhook without its secret."""
+    return WebhookTold(
+        id=webhook.id,
+        url=webhook.url,
+        events=webhook.types,
+        secret=_MASK,
+        status="disabled" if webhook.disabled else "enabled",
+        reason=webhook.disabled,
+        last_error=webhook.error,
+        created_at=iso_utc(webhook.created_at),
+        created_by=webhook.created_by,
+        waiting=webhook.books.waiting,
+        delivered=webhook.books.delivered,
+        failed=webhook.books.failed,
+        dropped=webhook.books.dropped,
+    )

@@ -1,0 +1,78 @@
+"""What people do with webhooks: look, enable, replay, try out. Registering is the programs' own."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+from aiohttp import web
+
+from gateway.web.admission import Route
+from gateway.web.bodies import Body, Text, read_body
+from gateway.web.catalogue.page import WEBHOOK_ENABLE, WEBHOOK_LIST, WEBHOOK_REPLAY, WEBHOOK_TEST
+from gateway.web.dates import from_micros, until_micros
+from gateway.web.envelope import success
+from gateway.web.errors import RequestRefused
+from gateway.web.legacy.webhooks import webhook_told
+from gateway.web.rooms import WebhookDesk
+from gateway.web.sessions import Caller
+
+
+class WebhookById(Body):
+    """A webhook by its id."""
+
+    id: Text
+
+
+class WebhookReplay(Body):
+    """What was given up; or, with `since`, all that happened from then `until` then, by the site's time zone."""
+
+    id: Text
+    since: Text = ""
+    until: Text = ""
+
+
+class StatusWebhooks:
+    """`/status/webhook/…`."""
+
+    def __init__(self, *, desk: WebhookDesk, zone: ZoneInfo) -> None:
+        self._desk = desk
+        self._zone = zone
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(WEBHOOK_LIST, self._list),
+            Route(WEBHOOK_ENABLE, self._enable),
+            Route(WEBHOOK_REPLAY, self._replay),
+            Route(WEBHOOK_TEST, self._test),
+        )
+
+    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        await read_body(request, Body)
+        known = await self._desk.all()
+        return success(webhooks=[webhook_told(one) for one in known], count=len(known))
+
+    async def _enable(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, WebhookById)
+        webhook = await self._desk.enable(wanted.id, by=f"user:{caller.username}")
+        return success(webhook=webhook_told(webhook))
+
+    async def _replay(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, WebhookReplay)
+        place = "since"
+        try:
+            since = from_micros(wanted.since, self._zone) if wanted.since.strip() else None
+            place = "until"
+            until = until_micros(wanted.until, self._zone) if wanted.until.strip() else None
+        except ValueError as error:
+            raise RequestRefused(400, f"{place}: {error}") from error
+        if until is not None and since is None:
+            raise RequestRefused(400, "since: is needed with 'until'")
+        count = await self._desk.replay(wanted.id, since=since, until=until)
+        return success(webhook={"id": wanted.id}, count=count)
+
+    async def _test(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """Whether the receiver took a message of the type `webhook.test`; `fault` says why not."""
+        wanted = await read_body(request, WebhookById)
+        fault = await self._desk.test(wanted.id)
+        return success(webhook={"id": wanted.id}, taken=not fault, fault=fault)

@@ -1,0 +1,1 @@
+"""Webhooks: what happened at the site, sent to whoever registered for it, at least once."""

@@ -1,0 +1,100 @@
+"""What people and their programs do with webhooks: register, look, remove, replay, enable, try out."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Sequence
+
+from gateway.clock import Clock, iso_utc
+from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.events import Event, EventKind
+from gateway.store import Webhook
+from gateway.store.webhooks import Webhooks
+from gateway.webhooks.post import Post
+from gateway.webhooks.signing import headers
+
+MOST_WEBHOOKS = 32
+
+
+class WebhookDesk:
+    """Every method that takes an id raises NotFoundError for one that there is not, and StoreError."""
+
+    def __init__(self, *, webhooks: Webhooks, post: Post, clock: Clock) -> None:
+        self._webhooks = webhooks
+        self._post = post
+        self._clock = clock
+
+    async def create(self, *, url: str, types: Sequence[str], secret: str | None, by: str) -> Webhook:
+        """Register a receiver. Without a secret one is drawn, in the form of Standard Webhooks.
+
+        Raises ReceiverRefused (its text says what the URL must be) and CommandRefused when there are too many.
+        """
+        self._post.check(url)
+        webhook = Webhook(
+            id=f"wh_{secrets.token_hex(8)}",
+            url=url,
+            types=tuple(dict.fromkeys(types)),
+            secret=secret or f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}",
+            created_at=self._clock.wall().micros,
+            created_by=by,
+        )
+        if not await self._webhooks.add(webhook, most=MOST_WEBHOOKS):
+            raise CommandRefused(f"there are {MOST_WEBHOOKS} webhooks already, and no more are kept")
+        return webhook
+
+    async def all(self) -> tuple[Webhook, ...]:
+        """Every webhook, the oldest first."""
+        return await self._webhooks.all()
+
+    async def remove(self, webhook_id: str) -> None:
+        """Forget a webhook with all that waits for it."""
+        if not await self._webhooks.remove(webhook_id):
+            raise _unknown(webhook_id)
+
+    async def enable(self, webhook_id: str, *, by: str) -> Webhook:
+        """Send to a disabled webhook again, what waits first."""
+        stamp = self._clock.wall()
+        told = Event(
+            kind=EventKind.WEBHOOK_ENABLED,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=f"webhook {webhook_id} is enabled by {by.removeprefix('user:')}",
+            data={"webhook_id": webhook_id, "by": by},
+        )
+        await self._webhooks.enable(webhook_id, told=told)
+        return await self._known(webhook_id)
+
+    async def replay(self, webhook_id: str, *, since: int | None, until: int | None) -> int:
+        """Send again what was given up; or, from `since` on (wall micros), all that happened, what was taken included.
+
+        How many messages that puts into the queue. Raises CommandRefused for a disabled webhook.
+        """
+        if (await self._known(webhook_id)).disabled:
+            raise CommandRefused("the webhook is disabled; enable it first")
+        if since is None:
+            return await self._webhooks.replay(webhook_id)
+        return await self._webhooks.replay_since(webhook_id, since=since, until=until or self._clock.wall().micros)
+
+    async def test(self, webhook_id: str) -> str:
+        """Send a message of the type `webhook.test` now, once; "" when it was taken, else why not."""
+        webhook = await self._known(webhook_id)
+        stamp = self._clock.wall()
+        message_id = f"msg_test_{secrets.token_hex(8)}"
+        body = (
+            f'{{"id":"{message_id}","type":"webhook.test","timestamp":"{iso_utc(stamp.micros)}",'
+            '"data":{"device_id":null,"user_id":null,"location":null}}'
+        ).encode()
+        signed = headers(secret=webhook.secret, message_id=message_id, timestamp=stamp.micros // 1_000_000, body=body)
+        answer = await self._post.send(webhook.url, headers=signed, body=body)
+        return "" if answer.succeeded else answer.sentence()
+
+    async def _known(self, webhook_id: str) -> Webhook:
+        webhook = await self._webhooks.get(webhook_id)
+        if webhook is None:
+            raise _unknown(webhook_id)
+        return webhook
+
+
+def _unknown(webhook_id: str) -> NotFoundError:
+    return NotFoundError(f"there is no webhook {webhook_id!r}")

@@ -1,0 +1,148 @@
+"""One try over HTTP: the name is resolved once, each address it has is judged, and the connection goes to one of them.
+
+No redirection is followed, no proxy asked, no cookie kept, and nothing of the answer is read beyond its head.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from urllib.parse import urlsplit
+
+from aiohttp import (
+    ClientConnectorCertificateError,
+    ClientError,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    InvalidURL,
+    TCPConnector,
+)
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from gateway.domain.errors import ReceiverRefused
+from gateway.webhooks.receivers import Network, check_address, check_url
+from gateway.webhooks.tries import Answer
+
+TIMEOUT_SECONDS = 20.0
+_RESOLVING_THREADS = 4
+
+
+class Post:
+    """Sends to receivers. `close` at the end."""
+
+    def __init__(
+        self, *, allowed: Collection[Network], ca_file: str | None = None, timeout_seconds: float = TIMEOUT_SECONDS
+    ) -> None:
+        """`allowed`: private networks with receivers. `ca_file`: authorities to trust besides the machine's own.
+
+        Raises OSError when the file cannot be read.
+        """
+        self._allowed = tuple(allowed)
+        self._timeout = ClientTimeout(total=timeout_seconds)
+        self._trust = ssl.create_default_context()
+        if ca_file is not None:
+            self._trust.load_verify_locations(cafile=ca_file)
+        self._threads = ThreadPoolExecutor(_RESOLVING_THREADS, thread_name_prefix="resolve-receiver")
+
+    def check(self, url: str) -> None:
+        """What can be said of a URL before its name is resolved. Raises ReceiverRefused."""
+        check_url(url, allowed=self._allowed)
+
+    async def send(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Make one try. Never raises for what the receiver or the network does."""
+        try:
+            check_url(url, allowed=self._allowed)
+            encrypted = urlsplit(url).scheme == "https"
+            connector = TCPConnector(
+                resolver=_Resolver(self._threads, allowed=self._allowed, encrypted=encrypted),
+                socket_factory=partial(_pinned, self._allowed, encrypted),
+                use_dns_cache=False,
+                force_close=True,
+                ssl=self._trust,
+            )
+            async with (
+                ClientSession(
+                    connector=connector,
+                    cookie_jar=DummyCookieJar(),
+                    timeout=self._timeout,
+                    trust_env=False,
+                    auto_decompress=False,
+                ) as session,
+                session.post(URL(url, encoded=True), data=body, headers=headers, allow_redirects=False) as answer,
+            ):
+                return Answer(status=answer.status, retry_after=answer.headers.get("Retry-After", ""))
+        except ReceiverRefused as error:
+            return Answer(fault=str(error))
+        except TimeoutError:
+            return Answer(fault=f"no answer within {self._timeout.total:g} s")
+        except ClientConnectorCertificateError as error:
+            return Answer(fault=f"the receiver's certificate is not trusted: {_certificate_words(error)}")
+        except InvalidURL:
+            return Answer(fault="the URL is not one that can be asked")
+        except (ClientError, OSError, ValueError) as error:
+            return Answer(fault=_words(error))
+
+    def close(self) -> None:
+        """Resolve nothing any more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class _Resolver(AbstractResolver):
+    """Resolves in threads of its own, so that names without answers hold up nothing else, and judges what comes."""
+
+    def __init__(self, threads: ThreadPoolExecutor, *, allowed: Collection[Network], encrypted: bool) -> None:
+        self._threads = threads
+        self._allowed = allowed
+        self._encrypted = encrypted
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Every address of the name. Raises ReceiverRefused when any of them may not be sent to."""
+        asking = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, asking)
+        for *_, address in found:
+            check_address(str(address[0]), allowed=self._allowed, encrypted=self._encrypted)
+        return [
+            ResolveResult(
+                hostname=host, host=str(address[0]), port=port, family=kind, proto=proto, flags=socket.AI_NUMERICHOST
+            )
+            for kind, _, proto, _, address in found
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _pinned(
+    allowed: Collection[Network],
+    encrypted: bool,  # noqa: FBT001 (bound by `partial`)
+    found: tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]],
+) -> socket.socket:
+    """The socket for an address that is about to be connected to: judged here whatever way it came."""
+    family, kind, proto, _, address = found
+    check_address(str(address[0]), allowed=allowed, encrypted=encrypted)
+    return socket.socket(family, kind, proto)
+
+
+def _certificate_words(error: ClientConnectorCertificateError) -> str:
+    cause = error.certificate_error
+    return str(getattr(cause, "verify_message", "") or cause.__class__.__name__)
+
+
+def _words(error: Exception) -> str:
+    """What a fault of the network means, without the URL, which may hold a secret."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror):
+            return "the receiver's name cannot be resolved"
+        if isinstance(cause, OSError) and cause.strerror:
+            return f"the receiver cannot be reached: {cause.strerror}"
+        cause = cause.__cause__ or cause.__context__
+    return f"the receiver cannot be talked to: {type(error).__name__}"

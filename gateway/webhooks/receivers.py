@@ -1,0 +1,71 @@
+"""Who may be a receiver: anybody on the public internet by HTTPS; on private networks whom the site file lists. Pure.
+
+A webhook's URL comes from outside, so it must not become a way to ask this machine, its neighbours or a cloud's own
+addresses. Names are judged by what they resolve to, at every try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from gateway.domain.errors import ReceiverRefused
+
+Network = IPv4Network | IPv6Network
+_LONGEST_URL = 2000
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_NEVER: Final = (
+    IPv4Network("192.88.99.0/24"),  # relays of 6to4
+    IPv6Network("64:ff9b:1::/48"),
+    IPv6Network("fec0::/10"),  # site-local, given up and in use
+    IPv6Network("::/96"),  # IPv4-compatible, given up
+)
+
+
+def check_address(address: str, *, allowed: Collection[Network], encrypted: bool) -> None:
+    """Raises ReceiverRefused with one sentence for an address that nothing may be sent to."""
+    try:
+        real = _real(address.partition("%")[0])
+    except ValueError as error:
+        raise ReceiverRefused("the receiver's address cannot be understood") from error
+    if any(real in network for network in allowed if network.version == real.version):
+        return
+    if not real.is_global or real.is_multicast or any(real in one for one in _NEVER if one.version == real.version):
+        raise ReceiverRefused(f"{real} is not on the public internet, and not among the site file's private_receivers")
+    if not encrypted:
+        raise ReceiverRefused(f"{real} is on the public internet: only https:// is sent there")
+
+
+def check_url(url: str, *, allowed: Collection[Network]) -> None:
+    """What can be said of a URL before its name is resolved. Raises ReceiverRefused, its text free of the URL."""
+    if len(url) > _LONGEST_URL or not url.isascii() or any(letter <= " " or letter == "\x7f" for letter in url):
+        raise ReceiverRefused(f"must be at most {_LONGEST_URL} plain characters without blanks")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ReceiverRefused("must be a URL like https://example.com/hook") from error
+    if parts.scheme not in {"https", "http"} or not parts.hostname or port == 0:
+        raise ReceiverRefused("must be a URL like https://example.com/hook")
+    if "@" in parts.netloc:
+        raise ReceiverRefused("must not hold credentials: the secret proves who sends")
+    if parts.scheme == "http" and not allowed:
+        raise ReceiverRefused("must begin with https://")
+    try:
+        ip_address(parts.hostname)
+    except ValueError:
+        return
+    check_address(parts.hostname, allowed=allowed, encrypted=parts.scheme == "https")
+
+
+def _real(address: str) -> IPv4Address | IPv6Address:
+    """The address that is meant: an IPv4 one may be wrapped in IPv6."""
+    found = ip_address(address)
+    if isinstance(found, IPv4Address):
+        return found
+    inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
+    if inner is None and found in _NAT64:
+        inner = IPv4Address(int(found) & 0xFFFF_FFFF)
+    return inner or found

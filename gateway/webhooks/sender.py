@@ -1,0 +1,195 @@
+"""Sends what waits for webhooks: a queue for each, so that a slow receiver delays no other.
+
+A message leaves its queue only once the receiver has taken it or all tries have failed; through a crash it is sent
+again under the same id. A webhook is disabled when its receiver says 410, or when for five days no delivery succeeded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import structlog
+
+from gateway.clock import Clock
+from gateway.domain.errors import StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.store import Message, Webhook
+from gateway.store.webhooks import Webhooks
+from gateway.supervision import Supervisor
+from gateway.webhooks.post import Post
+from gateway.webhooks.signing import headers
+from gateway.webhooks.tries import LONGEST_WAIT, Answer, Fate, judge
+
+log = structlog.get_logger(__name__)
+
+_LOOK_SECONDS = 60.0
+_STORE_AGAIN_SECONDS = 2.0
+_DAY = 86_400_000_000
+_DISABLED_AFTER = 5 * _DAY
+_FARTHEST = int(LONGEST_WAIT * 1.3 * 1_000_000)
+
+Pace = Callable[[float], float]
+"""Seconds to wait in reality for seconds that are meant; tests make them pass faster."""
+
+
+class WebhookSender:
+    """Keeps a task for each enabled webhook while `run` is alive."""
+
+    def __init__(
+        self,
+        *,
+        webhooks: Webhooks,
+        post: Post,
+        clock: Clock,
+        chance: Callable[[], float] = random.random,
+        pace: Pace = float,
+    ) -> None:
+        self._webhooks = webhooks
+        self._post = post
+        self._clock = clock
+        self._chance = chance
+        self._pace = pace
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        running: dict[str, asyncio.Task[None]] = {}
+        async with Supervisor(clock=self._clock) as supervisor:
+            while True:
+                version = self._webhooks.changes.version
+                wanted = await self._enabled()
+                for gone in running.keys() - wanted:
+                    running.pop(gone).cancel()
+                for new in wanted - running.keys():
+                    queue = _Queue(
+                        new, self._webhooks, post=self._post, clock=self._clock, chance=self._chance, pace=self._pace
+                    )
+                    running[new] = supervisor.keep(f"webhook-{new}", queue.run)
+                await self._webhooks.changes.beyond(version, within=_LOOK_SECONDS)
+
+    async def _enabled(self) -> set[str]:
+        while True:
+            try:
+                return {webhook.id for webhook in await self._webhooks.all() if not webhook.disabled}
+            except StoreError as error:
+                log.warning("webhooks_not_readable", error=str(error))
+                await asyncio.sleep(_STORE_AGAIN_SECONDS)
+
+
+class _Queue:
+    """The messages of one webhook, one at a time."""
+
+    def __init__(
+        self,
+        webhook_id: str,
+        webhooks: Webhooks,
+        *,
+        post: Post,
+        clock: Clock,
+        chance: Callable[[], float],
+        pace: Pace,
+    ) -> None:
+        self._id = webhook_id
+        self._webhooks = webhooks
+        self._post = post
+        self._clock = clock
+        self._chance = chance
+        self._pace = pace
+        self._slow = 0
+        self._paused_until = float("-inf")
+
+    async def run(self) -> None:
+        """Send until cancelled, or until the webhook is gone or disabled."""
+        while True:
+            version = self._webhooks.changes.version
+            try:
+                webhook = await self._webhooks.get(self._id)
+                if webhook is None or webhook.disabled:
+                    await self._webhooks.changes.beyond(version, within=_LOOK_SECONDS)  # its keeper is about to end it
+                    continue
+                wait = await self._send_due(webhook)
+            except StoreError as error:
+                # What was sent and could not be noted is sent again, under its id.
+                log.warning("webhook_waits_for_store", webhook=self._id, error=str(error))
+                await asyncio.sleep(_STORE_AGAIN_SECONDS)
+                continue
+            if wait > 0:
+                await self._webhooks.changes.beyond(version, within=wait)
+
+    async def _send_due(self, webhook: Webhook) -> float:
+        """Send what is due; seconds until there is more to do, 0 for at once."""
+        paused = self._paused_until - self._clock.monotonic()
+        if paused > 0:
+            await asyncio.sleep(paused)
+        for message in await self._webhooks.due(self._id, now=self._clock.wall().micros, farthest=_FARTHEST):
+            if not await self._try(webhook, message):
+                return 0.0
+            fresh = await self._webhooks.get(self._id)
+            if fresh is None or fresh.disabled:
+                return 0.0
+            webhook = fresh
+        soonest = await self._webhooks.next_due(self._id)
+        if soonest is None:
+            return _LOOK_SECONDS
+        return min(max((soonest - self._clock.wall().micros) / 1_000_000, 0.0), _LOOK_SECONDS)
+
+    async def _try(self, webhook: Webhook, message: Message) -> bool:
+        """One try; whether the next message may follow at once."""
+        stamp, body = self._clock.wall(), message.body.encode()
+        signed = headers(
+            secret=webhook.secret, message_id=message.message_id, timestamp=stamp.micros // 1_000_000, body=body
+        )
+        answer = await self._post.send(webhook.url, headers=signed, body=body)
+        now = self._clock.wall()
+        verdict = judge(answer, tries=message.tries, slow=self._slow, now=now.as_datetime(), chance=self._chance())
+        if verdict.fate is Fate.DELIVERED:
+            self._slow = 0
+            await self._webhooks.delivered(message)
+            if webhook.error:
+                log.info("webhook_delivers_again", webhook=self._id)
+            return True
+        self._slow = self._slow + 1 if verdict.pause else 0
+        if verdict.pause:
+            self._paused_until = self._clock.monotonic() + self._pace(verdict.pause)
+        if not webhook.error:
+            log.warning("webhook_fails", webhook=self._id, error=answer.sentence())
+        since, failed_at = _failing(webhook, now.micros if now.trusted else None)
+        await self._webhooks.failed(
+            message,
+            error=answer.sentence(),
+            next_at=None if verdict.fate is Fate.GIVEN_UP else now.micros + int(self._pace(verdict.wait) * 1_000_000),
+            failing_since=since,
+            failed_at=failed_at,
+        )
+        if verdict.fate is Fate.GONE:
+            await self._disable("the receiver said 410 Gone", answer)
+        elif since is not None and failed_at is not None and failed_at - since >= _DISABLED_AFTER:
+            await self._disable("no delivery has succeeded for five days", answer)
+        return not verdict.pause
+
+    async def _disable(self, why: str, answer: Answer) -> None:
+        stamp = self._clock.wall()
+        text = f"webhook {self._id} is disabled: {why}; the last try: {answer.sentence()}"
+        told = Event(
+            kind=EventKind.WEBHOOK_DISABLED,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=text,
+            data={"webhook_id": self._id, "reason": why},
+        )
+        await self._webhooks.disable(self._id, why=why, told=told)
+        log.warning("webhook_disabled", webhook=self._id, why=why)
+
+
+def _failing(webhook: Webhook, now: int | None) -> tuple[int | None, int | None]:
+    """Since when it fails and when it failed last, by a trusted clock (`now`, None: it is not trusted).
+
+    After a day without a try the count begins anew: silence is no failure.
+    """
+    if now is None:
+        return webhook.failing_since, webhook.failed_at
+    last = webhook.failed_at
+    if webhook.failing_since is None or last is None or not 0 <= now - last <= _DAY:
+        return now, now
+    return webhook.failing_since, now

@@ -1,0 +1,40 @@
+"""How an announcement proves where it comes from: the interface's own header, and Standard Webhooks beside it. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Mapping
+
+SIGNATURE = "X-SERVICE-Signature"
+_STANDARD = "whsec_"
+
+
+def headers(*, secret: str, message_id: str, timestamp: int, body: bytes) -> Mapping[str, str]:
+    """The headers of one try.
+
+    `X-SERVICE-Signature` is the HMAC-SHA-256 over the body, hexadecimal, its key the secret as it was registered.
+    `webhook-signature` is that of Standard Webhooks; its key is what follows `whsec_` in base64, or the secret itself.
+    `timestamp`: of this try, in seconds since 1970.
+    """
+    signed = b".".join((message_id.encode(), str(timestamp).encode(), body))
+    standard = hmac.new(_standard_key(secret), signed, hashlib.sha256).digest()
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": "edge-gateway",
+        SIGNATURE: hmac.new(secret.encode(), body, hashlib.sha256).hexdigest(),
+        "webhook-id": message_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": f"v1,{base64.b64encode(standard).decode()}",
+    }
+
+
+def _standard_key(secret: str) -> bytes:
+    if secret.startswith(_STANDARD):
+        try:
+            return base64.b64decode(secret.removeprefix(_STANDARD), validate=True)
+        except (binascii.Error, ValueError):  # then it is a text like any other
+            pass
+    return secret.encode()

@@ -1,0 +1,99 @@
+"""What follows from a try: done, again later, given up, or no more at all; and how long the whole queue waits. Pure.
+
+2xx alone is success; a redirection is a failure, 410 ends the webhook. 429, 502 and 504, and whoever says Retry-After,
+are overloaded: then nothing more is sent there for a while.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import Enum
+
+WAITS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
+"""Seconds between the first try, which is made at once, and those that follow."""
+
+LONGEST_WAIT = 36_000.0
+_JITTER = 0.2
+_SLOW = frozenset({429, 502, 504})
+_FIRST_PAUSE = 5.0
+_LONGEST_PAUSE = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a try: a status with its Retry-After, or why there was none (`status` 0)."""
+
+    status: int = 0
+    retry_after: str = ""
+    fault: str = ""
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the receiver has it."""
+        return 200 <= self.status < 300
+
+    def sentence(self) -> str:
+        """What went wrong, for people."""
+        if self.fault:
+            return self.fault
+        moved = " (redirections are not followed)" if 300 <= self.status < 400 else ""
+        return f"the receiver answered {self.status}{moved}"
+
+
+class Fate(Enum):
+    """What becomes of a message."""
+
+    DELIVERED = "delivered"
+    AGAIN = "again"
+    GIVEN_UP = "given up"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of the message; `wait`: seconds to its next try; `pause`: seconds until any other is sent."""
+
+    fate: Fate
+    wait: float = 0.0
+    pause: float = 0.0
+
+
+def judge(answer: Answer, *, tries: int, slow: int, now: datetime, chance: float) -> Verdict:
+    """What follows from an answer.
+
+    Args:
+        answer: what came.
+        tries: how many failed before this one.
+        slow: how many answers in a row before this one said that the receiver is overloaded.
+        now: aware, for a Retry-After that names a date.
+        chance: 0 to 1, spreads the load.
+    """
+    if answer.succeeded:
+        return Verdict(Fate.DELIVERED)
+    if answer.status == 410:
+        return Verdict(Fate.GONE)
+    wished = retry_after(answer.retry_after, now=now)
+    pause = 0.0
+    if wished is not None:
+        pause = wished
+    elif answer.status in _SLOW:
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(slow, 16)) * (1 + _JITTER * chance)
+    if tries >= len(WAITS):
+        return Verdict(Fate.GIVEN_UP, pause=pause)
+    return Verdict(Fate.AGAIN, wait=max(WAITS[tries] * (1 + _JITTER * chance), pause), pause=pause)
+
+
+def retry_after(text: str, *, now: datetime) -> float | None:
+    """Seconds that a Retry-After asks for, 1 s to 10 h; None when it says nothing that can be read."""
+    text = text.strip()
+    if text.isascii() and text.isdecimal():
+        seconds = float(text[:9])
+    else:
+        try:
+            moment = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        seconds = ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - now).total_seconds()
+    return min(max(seconds, 1.0), LONGEST_WAIT)

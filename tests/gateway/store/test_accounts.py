@@ -1,0 +1,141 @@
+"""The site's own accounts on disk: what a change ends, and what counts once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.domain.accounts import AccountRefused, checked_name, checked_permissions
+from gateway.domain.errors import NotFoundError
+from gateway.store import RememberedAccount, Session
+from gateway.store import remembered as remembered_module
+
+
+@pytest.fixture
+async def accounts(store):
+    await store.accounts.add("ada", password_hash="hash-1", role="viewer", now=1)
+    return store.accounts
+
+
+async def signed_in(store, username: str = "ada", *, proven: str = "hash-1") -> bool:
+    token = f"token-{username}"
+    return await store.sessions.add(token, Session(username, 1, 1, 100), proven=proven)
+
+
+async def test_an_account_has_what_its_role_allows(accounts):
+    (ada,) = await accounts.all()
+    assert (ada.username, ada.role, ada.disabled, ada.totp_secret, ada.codes_left) == ("ada", "viewer", False, "", 0)
+    assert "can_view_events" in ada.permissions
+    assert "can_control_devices" not in ada.permissions
+    assert "hash-1" not in repr(ada)
+    await accounts.put_role("viewer", frozenset({"can_view_devices"}))
+    assert (await accounts.all())[0].permissions == {"can_view_devices"}
+
+
+async def test_a_name_is_taken_once_and_a_role_must_be_known(accounts):
+    with pytest.raises(AccountRefused, match="already"):
+        await accounts.add("ada", password_hash="x", role="viewer", now=2)
+    with pytest.raises(NotFoundError, match="administrator, operator, viewer"):
+        await accounts.add("bob", password_hash="x", role="king", now=2)
+    for change in (
+        accounts.set_password("bob", "x"),
+        accounts.set_role("bob", "viewer"),
+        accounts.set_disabled("bob", disabled=True),
+        accounts.set_second_factor("bob", "A", step=1, codes=()),
+        accounts.set_recovery_codes("bob", ()),
+        accounts.remove("bob"),
+        accounts.remove_role("bob"),
+    ):
+        with pytest.raises(NotFoundError):
+            await change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda accounts: accounts.set_password("ada", "hash-2"),
+        lambda accounts: accounts.set_role("ada", "operator"),
+        lambda accounts: accounts.set_disabled("ada", disabled=True),
+        lambda accounts: accounts.set_second_factor("ada", "SECRET", step=5, codes=(b"c",)),
+        lambda accounts: accounts.put_role("viewer", frozenset()),
+        lambda accounts: accounts.remove("ada"),
+    ],
+)
+async def test_a_change_ends_the_accounts_sessions_and_no_other(store, accounts, change):
+    assert await signed_in(store)
+    assert await signed_in(store, "bob", proven="")
+    await change(accounts)
+    assert await store.sessions.get("token-ada") is None
+    assert await store.sessions.get("token-bob") is not None
+
+
+async def test_a_password_that_was_changed_meanwhile_signs_nobody_in(store, accounts):
+    await asyncio.gather(accounts.set_password("ada", "hash-2"), signed_in(store))
+    assert await store.sessions.get("token-ada") is None
+    await accounts.set_disabled("ada", disabled=True)
+    assert not await signed_in(store, proven="hash-2")
+
+
+async def test_a_role_in_use_stays(accounts):
+    with pytest.raises(AccountRefused, match="ada have the role"):
+        await accounts.remove_role("viewer")
+    await accounts.set_role("ada", "operator")
+    await accounts.remove_role("viewer")
+    assert [name for name, _ in await accounts.roles()] == ["administrator", "operator"]
+
+
+async def test_a_code_counts_once_and_none_before_it(accounts):
+    await accounts.set_second_factor("ada", "SECRET", step=5, codes=(b"one", b"two"))
+    used = await asyncio.gather(*(accounts.use_step("ada", "SECRET", step) for step in (5, 7, 7, 6)))
+    assert used == [False, True, False, False]
+    assert not await accounts.use_step("ada", "ANOTHER", 9)
+    used = await asyncio.gather(*(accounts.use_recovery_code(name, b"one") for name in ("bob", "ada", "ada")))
+    assert used == [False, True, False]
+    assert (await accounts.all())[0].codes_left == 1
+    await accounts.set_recovery_codes("ada", (b"three",))
+    assert not await accounts.use_recovery_code("ada", b"two")
+    await accounts.set_second_factor("ada", "", step=0, codes=())
+    with pytest.raises(AccountRefused, match="no second factor"):
+        await accounts.set_recovery_codes("ada", (b"four",))
+
+
+async def test_keys(store):
+    await store.api_keys.add(
+        "barrier app", key_hash=b"h", permissions=frozenset({"can_view_devices"}), now=1, expires_at=9
+    )
+    (key,) = await store.api_keys.all()
+    assert (key.name, key.key_hash, key.permissions, key.expires_at) == ("barrier app", b"h", {"can_view_devices"}, 9)
+    with pytest.raises(AccountRefused, match="already"):
+        await store.api_keys.add("barrier app", key_hash=b"i", permissions=frozenset(), now=1, expires_at=None)
+    await store.api_keys.remove("barrier app")
+    with pytest.raises(NotFoundError):
+        await store.api_keys.remove("barrier app")
+
+
+async def test_what_is_remembered_of_central_is_bounded_and_can_be_forgotten(store, monkeypatch):
+    monkeypatch.setattr(remembered_module, "MOST_REMEMBERED", 2)
+    for moment, name in enumerate(("ada", "bob", "cleo"), start=1):
+        await store.remembered.put(RememberedAccount(name, f"hash {name}", "Guard", frozenset({"*"}), moment))
+    assert await store.remembered.get("ada") is None
+    bob = await store.remembered.get("bob")
+    assert bob == RememberedAccount("bob", "hash bob", "Guard", frozenset({"*"}), 2)
+    await store.sessions.add("here", Session("bob", 1, 1, 100))
+    await store.sessions.add("central", Session("bob", 1, 1, 100, central=True, permissions=frozenset({"can_x"})))
+    await store.remembered.forget("bob", sessions=True)
+    assert await store.remembered.get("bob") is None
+    assert await store.sessions.get("central") is None
+    assert await store.sessions.get("here") is not None
+    await store.remembered.forget_older(4)
+    assert await store.remembered.get("cleo") is None
+
+
+def test_names_and_permissions_that_are_none():
+    for name in ("", " ada", "a\nb", "x" * 121):
+        with pytest.raises(AccountRefused):
+            checked_name(name, "an account")
+    assert checked_name("Ada Lovelace", "an account") == "Ada Lovelace"
+    assert checked_permissions(frozenset({"*", "can_view_devices"}))
+    for permission in ("view_devices", "can_View", "can_", "**"):
+        with pytest.raises(AccountRefused, match="no permission"):
+            checked_permissions(frozenset({permission}))
