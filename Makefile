@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
 PLAYER := tests/player/node_modules/.package-lock.json
 
-.PHONY: run test check bench rounds format lock clean debian
+.PHONY: run test check bench rounds fuzz docs format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -45,6 +45,12 @@ bench: $(STAMP)  ## benchmarks; each prints its figures beside a limit or peer
 
 rounds: $(STAMP)  ## kill -9 and torn writes against recording; ROUNDS=300
 	$(BIN)/python tests/simulators/kill_rounds.py --rounds $(or $(ROUNDS),300)
+
+fuzz: $(STAMP)  ## requests of every kind, right and wrong, against a running demo by its own description
+	$(BIN)/pytest -s tests/system/test_fuzz.py
+
+docs: $(STAMP)  ## the pages that are made from the catalogue
+	$(BIN)/python scripts/interface_coverage.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

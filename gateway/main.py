@@ -23,14 +23,18 @@ from gateway.lanes.places import places_of
 from gateway.logs import Logs
 from gateway.notify import Notify, feed_watchdog
 from gateway.recording import Recording
+from gateway.recording.exhibits import ExhibitFiles
 from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
 from gateway.store import Entry, KnownRecord, Store
 from gateway.supervision import Progress, Supervisor
 from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
+from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
+from gateway.sync.people import CentralPeople
 from gateway.sync.relay import CentralRelay, RelayLimits
+from gateway.sync.roles import RoleMap
 from gateway.sync.runner import Sync
 from gateway.sync.standing import CentralStanding
 from gateway.sync.writes import CentralWrites
@@ -115,8 +119,11 @@ class House:
         self._writes = CentralWrites(
             client=client, store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone)
         )
-        self._sync = _build_sync(site, client=client, store=self._store, clock=self._clock)
+        self._sync = _build_sync(
+            site, client=client, store=self._store, clock=self._clock, exhibits=self._recording.exhibits
+        )
         self._relay = _build_relay(site, client=client)
+        self._people = _build_people(site, client=client)
         self._standing = CentralStanding(client=client, started_at=self._clock.wall().micros) if client else None
         hooks = site.webhooks
         self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
@@ -201,6 +208,7 @@ class House:
                 readiness=self._not_ready,
                 webhooks=self._webhook_desk,
                 relay=self._relay,
+                central_accounts=self._people,
                 extra_routes=(present_route(demo.control),) if demo else (),
                 demo_cards=demo_cards() if demo else (),
             )
@@ -333,7 +341,16 @@ def _build_relay(site: Site, *, client: CentralClient | None) -> CentralRelay | 
     return CentralRelay(client=client, url=central.url, ca_file=central.ca_file, limits=limits)
 
 
-def _build_sync(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> Sync | None:
+def _build_people(site: Site, *, client: CentralClient | None) -> CentralPeople | None:
+    if site.central is None or client is None:
+        return None
+    how = site.central.accounts
+    return CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles))
+
+
+def _build_sync(
+    site: Site, *, client: CentralClient | None, store: Store, clock: Clock, exhibits: ExhibitFiles
+) -> Sync | None:
     if site.central is None or client is None:
         return None
     zone = ZoneInfo(site.site.timezone)
@@ -344,4 +361,5 @@ def _build_sync(site: Site, *, client: CentralClient | None, store: Store, clock
         store=store,
         clock=clock,
         pull_seconds=site.central.pull_seconds,
+        evidence=EvidenceSender(client=client, store=store, clock=clock, path=exhibits.path),
     )

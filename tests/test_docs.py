@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import textwrap
 from pathlib import Path
@@ -32,3 +33,12 @@ def test_the_site_of_the_readme_is_good(tmp_path):
     path.write_text(text)
     secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_TECHNICIAN_PASSWORD": "x"})
     assert load(path, secrets=secrets).lanes[0].name == "Entry"
+
+
+def test_the_coverage_page_is_fresh():
+    spec = importlib.util.spec_from_file_location("interface_coverage", ROOT / "scripts" / "interface_coverage.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    assert (ROOT / "docs" / "interface-coverage.md").read_text("utf-8") == made.page(), "run: make docs"

@@ -44,7 +44,7 @@ def summary(site: Site) -> str:
         )
     )
     above = f"central at {site.central.url}" if site.central else "no central service"
-    doors = "" if site.api.accounts else "; nobody can sign in: there is no [[api.accounts]]"
+    doors = "" if site.api.accounts else "; the site file has no [[api.accounts]]: see edge-gateway users"
     return f"{site.site.name} with {held}; {above}{doors}"
 
 

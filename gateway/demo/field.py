@@ -26,6 +26,7 @@ from gateway.demo.central.seed import seed_site
 from gateway.demo.central.service import Central
 from gateway.demo.control import Control
 from gateway.demo.devices import DemoDevices
+from gateway.demo.people import PEOPLE
 from gateway.demo.scene import BAD_CARDS, CAMERA_ACCOUNT, CARDS, EXIT_INPUTS, GOOD_CARDS, LANES, FieldReady
 from gateway.demo.vehicles import Mix, keep_coming
 from gateway.supervision import Supervisor
@@ -65,7 +66,8 @@ async def run_field(*, folder: Path, central_port: int, cards: int, traffic: boo
 
 
 async def _central(stack: AsyncExitStack, clock: Clock, folder: Path, port: int, cards: int) -> Central:
-    central = Central(clock=clock, accounts=(CentralAccount("gateway", "demo"),), data=folder / "central.json")
+    accounts = (CentralAccount("gateway", "demo"), *PEOPLE)
+    central = Central(clock=clock, accounts=accounts, data=folder / "central.json")
     await central.start(port=port)
     stack.push_async_callback(central.stop)
     names = {lane.gate: f"{lane.name} barrier" for lane in LANES}

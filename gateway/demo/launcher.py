@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.panel import Panel
 
+from gateway.demo.people import MANAGER_SECRET
 from gateway.demo.scene import ACCOUNT, GATEWAY_FOLDER, SITE_FOLDER, FieldReady, write_site
 from gateway.domain.errors import GatewayError
 
@@ -180,7 +181,8 @@ class _Demo:
         lines = [
             f"Page       http://127.0.0.1:{self._port}/status/",
             f"Account    user [b]{ACCOUNT}[/b], password [b]demo[/b]",
-            f"Central    {ready.central_url} (simulated)",
+            f"Central    {ready.central_url} (simulated), with users guard and manager (password demo),",
+            f"           manager with a second factor: {MANAGER_SECRET}",
             f"Data       {self._folder}",
             f"Log        {self._log}",
             "",

@@ -89,6 +89,15 @@ class EventKind(IntEnum):
     FOOTAGE_GAP = 303
     WORKER_LOST = 304
     FOOTAGE_DELETED = 305
+    MOMENT_MARKED = 306
+    CAMERA_EVENT_CHANGED = 307
+    CAMERA_EVENT_DELETED = 308
+    INCIDENT_MARKED = 309
+    EVIDENCE_ADDED = 310
+    EVIDENCE_LINKED = 311
+    EVIDENCE_LINK_REVOKED = 312
+    EVIDENCE_OPENED = 313
+    EVIDENCE_MISSING = 314
     GATEWAY_STARTED = 401
     GATEWAY_STOPPED = 402
     STORE_DAMAGED = 403
@@ -161,6 +170,15 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.FOOTAGE_GAP: ("Gap in footage", Category.CAMERA, Severity.WARNING),
         EventKind.WORKER_LOST: ("Camera worker lost", Category.CAMERA, Severity.ALARM),
         EventKind.FOOTAGE_DELETED: ("Footage deleted", Category.CAMERA, Severity.INFO),
+        EventKind.MOMENT_MARKED: ("Moment marked", Category.CAMERA, Severity.NOTICE),
+        EventKind.INCIDENT_MARKED: ("Incident marked", Category.CAMERA, Severity.WARNING),
+        EventKind.CAMERA_EVENT_CHANGED: ("Camera event changed", Category.CAMERA, Severity.NOTICE),
+        EventKind.CAMERA_EVENT_DELETED: ("Camera event deleted", Category.CAMERA, Severity.NOTICE),
+        EventKind.EVIDENCE_ADDED: ("Evidence added", Category.CAMERA, Severity.NOTICE),
+        EventKind.EVIDENCE_LINKED: ("Evidence link made", Category.SECURITY, Severity.NOTICE),
+        EventKind.EVIDENCE_LINK_REVOKED: ("Evidence link revoked", Category.SECURITY, Severity.NOTICE),
+        EventKind.EVIDENCE_OPENED: ("Evidence opened", Category.SECURITY, Severity.NOTICE),
+        EventKind.EVIDENCE_MISSING: ("Evidence missing", Category.CAMERA, Severity.ALARM),
         EventKind.GATEWAY_STARTED: ("Gateway started", Category.SYSTEM, Severity.INFO),
         EventKind.GATEWAY_STOPPED: ("Gateway stopped", Category.SYSTEM, Severity.INFO),
         EventKind.STORE_DAMAGED: ("Store damaged", Category.SYSTEM, Severity.ALARM),

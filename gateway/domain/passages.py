@@ -64,6 +64,7 @@ class CameraEvent:
         event_id: the event that it proves.
         date_at: wall micros of that event.
         ready: whether all the footage that will ever be there is there.
+        incident: whether its footage is kept for as long as that of what went wrong.
     """
 
     id: int
@@ -78,3 +79,4 @@ class CameraEvent:
     pinned_until: int
     clock_trusted: bool
     ready: bool
+    incident: bool = False

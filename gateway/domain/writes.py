@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from types import MappingProxyType
 from typing import Literal
@@ -17,6 +17,7 @@ from pydantic import JsonValue
 
 JsonObject = dict[str, JsonValue]
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST_PROVISIONAL_ID = 2_000_000_000
 """Ids from here on are made at the site; central's are below."""
 
@@ -178,22 +179,22 @@ def _alike(sent: JsonValue, kept: JsonValue) -> bool:
     """Equal, or the same but for how a text, a moment or a number is written."""
     if sent == kept:
         return True
-    if isinstance(sent, dict) and isinstance(kept, dict):
-        return is_twin(sent, kept)
-    if isinstance(sent, list | dict) or isinstance(kept, list | dict) or kept is None:
+    if isinstance(sent, dict):
+        return isinstance(kept, dict) and all(_alike(value, kept.get(name)) for name, value in sent.items())
+    if isinstance(sent, list) or isinstance(kept, list | dict) or kept is None:
         return False
-    one, other = str(sent).strip().casefold(), str(kept).strip().casefold()
-    if one == other:
+    one, other = str(sent).strip(), str(kept).strip()
+    if one.casefold() == other.casefold():
         return True
-    moments = _moment(one), _moment(other)
-    return moments[0] is not None and moments[0] == moments[1]
+    moment = _moment(one)
+    return moment is not None and moment == _moment(other)
 
 
-def _moment(text: str) -> datetime | None:
+def _moment(text: str) -> int | None:
+    """Milliseconds since 1970, of which not all services keep more; None for what is no moment."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).replace(
-        microsecond=moment.microsecond // 1000 * 1000
-    )
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)

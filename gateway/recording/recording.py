@@ -20,6 +20,7 @@ from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
 from gateway.recording.clock_correction import ClockCorrection
+from gateway.recording.exhibits import ExhibitFiles, ExhibitLimits
 from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.found_files import FoundFiles
 from gateway.recording.index import FootageIndex
@@ -39,6 +40,7 @@ from gateway.supervision import Progress, Supervisor
 log = structlog.get_logger(__name__)
 
 _GIGABYTE = 1_000_000_000
+_MEGABYTE = 1_000_000
 _MEDIA_WAIT_SECONDS = 5.0
 _FLUSH_SECONDS = 3.0
 _SWEEP_SECONDS = 120.0
@@ -105,6 +107,17 @@ class Recording:
         self._clips = Clips(
             store=store, media=self._media, clock=clock, worker=self._living_worker, is_complete=self._is_complete
         )
+        self._exhibits = ExhibitFiles(
+            store=store,
+            media=self._media,
+            clock=clock,
+            fault=lambda: self._folder.fault,
+            limits=ExhibitLimits(
+                bytes_each=site.storage.evidence_megabytes * _MEGABYTE,
+                per_event=site.storage.evidence_per_event,
+                floor=int(site.storage.free_floor_gigabytes * _GIGABYTE) // 2,
+            ),
+        )
         self._found = FoundFiles(monotonic=clock.monotonic)
         self._live = LiveHls(
             store=store, media=self._media, clock=clock, cameras=frozenset(camera.id for camera in site.cameras)
@@ -127,6 +140,7 @@ class Recording:
             ),
             clock=clock,
             starved=self._starved,
+            exhibits=self._exhibits,
             media_fault=lambda: self._folder.fault,
             first=ClockCorrection(
                 store=store,
@@ -163,6 +177,11 @@ class Recording:
         """What the cameras record now, by HLS."""
         return self._live
 
+    @property
+    def exhibits(self) -> ExhibitFiles:
+        """Files that people added to camera events."""
+        return self._exhibits
+
     def cameras(self) -> tuple[CameraSnapshot, ...]:
         """The site's cameras, in the order of the site file."""
         return self._watch.snapshots()
@@ -188,6 +207,18 @@ class Recording:
         """A picture of the moment of the event, JPEG. Raises NotFoundError, or CameraUnavailable with one sentence."""
         self._refuse_while_silent()
         return await self._clips.event_thumbnail(camera_event)
+
+    async def forget(self, camera_event_id: int) -> None:
+        """A camera event was deleted: what was made of it, and what was added to it, goes too. What cannot be removed
+        now is removed later.
+        """
+        if self._folder.fault:
+            return
+        try:
+            await self._clips.forget(camera_event_id)
+            await self._exhibits.delete_let_go()
+        except (OSError, StoreError) as error:
+            log.warning("camera_event_not_cleared", camera_event_id=camera_event_id, error=str(error))
 
     async def camera_thumbnail(self, camera_id: int) -> Path:
         """A picture from the camera's newest footage, JPEG. Raises NotFoundError, CameraUnavailable."""
@@ -236,6 +267,7 @@ class Recording:
         try:
             await asyncio.to_thread(self._media.mkdir, mode=0o750, parents=True, exist_ok=True)
             await self._clips.open()
+            await self._exhibits.open()
             untold = await self._index.recover(tuple(camera.id for camera in self._site.cameras))
         except OSError as error:
             return f"the media folder cannot be used: {error.strerror}"

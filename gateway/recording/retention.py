@@ -18,6 +18,7 @@ import structlog
 from gateway.clock import Clock
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
+from gateway.recording.exhibits import ExhibitFiles
 from gateway.recording.forecast import StorageForecast, StorageLimits, StorageUse, Strain, forecast
 from gateway.recording.index import FootageIndex
 from gateway.store import Choice, Segment, Store
@@ -64,9 +65,11 @@ class Retention:
         media_fault: Callable[[], str],
         look_seconds: float = _LOOK_SECONDS,
         first: Callable[[], Awaitable[None]] | None = None,
+        exhibits: ExhibitFiles | None = None,
     ) -> None:
-        """`first` is done before each look: it may change what is old. `starved` is told whether cameras must pause for
-        want of space; `media_fault` says why nothing may be done in the media folder, "" when all is well.
+        """`exhibits` take room and expire beside the footage. `first` is done before each look: it may change what is
+        old. `starved` is told whether cameras must pause for want of space; `media_fault` says why nothing may be done
+        in the media folder, "" when all is well.
         """
         self._store = store
         self._index = index
@@ -77,6 +80,7 @@ class Retention:
         self._media_fault = media_fault
         self._look_seconds = look_seconds
         self._first = first
+        self._exhibits = exhibits
         self._low_told = False
         self._paused = False
         self._begin: int | None = None
@@ -113,6 +117,8 @@ class Retention:
 
     async def _thin_out(self) -> None:
         await self._index.delete(await self._store.segments.garbage())
+        if self._exhibits is not None:
+            await self._exhibits.delete_let_go()
         await self._expire()
         use = await self._use()
         steps = 0
@@ -139,6 +145,10 @@ class Retention:
             incidents_from=wall.micros - self._limits.incident_days * _DAY_MICROS,
             end=wall.micros - self._limits.continuous_days * _DAY_MICROS,
         )
+        if self._exhibits is not None:
+            await self._exhibits.expire(
+                transactions_before=choice.transactions_from, incidents_before=choice.incidents_from
+            )
         for _ in range(_MOST_STEPS):
             gone = await self._store.segments.discard(choice)
             await self._index.delete(gone)
@@ -185,7 +195,10 @@ class Retention:
         return (await asyncio.to_thread(shutil.disk_usage, self._media)).free
 
     async def _use(self) -> StorageUse:
-        return StorageUse(footage=await self._store.segments.bytes_kept(), free=await self._disk_free())
+        footage = await self._store.segments.bytes_kept()
+        if self._exhibits is not None:
+            footage += await self._store.exhibits.bytes_kept()
+        return StorageUse(footage=footage, free=await self._disk_free())
 
     def _judge(self, use: StorageUse, *, short: int) -> None:
         self._paused = must_pause(use, self._limits, paused=self._paused)

@@ -105,6 +105,8 @@ class StorageSection(_Section):
     continuous_days: int = Field(default=30, ge=1, le=3650, description="footage of no event is deleted after so long")
     transaction_days: int = Field(default=90, ge=1, le=3650, description="footage of events, and never before")
     incident_days: int = Field(default=365, ge=1, le=3650, description="footage of events that warn or alarm")
+    evidence_megabytes: int = Field(default=200, ge=1, le=10_000, description="largest file that may be uploaded")
+    evidence_per_event: int = Field(default=20, ge=0, le=1000, description="files uploaded to one camera event")
 
     @model_validator(mode="after")
     def _events_for_longer(self) -> Self:

@@ -186,6 +186,10 @@ class Database:
         await loop.run_in_executor(writing, self._close)
         writing.shutdown(wait=True)
 
+    def doubt_end(self) -> None:
+        """After the closing: the next opening looks as if this end had not been a clean one. Blocks on the disk."""
+        closed_mark(self.path).unlink(missing_ok=True)
+
     def _writing_thread(self) -> ThreadPoolExecutor:
         if self._writing is None:
             raise self._not_open()

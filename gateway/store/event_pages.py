@@ -61,7 +61,7 @@ class EventPage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class Stretch:
     """Ids from `low` to before `high`: how many events there are, how many pass, and whether the dates cut through."""
 
     low: int
@@ -71,11 +71,31 @@ class _Stretch:
     is_cut: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """What a filter lets pass, newest first: coarse stretches, and fine ones where the dates cut through.
+
+    `newest` tells this moment of the database from a later one: the last stretch and how many events it holds.
+    """
+
+    newest: tuple[int, int] | None
+    all: tuple[Stretch, ...]
+
+
 def read_page(
-    connection: sqlite3.Connection, wanted: EventFilter, *, before: int, offset: int, limit: int
+    connection: sqlite3.Connection,
+    wanted: EventFilter,
+    passing: Stretches,
+    *,
+    before: int,
+    offset: int,
+    limit: int,
 ) -> EventPage:
-    """Events by descending id, from below `before` (0: the newest) on, passing over `offset` of them."""
-    stretches = _stretches(connection, wanted)
+    """Events by descending id, from below `before` (0: the newest) on, passing over `offset` of them.
+
+    `passing`: what `read_stretches` says for the same filter, its search aside, at the same moment.
+    """
+    stretches = passing.all
     if wanted.search:
         return _searched(connection, wanted, stretches, before=before, offset=offset, limit=limit)
     count = sum(stretch.passing for stretch in stretches)
@@ -90,21 +110,26 @@ def read_page(
     return EventPage(events=events, count=count, next_cursor=events[-1].id if len(rows) > limit else None)
 
 
-def _stretches(connection: sqlite3.Connection, wanted: EventFilter) -> tuple[_Stretch, ...]:
-    """All stretches with events that pass, newest first: coarse ones, and fine ones where the dates cut through."""
-    found: list[_Stretch] = []
+def read_stretches(connection: sqlite3.Connection, wanted: EventFilter, known: Stretches | None = None) -> Stretches:
+    """All stretches with events that pass: `known` ones, unless there are newer events by now."""
+    newest = connection.execute(
+        f"SELECT stretch, count FROM event_stretch WHERE span = {_FINE} ORDER BY stretch DESC LIMIT 1"
+    ).fetchone()
+    if known is not None and known.newest == newest:
+        return known
+    found: list[Stretch] = []
     for coarse in _listed(connection, wanted, _COARSE):
         if not coarse.is_cut:
             found.append(coarse)
             continue
         finer = _finer(connection, wanted, coarse)
         found += (_counted(connection, wanted, fine) if fine.is_cut else fine for fine in finer)
-    return tuple(stretch for stretch in found if stretch.passing)
+    return Stretches(newest, tuple(stretch for stretch in found if stretch.passing))
 
 
 def _listed(
-    connection: sqlite3.Connection, wanted: EventFilter, span: int, within: _Stretch | None = None
-) -> Iterator[_Stretch]:
+    connection: sqlite3.Connection, wanted: EventFilter, span: int, within: Stretch | None = None
+) -> Iterator[Stretch]:
     """Stretches of that span that are not wholly outside the dates, newest first."""
     passing, values = _passing(wanted)
     dates, bounds = _dated(wanted, "date_max >= ?", "date_min < ?")
@@ -120,7 +145,7 @@ def _listed(
     since, until = wanted.date_from, wanted.date_until
     for place, events, passes, earliest, latest in sorted(json.loads(listed), reverse=True):
         cut = (since is not None and earliest < since) or (until is not None and latest >= until)
-        yield _Stretch(place << span, (place + 1) << span, events, passes or 0, cut)
+        yield Stretch(place << span, (place + 1) << span, events, passes or 0, cut)
 
 
 def _passing(wanted: EventFilter) -> tuple[str, Values]:
@@ -135,7 +160,7 @@ def _passing(wanted: EventFilter) -> tuple[str, Values]:
     ), (*devices, *types)
 
 
-def _finer(connection: sqlite3.Connection, wanted: EventFilter, coarse: _Stretch) -> Iterator[_Stretch]:
+def _finer(connection: sqlite3.Connection, wanted: EventFilter, coarse: Stretch) -> Iterator[Stretch]:
     """The fine stretches of one that is not fine yet; a fine one is its own."""
     if coarse.high - coarse.low <= _AT_A_LOOK:
         yield coarse
@@ -143,7 +168,7 @@ def _finer(connection: sqlite3.Connection, wanted: EventFilter, coarse: _Stretch
         yield from _listed(connection, wanted, _FINE, coarse)
 
 
-def _counted(connection: sqlite3.Connection, wanted: EventFilter, fine: _Stretch) -> _Stretch:
+def _counted(connection: sqlite3.Connection, wanted: EventFilter, fine: Stretch) -> Stretch:
     """A stretch that the dates cut through, with those counted that pass."""
     where, values = _where(wanted)
     passing = _one(
@@ -155,7 +180,7 @@ def _counted(connection: sqlite3.Connection, wanted: EventFilter, fine: _Stretch
 
 
 def _start_of(
-    connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[_Stretch, ...], offset: int
+    connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[Stretch, ...], offset: int
 ) -> tuple[int, int]:
     """Below which id to begin, and how many to pass over from there."""
     for stretch in stretches:
@@ -169,8 +194,8 @@ def _start_of(
 
 
 def _enough(
-    connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[_Stretch, ...], high: int, wish: int
-) -> _Stretch:
+    connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[Stretch, ...], high: int, wish: int
+) -> Stretch:
     """From `high` downwards as far as it takes for `wish` events that pass."""
     events = passing = 0
     low = high
@@ -187,10 +212,10 @@ def _enough(
                 passing += part.passing
         if passing >= wish:
             break
-    return _Stretch(low, high, events, passing)
+    return Stretch(low, high, events, passing)
 
 
-def _rows(connection: sqlite3.Connection, wanted: EventFilter, within: _Stretch, *, over: int, limit: int) -> list[Row]:
+def _rows(connection: sqlite3.Connection, wanted: EventFilter, within: Stretch, *, over: int, limit: int) -> list[Row]:
     where, values = _where(wanted)
     path = _path(connection, wanted, within)
     ids = f"SELECT id FROM event {path} WHERE id >= ? AND id < ?{where} ORDER BY id DESC LIMIT ? OFFSET ?"
@@ -202,7 +227,7 @@ def _rows(connection: sqlite3.Connection, wanted: EventFilter, within: _Stretch,
     return sorted(json.loads(found), reverse=True)
 
 
-def _path(connection: sqlite3.Connection, wanted: EventFilter, within: _Stretch) -> str:
+def _path(connection: sqlite3.Connection, wanted: EventFilter, within: Stretch) -> str:
     """By which index the events of a stretch are gone through."""
     if not wanted.device_ids and not wanted.types:
         return "NOT INDEXED"
@@ -222,7 +247,7 @@ def _path(connection: sqlite3.Connection, wanted: EventFilter, within: _Stretch)
 def _searched(
     connection: sqlite3.Connection,
     wanted: EventFilter,
-    stretches: tuple[_Stretch, ...],
+    stretches: tuple[Stretch, ...],
     *,
     before: int,
     offset: int,
@@ -256,7 +281,7 @@ def _searched(
     )
 
 
-def _parts(connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[_Stretch, ...]) -> Iterator[_Stretch]:
+def _parts(connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[Stretch, ...]) -> Iterator[Stretch]:
     """Stretches that can be looked through at once, newest first."""
     for stretch in stretches:
         if stretch.passing <= _AT_A_LOOK:
@@ -265,7 +290,7 @@ def _parts(connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple
             yield from (fine for fine in _finer(connection, wanted, stretch) if fine.passing)
 
 
-def _matching(connection: sqlite3.Connection, wanted: EventFilter, part: _Stretch) -> list[int]:
+def _matching(connection: sqlite3.Connection, wanted: EventFilter, part: Stretch) -> list[int]:
     """Ids of what a search finds in a stretch, newest first."""
     where, values = _where(wanted)
     pattern = "%" + wanted.search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"

@@ -6,10 +6,11 @@ import json
 import math
 import sqlite3
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from gateway.domain.events import Event, RecordedEvent, Scalar
 from gateway.store.database import Database, is_id
-from gateway.store.event_pages import COLUMNS, EventFilter, EventPage, event_of, read_page
+from gateway.store.event_pages import COLUMNS, EventFilter, EventPage, Stretches, event_of, read_page, read_stretches
 from gateway.store.kept import Kept
 
 _PAGES_KEPT = 16
@@ -55,6 +56,7 @@ class Events:
     def __init__(self, *, database: Database) -> None:
         self._database = database
         self._pages: Kept[tuple[EventFilter, int, int, int], EventPage] = Kept(database=database, most=_PAGES_KEPT)
+        self._stretches: Kept[EventFilter, Stretches] = Kept(database=database, most=_PAGES_KEPT)
 
     async def get(self, event_id: int) -> RecordedEvent | None:
         """One event, or None."""
@@ -101,8 +103,19 @@ class Events:
 
         Raises StoreError when a number of the filter does not fit into 64 bits.
         """
-        return await self._pages.read(
-            (wanted, before, offset, limit),
-            lambda connection: read_page(connection, wanted, before=before, offset=offset, limit=max(limit, 0)),
-            lengthy=bool(wanted.search),
-        )
+        question, generation = (wanted, before, offset, limit), self._database.generation
+        if (same := self._pages.known(question)) is not None:
+            return same
+        plain = replace(wanted, search="")
+        known = self._stretches.known(plain)
+
+        def query(connection: sqlite3.Connection) -> tuple[EventPage, Stretches]:
+            stretches = read_stretches(connection, plain, known)
+            return read_page(
+                connection, wanted, stretches, before=before, offset=offset, limit=max(limit, 0)
+            ), stretches
+
+        page, stretches = await self._database.read(query, lengthy=bool(wanted.search))
+        self._pages.keep(question, page, generation=generation)
+        self._stretches.keep(plain, stretches, generation=generation)
+        return page

@@ -22,18 +22,30 @@ class Kept(Generic[K, T]):
         self._generation = -1
         self._answers: OrderedDict[K, T] = OrderedDict()
 
-    async def read(self, question: K, query: Job[T], *, lengthy: bool = False) -> T:
+    async def read(self, question: K, query: Job[T]) -> T:
         """The answer that `query` gives now; see `Database.read`."""
-        generation = self._database.generation
-        if self._generation != generation:
-            self._answers.clear()
-            self._generation = generation
-        if question in self._answers:
-            self._answers.move_to_end(question)
+        if question in self._current():
             return self._answers[question]
-        answer = await self._database.read(query, lengthy=lengthy)
-        if self._generation == generation == self._database.generation:  # else it may be older than the last commit
-            self._answers[question] = answer
-            if len(self._answers) > self._most:
-                self._answers.popitem(last=False)
+        generation = self._database.generation
+        answer = await self._database.read(query)
+        self.keep(question, answer, generation=generation)
         return answer
+
+    def known(self, question: K) -> T | None:
+        """The answer if it is known and still holds."""
+        return self._current().get(question)
+
+    def keep(self, question: K, answer: T, *, generation: int) -> None:
+        """Keep an answer. `generation` is the database's from before it was read: a later one may know better."""
+        if generation != self._database.generation:
+            return
+        answers = self._current()
+        answers[question] = answer
+        if len(answers) > self._most:
+            answers.popitem(last=False)
+
+    def _current(self) -> OrderedDict[K, T]:
+        if self._generation != self._database.generation:
+            self._answers.clear()
+            self._generation = self._database.generation
+        return self._answers

@@ -17,6 +17,7 @@ from gateway.store.changes import Changes
 from gateway.store.commands import Commands
 from gateway.store.database import Database
 from gateway.store.events import Events
+from gateway.store.exhibits import Exhibits
 from gateway.store.footage_links import FootageLinks
 from gateway.store.footage_times import FootageTimes
 from gateway.store.grants import Grants
@@ -81,6 +82,7 @@ class Store:
         self.footage_times = FootageTimes(database=self._site)
         self.footage_links = FootageLinks(database=self._site)
         self.camera_events = CameraEvents(database=self._site, changes=self.changes)
+        self.exhibits = Exhibits(database=self._site, changes=self.changes, sends=sends)
         self.passages = Passages(database=self._site)
         self.presence = PresenceRows(database=self._site)
         recent = RecentWrites()
@@ -120,6 +122,13 @@ class Store:
                 await self._cards.close()
             finally:
                 self._lock.release()
+
+    async def close_as_found(self) -> None:
+        """Close; the next opening still hears of a crash or a power cut before this one."""
+        unclean = self.was_unclean
+        await self.close()
+        if unclean:
+            self._site.doubt_end()
 
     @property
     def was_unclean(self) -> bool:

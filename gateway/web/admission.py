@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
+from gateway.web.bodies import PUBLISHED
 from gateway.web.catalogue.legacy import PREFIX as LEGACY
 from gateway.web.catalogue.operation import Operation
 from gateway.web.envelope import as_json, failure
@@ -53,6 +54,8 @@ class Admission:
                 raise second_factor_missing()
             if group := operation.rule.missing(caller.permissions):
                 raise permission_missing(group)
+            if operation.body is not None:
+                request[PUBLISHED] = operation.body
             return await route.handler(request, caller)
 
         return handler

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -30,12 +31,15 @@ from gateway.web.catalogue import OPERATIONS
 from gateway.web.catalogue.legacy import PREFIX as LEGACY
 from gateway.web.central_sessions import CentralSessions
 from gateway.web.central_sign_in import CentralSignIn
+from gateway.web.description import Description
 from gateway.web.health import Health
 from gateway.web.legacy.access import LegacyAccess
 from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks
+from gateway.web.register.register import Register
+from gateway.web.register.socket import listening
 from gateway.web.relay import Relayed
 from gateway.web.rooms import (
     Central,
@@ -49,6 +53,7 @@ from gateway.web.rooms import (
 )
 from gateway.web.roster import Roster
 from gateway.web.sessions import Sessions
+from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC, StatusPage
@@ -60,8 +65,11 @@ from gateway.web.usher import Usher
 from gateway.web.v1.auth import Auth
 from gateway.web.v1.camera_events import CameraEventsFamily
 from gateway.web.v1.cameras import Cameras
+from gateway.web.v1.card_sheet import CardSheet
+from gateway.web.v1.cards import CardsFamily
 from gateway.web.v1.devices import Devices
 from gateway.web.v1.events import EventsFamily
+from gateway.web.v1.evidence import EvidenceFamily
 from gateway.web.v1.whep import CORS, PREFIX, Whep
 from gateway.web.view_tokens import ViewTokens
 
@@ -147,16 +155,21 @@ def build_app(
         version=release,
         demo_cards=demo_cards,
     )
+    spreadsheets = Spreadsheets(folder=data / "spreadsheets")
     tokens = ViewTokens(monotonic=clock.monotonic)
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
         *Health(readiness=readiness, version=release).routes(),
+        *Description(release=release).routes(),
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
+        *CardsFamily(store=store, writes=writes).routes(),
+        *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
-        *Cameras(store=store, recording=recording, tokens=tokens).routes(),
+        *Cameras(store=store, recording=recording, tokens=tokens, writes=writes).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
-        *CameraEventsFamily(store=store, recording=recording).routes(),
+        *CameraEventsFamily(site=site, store=store, recording=recording, writes=writes, clock=clock).routes(),
+        *EvidenceFamily(store=store, shelf=recording.exhibits, clock=clock).routes(),
         *StatusPage().routes(),
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
         *Standing(store=store, board=board, areas=areas).routes(),
@@ -174,7 +187,25 @@ def build_app(
     relayed = Relayed(relay=relay, sessions=central_sessions).routes()
     doors = _Doors(Admission(sessions=sessions), LegacyAdmission(keys=keys))
     app = _assembled((*routes, *relayed, *extra_routes), doors, live, Usher(clock=clock))
-    app.cleanup_ctx.append(partial(_who_may_sign_in, roster=roster, keys=keys, sessions=sessions))
+
+    async def changed(usernames: tuple[str, ...]) -> None:
+        for username in usernames:
+            sessions.changed(username)
+        await roster.load()
+        await keys.load()
+        store.changes.bump()
+
+    register = Register(store=store, clock=clock, site_file=accounts.names(), changed=changed)
+    run_folder = data / "run"
+    app.cleanup_ctx.append(
+        partial(
+            _who_may_sign_in,
+            roster=roster,
+            keys=keys,
+            sessions=sessions,
+            asked=lambda: listening(register, run_folder=run_folder),
+        )
+    )
     return app
 
 
@@ -188,12 +219,17 @@ def _central_sign_in(
 
 
 async def _who_may_sign_in(
-    _: web.Application, *, roster: Roster, keys: ApiKeys, sessions: Sessions
+    _: web.Application,
+    *,
+    roster: Roster,
+    keys: ApiKeys,
+    sessions: Sessions,
+    asked: Callable[[], AbstractAsyncContextManager[None]],
 ) -> AsyncIterator[None]:
-    """Accounts and keys are read, and sessions at central end with those here, for as long as the app is served."""
+    """Accounts and keys are read and changed, and sessions at central end with those here, while the app is served."""
     await roster.load()
     await keys.load()
-    async with asyncio.TaskGroup() as group:
+    async with asked(), asyncio.TaskGroup() as group:
         ending = group.create_task(_end_at_central(sessions), name="end-at-central")
         yield
         ending.cancel()

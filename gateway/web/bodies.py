@@ -13,11 +13,15 @@ from pydantic_core import from_json
 from gateway.domain.errors import NotFoundError
 from gateway.web.errors import RequestRefused
 
+PUBLISHED = web.RequestKey("published", type)
+"""The model that the operation's description names for the body; nothing is validated with another one."""
 LARGEST_BODY = 1024 * 1024
 LARGEST_ID = 2**63 - 1
 _READ_SECONDS = 15.0
 _LARGEST_PAGE = 1_000_000_000
 _CAP = 500
+_IS_NAME = re.compile(r"\w+")
+_KINDS = frozenset({"int", "str", "float", "bool"})  # which of several kinds a value was tried as
 _PATH_ID = re.compile(r"[0-9]{1,19}")
 
 Id = Annotated[int, Field(strict=True, ge=0, le=LARGEST_ID)]
@@ -73,6 +77,8 @@ class Cursored(Paged):
 
 async def read_body(request: web.Request, model: type[M]) -> M:
     """The request's body. An empty one counts as `{}`. Raises RequestRefused with the first fault."""
+    if request.get(PUBLISHED, model) is not model:
+        raise AssertionError(f"{model.__name__} is not what the interface's description says")
     return (await read_record(request, model))[0]
 
 
@@ -88,8 +94,13 @@ async def read_record(request: web.Request, model: type[M]) -> tuple[M, dict[str
         raise RequestRefused(400, "the body is not JSON") from error
     if not isinstance(data, dict):
         raise RequestRefused(400, "the body must be a JSON object")
+    return validated(data, model), data
+
+
+def validated(data: object, model: type[M]) -> M:
+    """What was sent, as a model. Raises RequestRefused with the first fault."""
     try:
-        return model.model_validate(data), data
+        return model.model_validate(data)
     except ValidationError as error:
         raise RequestRefused(400, _sentence(error)) from error
 
@@ -136,7 +147,7 @@ async def _read(request: web.Request) -> bytes:
 def _sentence(error: ValidationError) -> str:
     """The first fault with its place; never the value, which may be a secret."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
+    place = ".".join(str(part) for part in first["loc"] if part not in _KINDS and _IS_NAME.fullmatch(str(part)))
     said = (
         first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").replace("a valid tuple", "an array")
     )

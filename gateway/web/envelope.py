@@ -7,10 +7,17 @@ from collections.abc import Mapping
 from aiohttp import web
 from pydantic_core import to_json
 
+_PLAIN = {"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"}
+
 
 def success(**fields: object) -> web.Response:
     """An answer that holds these fields beside `success`. Values are models or what JSON knows."""
-    return as_json({"success": True, **fields})
+    return from_json_text(json_text(**fields))
+
+
+def json_text(**fields: object) -> bytes:
+    """A success's JSON; see `success`."""
+    return to_json({"success": True, **fields})
 
 
 def failure(*, status: int, error: str, resource: str, headers: Mapping[str, str] | None = None) -> web.Response:
@@ -25,10 +32,9 @@ def as_json(
     fields: Mapping[str, object], *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.Response:
     """A JSON answer that no cache keeps."""
-    return web.Response(
-        body=to_json(fields),
-        status=status,
-        content_type="application/json",
-        charset="utf-8",
-        headers={"Cache-Control": "no-store", **(headers or {})},
-    )
+    return from_json_text(to_json(fields), status=status, headers=headers)
+
+
+def from_json_text(text: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    """A JSON answer, already written, that no cache keeps."""
+    return web.Response(body=text, status=status, headers={**_PLAIN, **(headers or {})})

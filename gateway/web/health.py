@@ -6,6 +6,7 @@ from aiohttp import web
 
 from gateway.web.admission import Route
 from gateway.web.catalogue.health import LIVE, READY, ROOT
+from gateway.web.catalogue.operation import SIGNED_IN
 from gateway.web.catalogue.page import STATUS_PAGE
 from gateway.web.envelope import as_json, success
 from gateway.web.rooms import Readiness
@@ -26,14 +27,18 @@ class Health:
     async def _root(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         if "text/html" in request.headers.get("Accept", ""):
             raise web.HTTPFound(STATUS_PAGE.path)
-        return success(name="edge-gateway", **({"version": self._version} if caller.signed_in else {}))
+        return success(name="edge-gateway", **self._release(caller))
 
-    async def _live(self, _request: web.Request, _: Caller) -> web.StreamResponse:
-        return success()
+    async def _live(self, _request: web.Request, caller: Caller) -> web.StreamResponse:
+        return success(**self._release(caller))
 
     async def _ready(self, _: web.Request, caller: Caller) -> web.StreamResponse:
         """200 or 503; what is not ready is told only to those who signed in."""
         missing = self._readiness()
-        told = {"not_ready": list(missing)} if caller.signed_in else {}
+        told = {"not_ready": list(missing)} if caller.may(SIGNED_IN) else {}
         error = {"error": "not ready"} if missing else {}
         return as_json({"success": not missing, **error, **told}, status=503 if missing else 200)
+
+    def _release(self, caller: Caller) -> dict[str, str]:
+        """The version, for those who signed in: others might look its faults up."""
+        return {"version": self._version} if caller.may(SIGNED_IN) else {}

@@ -28,6 +28,19 @@ def as_lasting_file(path: Path, media_type: str) -> web.FileResponse:
     return _File(path, headers={"Content-Type": media_type, "Cache-Control": "private, max-age=604800, immutable"})
 
 
+def as_guarded_file(path: Path, media_type: str, *, disposition: str) -> web.FileResponse:
+    """A file of somebody else's making: no cache keeps it, and it may do nothing where it is shown."""
+    return _File(
+        path,
+        headers={
+            "Content-Type": media_type,
+            "Content-Disposition": disposition,
+            "Cache-Control": "private, no-store",
+            "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
+        },
+    )
+
+
 def as_playlist(request: web.Request, text: str, *, lasting: bool = False) -> web.Response:
     """A playlist, or that the caller has this one already; `lasting`: it will never change."""
     answer = web.Response(body=text.encode(), headers={"Content-Type": PLAYLIST})

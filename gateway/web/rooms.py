@@ -11,6 +11,7 @@ from typing import Protocol
 from aiohttp import web
 
 from gateway.domain.accounts import CentralAdmission
+from gateway.domain.exhibits import Exhibit, Labels
 from gateway.domain.passages import CameraEvent
 from gateway.domain.relaying import RelayedAnswer, RelayedRequest
 from gateway.domain.viewing import ViewOpened
@@ -140,6 +141,39 @@ class LiveFootage(Protocol):
         ...
 
 
+class Incoming(Protocol):
+    """A file that is being received."""
+
+    async def write(self, data: bytes) -> None:
+        """Take more of it. Raises TooLarge, StoreError when the disk takes no more."""
+        ...
+
+    @property
+    def sha256(self) -> str:
+        """Of what was taken, once it was finished."""
+        ...
+
+    async def finish(self) -> None:
+        """All of it is here. Raises StoreError."""
+        ...
+
+    async def keep(self, camera_event: CameraEvent, labels: Labels) -> Exhibit:
+        """Keep it, finished; on return it is on disk. Raises NotFoundError, TooMany, StoreError."""
+        ...
+
+
+class ExhibitShelf(Protocol):
+    """Files that people add to camera events."""
+
+    def receive(self) -> AbstractAsyncContextManager[Incoming]:
+        """A place for one file; what is not kept leaves nothing behind. Raises CameraUnavailable."""
+        ...
+
+    def path(self, exhibit: Exhibit) -> Path:
+        """Its file. Raises NotFoundError, CameraUnavailable."""
+        ...
+
+
 class Recording(Protocol):
     """The footage, and what can be made of it.
 
@@ -155,6 +189,11 @@ class Recording(Protocol):
     @property
     def live(self) -> LiveFootage:
         """What the cameras record now."""
+        ...
+
+    @property
+    def exhibits(self) -> ExhibitShelf:
+        """Files that people added to camera events."""
         ...
 
     def cameras(self) -> tuple[CameraView, ...]:
@@ -179,6 +218,10 @@ class Recording(Protocol):
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         """A JPEG of an event."""
+        ...
+
+    async def forget(self, camera_event_id: int) -> None:
+        """A camera event was deleted: what was made of it and added to it goes too."""
         ...
 
     async def camera_thumbnail(self, camera_id: int) -> Path:

@@ -198,7 +198,8 @@ def test_pages_among_many_events(folder):
 
     some = {"start_date": at(EVENTS // 4), "end_date": at(EVENTS // 2)}
     kinds = {
-        "first page": lambda n: {"cursor_id": 0},
+        "first page again": lambda n: {"cursor_id": 0},
+        "first page": lambda n: {"page_limit": 15 + n % 20},
         "by cursor, deep": lambda n: {"cursor_id": middle - 25 * n},
         "by page number, deep": lambda n: {"page": middle // 25 - n},
         "one device": lambda n: {"device_ids": [101 + n % DEVICES]},

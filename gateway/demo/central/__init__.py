@@ -3,9 +3,9 @@
 `Central` serves; `seed_site` fills it; `Faults` makes it misbehave. The gateway reaches it over HTTP alone.
 """
 
-from gateway.demo.central.accounts import CentralAccount
+from gateway.demo.central.accounts import CentralAccount, RoleForm
 from gateway.demo.central.faults import ErrorKind, Faults
 from gateway.demo.central.seed import seed_site
 from gateway.demo.central.service import Central, RequestSeen
 
-__all__ = ["Central", "CentralAccount", "ErrorKind", "Faults", "RequestSeen", "seed_site"]
+__all__ = ["Central", "CentralAccount", "ErrorKind", "Faults", "RequestSeen", "RoleForm", "seed_site"]

@@ -9,10 +9,24 @@ import hmac
 import secrets
 import struct
 from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pydantic import JsonValue
 
 from gateway.clock import Clock
 
 _TOTP_STEP_SECONDS = 30
+
+
+JsonObject = dict[str, JsonValue]
+
+
+class RoleForm(StrEnum):
+    """Forms in which installations show what a role allows."""
+
+    NAMES = "names"
+    FLAGS = "flags"
+    OBJECTS = "objects"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +36,28 @@ class CentralAccount:
     Attributes:
         permissions: permission names, or "*" for all of them.
         mfa_secret: base32 secret of an authenticator; "" when the account has no second factor.
+        role_name: what its role is called.
+        role_form: how the role tells its permissions.
+        enabled: whether it may sign in.
     """
 
     username: str
     password: str = field(repr=False)
     permissions: frozenset[str] = frozenset({"*"})
     mfa_secret: str = field(default="", repr=False)
+    role_name: str = "Edge gateway"
+    role_form: RoleForm = RoleForm.NAMES
+    enabled: bool = True
+
+    def role(self) -> JsonObject:
+        """The role as central shows it."""
+        names = sorted(self.permissions)
+        shown: dict[RoleForm, JsonObject] = {
+            RoleForm.NAMES: {"permissions": [*names]},
+            RoleForm.FLAGS: {**dict.fromkeys(names, True), "can_delete_cameras": False},
+            RoleForm.OBJECTS: {"permissions": {"items": [{"key": name, "enabled": True} for name in names]}},
+        }
+        return {"id": 4, "name": self.role_name, **shown[self.role_form]}
 
     def may(self, permissions: tuple[str, ...]) -> bool:
         """Whether any one of the permissions is held; no names at all need none."""
@@ -52,11 +82,21 @@ class Sessions:
         self._accounts = {account.username: account for account in accounts}
         self._lifetime = lifetime
         self._open: dict[str, CentralSession] = {}
+        self._used_steps: dict[str, int] = {}
+
+    def put_account(self, account: CentralAccount) -> None:
+        """An account, new or changed; its sessions end."""
+        self._accounts[account.username] = account
+        self._open = {token: one for token, one in self._open.items() if one.account.username != account.username}
 
     def sign_in(self, username: str, password: str) -> CentralSession | None:
         """A new session, or None when the credentials are wrong."""
         account = self._accounts.get(username)
-        if account is None or not hmac.compare_digest(account.password.encode(), password.encode()):
+        if (
+            account is None
+            or not account.enabled
+            or not hmac.compare_digest(account.password.encode(), password.encode())
+        ):
             return None
         session = CentralSession(
             token=secrets.token_urlsafe(32),
@@ -76,11 +116,19 @@ class Sessions:
         return session
 
     def validate(self, session: CentralSession, code: str) -> bool:
-        """Complete a session with its account's current code, or that of a neighbouring half minute."""
+        """Complete a session with its account's current code, or that of a neighbouring half minute, once."""
         now = self._clock.wall().micros // 1_000_000
-        steps = (now + drift for drift in (-_TOTP_STEP_SECONDS, 0, _TOTP_STEP_SECONDS))
-        if not any(hmac.compare_digest(totp(session.account.mfa_secret, at), code) for at in steps):
+        steps = (now // _TOTP_STEP_SECONDS + drift for drift in (-1, 0, 1))
+        secret, username = session.account.mfa_secret, session.account.username
+        right = (
+            step
+            for step in steps
+            if hmac.compare_digest(totp(secret, step * _TOTP_STEP_SECONDS).encode(), code.encode())
+        )
+        step = next(right, None)
+        if step is None or step <= self._used_steps.get(username, 0):
             return False
+        self._used_steps[username] = step
         session.complete = True
         return True
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
 class Asked(BaseModel):
@@ -26,6 +26,12 @@ class Code(Asked):
 
     token: str | None = None
     code: str | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.token is None) == (self.code is None):
+            raise ValueError("one of token and code")
+        return self
 
 
 class Empty(Asked):
@@ -73,8 +79,16 @@ class NewCard(Asked):
     number: str = Field(min_length=1, max_length=64)
     facility_code: int | None = Field(default=None, ge=0)
     card_number: int | None = Field(default=None, ge=0)
-    status: Literal["active", "suspended", "lost", "expired"] = "active"
+    card_format: str = ""
+    uid: str = ""
+    plate: str = ""
+    username: str = ""
+    type: str = ""
+    pin: str = Field(default="", repr=False)
+    status: Literal["active", "suspended", "lost", "blocked", "expired"] = "active"
     holder_name: str = ""
+    customer_id: int | None = None
+    company_id: int | None = None
     valid_from: str | None = None
     valid_until: str | None = None
     note: str = ""

@@ -19,6 +19,15 @@ from gateway.demo.central.bodies import (
     Pages,
     moment_of,
 )
+from gateway.demo.central.camera_operations import (
+    add_camera,
+    change_camera,
+    change_camera_event,
+    remove_camera,
+    remove_camera_event,
+)
+from gateway.demo.central.card_operations import card_of_user, change_lifecycle
+from gateway.demo.central.device_operations import add_device, configure_device
 from gateway.demo.central.records import Batch, Filter
 from gateway.demo.central.tables import Tables
 
@@ -44,6 +53,10 @@ def operations() -> Iterator[Operation]:
     """Every protected operation that this central has."""
     yield Operation("POST", "/v1/device/list", "devices", ("can_view_devices",), _devices)
     yield Operation("POST", "/v1/device", "device", ("can_view_devices",), _device)
+    yield Operation("PUT", "/v1/device", "device", ("can_add_devices",), add_device)
+    yield Operation("PATCH", "/v1/device/config", "device", ("can_edit_devices",), configure_device)
+    yield Operation("POST", "/v1/access/username", "access_card", _VIEW_CARDS, card_of_user)
+    yield Operation("PATCH", "/v1/access/lifecycle", "access_card", ("can_edit_access_cards",), change_lifecycle)
     yield Operation("POST", "/v1/access/list", "access_cards", _VIEW_CARDS, _cards)
     yield Operation("POST", "/v1/access", "access_card", _VIEW_CARDS, _card)
     yield Operation("PUT", "/v1/access", "access_card", ("can_add_access_cards", "can_add_guests"), _add_card)
@@ -53,6 +66,11 @@ def operations() -> Iterator[Operation]:
     )
     yield Operation("POST", "/v1/camera/list", "cameras", ("can_view_cameras",), _cameras)
     yield Operation("POST", "/v1/camera", "camera", ("can_view_cameras",), _camera)
+    yield Operation("PUT", "/v1/camera", "camera", ("can_add_cameras",), add_camera)
+    yield Operation("PATCH", "/v1/camera", "camera", ("can_edit_cameras",), change_camera)
+    yield Operation("DELETE", "/v1/camera", "camera", ("can_delete_cameras",), remove_camera)
+    yield Operation("PATCH", "/v1/camera/event", "event", ("can_edit_camera_events",), change_camera_event)
+    yield Operation("DELETE", "/v1/camera/event", "event", ("can_delete_camera_events",), remove_camera_event)
     yield Operation("POST", "/v1/event/list", "events", ("can_view_events",), _events)
     yield Operation("POST", "/v1/event", "event", ("can_view_events",), _event)
     yield Operation("PUT", "/v1/camera/event", "event", ("can_add_camera_events",), _add_camera_event)

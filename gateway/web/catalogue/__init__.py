@@ -5,13 +5,27 @@ Handlers are bound to it where the application is built; an operation without a 
 
 from __future__ import annotations
 
-from gateway.web.catalogue import camera_events, cameras, devices, events, health, legacy, page, relayed, session
+from gateway.web.catalogue import (
+    access,
+    camera_events,
+    cameras,
+    description,
+    devices,
+    events,
+    health,
+    legacy,
+    page,
+    relayed,
+    session,
+)
 from gateway.web.catalogue.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
     *health.OPERATIONS,
+    *description.OPERATIONS,
     *session.OPERATIONS,
     *devices.OPERATIONS,
+    *access.OPERATIONS,
     *events.OPERATIONS,
     *cameras.OPERATIONS,
     *camera_events.OPERATIONS,
@@ -27,3 +41,9 @@ RELAYED: tuple[Operation, ...] = (
     *(item for item in relayed.UNTIL_BOUND if (item.method, item.path) not in _OWN),
 )
 """What central answers through this gateway."""
+
+PUBLIC: tuple[Operation, ...] = (
+    *(item for item in OPERATIONS if item not in page.OPERATIONS and item not in description.OPERATIONS),
+    *RELAYED,
+)
+"""The interface for everybody: all but what the site's own page asks for."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gateway.web.catalogue.operation import OPEN, Operation, Rule
-from gateway.web.shapes.health import HealthAnswer, RootAnswer
+from gateway.web.shapes.health import LiveAnswer, ReadyAnswer, RootAnswer
 
 _PROBE = Rule(session=False, whole=False, confirmed=False)
 
 ROOT = Operation("GET", "/", OPEN, head=True, purpose="Whether the server process runs", answer=RootAnswer)
-LIVE = Operation("GET", "/health/live", _PROBE, head=True, purpose="Liveness probe", answer=HealthAnswer)
-READY = Operation("GET", "/health/ready", _PROBE, head=True, purpose="Readiness probe", answer=HealthAnswer)
+LIVE = Operation("GET", "/health/live", _PROBE, head=True, purpose="Liveness probe", answer=LiveAnswer)
+READY = Operation("GET", "/health/ready", _PROBE, head=True, purpose="Readiness probe", answer=ReadyAnswer)
 
 OPERATIONS: tuple[Operation, ...] = (
     ROOT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -47,6 +47,11 @@ class EventAnswer(Answer):
 
 
 class EventsAnswer(CursorListed):
-    """Events, newest first."""
+    """Events, newest first.
+
+    A search among very many events ends after a while: then `complete` is there and false, `count` is of the events
+    that were looked at, and `next_cursor` goes on behind them, also when nothing was found.
+    """
 
     events: tuple[EventRecord, ...]
+    complete: Literal[False] | None = None

@@ -12,7 +12,13 @@ class RootAnswer(Answer):
     version: str | None = None
 
 
-class HealthAnswer(Answer):
-    """All is well. Those who signed in are told what is not."""
+class LiveAnswer(Answer):
+    """The process answers. Its version is told to those who signed in."""
+
+    version: str | None = None
+
+
+class ReadyAnswer(Answer):
+    """All is well. Those who signed in are told what is not, while it is not."""
 
     not_ready: tuple[str, ...] | None = None

@@ -56,6 +56,7 @@ def test_version(tmp_path):
         ("evidence", "verify"),
         ("evidence", "fetch"),
         ("evidence", "chain"),
+        ("users",),
         ("webhooks",),
     ],
 )
@@ -70,7 +71,7 @@ def test_a_good_site_is_one_line(site, tmp_path):
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == (
         "site.toml is good: Small with 0 lanes, 0 gates, 0 readers, 0 cameras, 0 links; no central service;"
-        " nobody can sign in: there is no [[api.accounts]]\n"
+        " the site file has no [[api.accounts]]: see edge-gateway users\n"
     )
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.store.event_pages import EXACT_SEARCH, MOST_SEARCHED, EventFilter, read_page
+from gateway.store import event_pages
+from gateway.store.event_pages import EXACT_SEARCH, MOST_SEARCHED, EventFilter
 from gateway.store.migrations import migrate, migrations
 
 INSERT = (
@@ -17,6 +18,10 @@ INSERT = (
     " data) VALUES (?, ?, ?, 1, 0, ?, ?, ?, 1, 'entry', '{}')"
 )
 WORDS = ("card 0042", "gate opened", "50 % of a_b")
+
+
+def read_page(connection, wanted, **place):
+    return event_pages.read_page(connection, wanted, event_pages.read_stretches(connection, wanted), **place)
 
 
 def made(folder=":memory:"):

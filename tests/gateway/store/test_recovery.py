@@ -18,6 +18,7 @@ from gateway.domain.passages import Moment
 from gateway.store import CardRecord, Entry, EventFilter, Store
 from gateway.store import recovery as recovery_module
 from gateway.store.ids import SALVAGE_GAP, UNCLEAN_GAP
+from gateway.store.migrations import migrations
 
 EVENTS = 2000
 PAGE = 4096
@@ -219,13 +220,14 @@ async def test_a_log_damaged_in_its_middle_is_kept_and_its_ids_are_not_given_aga
 async def test_a_newer_schema_is_refused_with_its_sentence_and_left_alone(opened, used):
     with closing(sqlite3.connect(used / "site.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="schema 99, this program knows up to 5: install the newer program again"):
+    newest = migrations("site")[-1].number
+    with pytest.raises(StoreError, match=f"99, this program knows up to {newest}: install the newer"):
         async with opened(used):
             pass
     assert (used / "site.db.closed").exists()
     assert not list(used.glob("*damaged*"))
     with closing(sqlite3.connect(used / "site.db")) as connection:
-        connection.execute("PRAGMA user_version = 5")
+        connection.execute(f"PRAGMA user_version = {newest}")
     async with opened(used) as store:
         assert not store.was_unclean
 

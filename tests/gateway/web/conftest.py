@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from fractions import Fraction
 from ipaddress import ip_network
 from pathlib import Path
@@ -18,8 +20,10 @@ from aiohttp import ClientSession
 
 from drivers.contract import GatePosition, PointState
 from gateway.clock import Stamp, SystemClock
+from gateway.demo.central import Central, CentralAccount, seed_site
+from gateway.domain.accounts import CentralAdmission
 from gateway.domain.commands import Command, CommandState, GateAction
-from gateway.domain.errors import CameraUnavailable, CommandRefused, NotFoundError
+from gateway.domain.errors import CameraUnavailable, CentralRefused, CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import SegmentFinished
 from gateway.domain.passages import CameraEvent, Moment
@@ -28,16 +32,19 @@ from gateway.lanes.areas import Areas
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.recorder import Recorder
+from gateway.recording.exhibits import ExhibitFiles, ExhibitLimits
 from gateway.recording.forecast import StorageForecast
-from gateway.site.models import Site
-from gateway.store import Entry, KnownRecord, Segment, Store
+from gateway.site.models import CentralAccountsSection, CentralSection, Site
+from gateway.store import CardRecord, Entry, KnownRecord, Segment, Store
 from gateway.sync.central import CentralClient
+from gateway.sync.field_map import CardFieldMap, map_card
+from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import Accounts, hash_accounts
 from gateway.web.admission import Route
 from gateway.web.api_keys import key_hash
 from gateway.web.app import build_app, serve
-from gateway.web.rooms import DemoCard, Relay, Viewing
+from gateway.web.rooms import CentralAccounts, DemoCard, Relay, Viewing
 from gateway.webhooks.desk import WebhookDesk
 from gateway.webhooks.post import Post
 
@@ -73,6 +80,8 @@ SITE = Site.model_validate(
         "cameras": [{"id": 201, "name": "Entry overview", "url": "rtsp://127.0.0.1/one"}],
     }
 )
+
+CENTRAL = CentralSection(url="http://127.0.0.1:1", username="gateway", password="gateway")
 
 
 class SetClock:
@@ -222,6 +231,8 @@ class FootageOnDisk:
     """Recording's face over three real files."""
 
     files: Footage
+    exhibits: ExhibitFiles
+    forgotten: list[int] = field(default_factory=list)
     camera: CameraInMemory = field(default_factory=CameraInMemory)
     viewing: Viewing = field(default_factory=NobodyWatches)
 
@@ -259,6 +270,10 @@ class FootageOnDisk:
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         self._available()
         return self.files.picture
+
+    async def forget(self, camera_event_id: int) -> None:
+        self.forgotten.append(camera_event_id)
+        await self.exhibits.delete_let_go()
 
     async def camera_thumbnail(self, camera_id: int) -> Path:
         if camera_id != self.camera.camera_id:
@@ -426,7 +441,10 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         cards: tuple[DemoCard, ...] = (),
         viewing: Viewing | None = None,
         relay: Relay | None = None,
+        central_accounts: CentralAccounts | None = None,
+        site: Site = SITE,
         client: CentralClient | None = None,
+        people: CentralAccounts | None = None,
     ) -> AsyncIterator[House]:
         loop = asyncio.get_running_loop()
         clock = SetClock()
@@ -439,7 +457,27 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         await store.cameras.declare(
             [KnownRecord(camera.id, camera.name, "", at_site=True) for camera in SITE.cameras], now=START
         )
-        board, recording, central = FieldInMemory(store=store, clock=clock), FootageOnDisk(footage), CentralInMemory()
+        shelf = ExhibitFiles(
+            store=store,
+            media=tmp_path,
+            clock=clock,
+            fault=lambda: "",
+            limits=ExhibitLimits(bytes_each=3_000_000, per_event=3, floor=0),
+        )
+        await shelf.open()
+        board, central = FieldInMemory(store=store, clock=clock), CentralInMemory()
+        recording = FootageOnDisk(footage, shelf)
+        record = {
+            "id": 4001,
+            "number": "00111572",
+            "username": "ada",
+            "holder_name": "Ada",
+            "plate": "DM 001",
+            "pin": "4711",
+        }
+        await store.cards.apply(
+            put=[CardRecord(map_card(4001, record, CardFieldMap(), UTC).card, json.dumps(record))], now=START
+        )
         if viewing is not None:
             recording.viewing = viewing
         recorder = Recorder(journal=store.journal, clock=clock)
@@ -447,12 +485,15 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         recording_lanes = loop.create_task(recorder.run())
         not_ready: list[str] = []
         post = Post(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=2)
+        known = {key.name for key in await store.api_keys.all()}
         for name, permissions in KEYS.items():
+            if name in known:
+                continue
             await store.api_keys.add(
                 name, key_hash=key_hash(f"key-of-{name}"), permissions=permissions, now=START, expires_at=None
             )
         app = build_app(
-            site=SITE,
+            site=site if people is None else site.model_copy(update={"central": CENTRAL}),
             store=store,
             board=board,
             areas=areas,
@@ -465,6 +506,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             readiness=lambda: tuple(not_ready),
             webhooks=WebhookDesk(webhooks=store.webhooks, post=post, clock=clock),
             relay=relay,
+            central_accounts=people or central_accounts,
             extra_routes=routes,
             demo_cards=cards,
         )
@@ -499,3 +541,80 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
 async def house(open_house: OpenHouse) -> AsyncIterator[House]:
     async with open_house() as opened:
         yield opened
+
+
+class Letter:
+    """Central's accounts, asked over its own interface: each has its name for a password."""
+
+    def __init__(self, central: Central) -> None:
+        self._central = central
+
+    async def sign_in(self, username: str, password: str) -> CentralAdmission:
+        session = self._central._sessions.sign_in(username, password)
+        if session is None:
+            raise CentralRefused("no")
+        return CentralAdmission(
+            token=session.token, mfa_enabled=not session.complete, role_name="of central",
+            permissions=session.account.permissions, user={}, role={}, servers=[],
+        )  # fmt: skip
+
+    async def prove(self, token: str, code: str) -> None:
+        raise CentralRefused("no")
+
+    async def sign_out(self, token: str) -> None:
+        self._central._sessions.end(token)
+
+
+CENTRAL_ACCOUNTS = (
+    CentralAccount("gateway", "gateway"),
+    CentralAccount("boss", "boss"),
+    CentralAccount("clerk", "clerk", frozenset({"can_view_companies"})),
+    CentralAccount("careful", "careful", mfa_secret="JBSWY3DPEHPK3PXP"),
+)
+
+
+@pytest.fixture
+def central_accounts() -> tuple[CentralAccount, ...]:
+    """Each has its name for a password."""
+    return CENTRAL_ACCOUNTS
+
+
+@pytest.fixture
+async def far_central(central_accounts: tuple[CentralAccount, ...]) -> AsyncIterator[Central]:
+    """A central that runs."""
+    service = Central(clock=SystemClock(), accounts=central_accounts)
+    seed_site(service.tables, now=SystemClock().wall(), devices={101: "Gate"}, cameras={201: "Camera"}, cards=3)
+    await service.start()
+    yield service
+    await service.stop()
+
+
+@pytest.fixture
+def relayed(open_house: OpenHouse, far_central: Central) -> OpenHouse:
+    """Opens a house whose way to central is real; its accounts are that central's, wherever the way leads."""
+
+    @asynccontextmanager
+    async def opened(url: str = "", limits: RelayLimits | None = None) -> AsyncIterator[House]:
+        url = url or far_central.url
+        client = CentralClient(url=url, username="gateway", password="gateway", clock=SystemClock())
+        relay = CentralRelay(client=client, url=url, limits=limits)
+        running = asyncio.get_running_loop().create_task(relay.run())
+        site = SITE.model_copy(
+            update={
+                "central": CentralSection(
+                    url=far_central.url,
+                    username="gateway",
+                    password="gateway",
+                    accounts=CentralAccountsSection(remember_days=0),
+                )
+            }
+        )
+        try:
+            async with open_house(relay=relay, central_accounts=Letter(far_central), site=site) as house:
+                yield house
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await client.close()
+
+    return opened

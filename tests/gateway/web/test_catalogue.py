@@ -18,6 +18,8 @@ PREFIXES = {"Banking and reconciliation": "/v1/banking/", "Projects and work ord
 CATALOGUE = (*OPERATIONS, *RELAYED)
 
 NOT_OF_THE_DOCUMENT = {
+    ("GET", "/openapi.json"),
+    ("GET", "/v1/camera/event/evidence/file/{}"),
     ("GET", "/v1/camera/live/{}/{}"),
     ("POST", "/v1/camera/whep/{}"),
     ("OPTIONS", "/v1/camera/whep/{}"),

@@ -18,4 +18,13 @@ async def test_readiness_tells_why_only_to_those_who_signed_in(house):
     assert await house.call("/health/ready", method="GET", user="") == (503, {"success": False, "error": "not ready"})
     status, answer = await house.call("/health/ready", method="GET")
     assert (status, answer["not_ready"]) == (503, house.not_ready)
+    house.not_ready.clear()
+    assert await house.call("/health/ready", method="GET") == (200, {"success": True, "not_ready": []})
+
+
+async def test_liveness_is_a_bare_yes_without_a_session(house):
     assert await house.call("/health/live", method="GET", user="") == (200, {"success": True})
+    status, answer = await house.call("/health/live", method="GET", user="nobody")
+    assert (status, sorted(answer)) == (200, ["success", "version"])
+    async with house.client.get(f"{house.url}/health/live", headers={"SessionID": "nonsense"}) as probed:
+        assert await probed.json() == {"success": True}

@@ -21,4 +21,4 @@ export async function call(method, path, body) {
 }
 
 export const post = (path, body = {}) => call("POST", path, body);
-export const session = async () => (await call("GET", "/status/session")).user;
+export const session = () => call("GET", "/status/session"); // {user, mfa_pending}

@@ -54,7 +54,7 @@ export class Live {
     this.stop();
     this.timer = setTimeout(async () => {
       try {
-        if (await session()) this.start();
+        if ((await session()).user) this.start();
         else this.ended();
       } catch {
         this.later(AGAIN);

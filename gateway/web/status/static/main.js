@@ -1,6 +1,7 @@
 // The page's only wiring: signed in or not, and each snapshot to whoever shows a part of it.
-import { Refused, post, session } from "./api.js";
-import { setUpPlayer, toast } from "./dialogs.js";
+import { setUpAccount, showAccount, showSignIn } from "./account.js";
+import { session } from "./api.js";
+import { setUpPlayer } from "./dialogs.js";
 import { setUpMonitor } from "./monitor.js";
 import { showAreas } from "./areas.js";
 import { byId, setClass, setText } from "./dom.js";
@@ -28,7 +29,7 @@ const live = new Live({
     heardAt = now;
   },
   lost: () => inTouch(false),
-  signedOut: () => showSignIn(),
+  signedOut: () => signedOut(),
 });
 
 function inTouch(yes) {
@@ -55,64 +56,31 @@ function showBar({ gateway, central, user }) {
   byId("trouble").hidden = trouble.length === 0;
   setText(byId("trouble"), trouble.join(" · "));
   byId("pills").hidden = false;
-  byId("user").hidden = false;
-  setText(byId("username"), user.username);
+  showAccount(user);
 }
 
-function showSignIn() {
+function signedOut() {
   live.stop();
   forgetEvents();
   inTouch(true);
   for (const id of ["board", "pills", "user", "trouble"]) byId(id).hidden = true;
   for (const id of ["lanes", "events", "cameras", "devices"]) byId(id).replaceChildren();
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
-  byId("sign-in").hidden = false;
-  byId("name-field").focus();
+  showSignIn();
 }
-
-function signedIn() {
-  byId("sign-in").hidden = true;
-  live.start();
-}
-
-byId("sign-in-form").addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const form = event.currentTarget;
-  const button = form.querySelector("button");
-  button.disabled = true;
-  setText(byId("sign-in-fault"), "");
-  try {
-    await post("/v1/auth/login", { username: form.username.value, password: form.password.value });
-    form.reset();
-    signedIn();
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    setText(byId("sign-in-fault"), error.message.charAt(0).toUpperCase() + error.message.slice(1));
-  } finally {
-    button.disabled = false;
-  }
-});
-
-byId("sign-out").addEventListener("click", async () => {
-  try {
-    await post("/v1/auth/logout");
-    showSignIn();
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    toast(error.message, true);
-  }
-});
 
 async function begin() {
   try {
-    if (await session()) signedIn();
-    else showSignIn();
+    const { user, mfa_pending } = await session();
+    if (user) live.start();
+    else showSignIn({ code: mfa_pending });
   } catch {
     inTouch(false);
     setTimeout(begin, 2000);
   }
 }
 
+setUpAccount({ signedIn: () => live.start(), signedOut });
 setUpPlayer();
 setUpMonitor();
 setUpEvents();

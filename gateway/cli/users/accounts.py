@@ -1,0 +1,150 @@
+"""Accounts: added, listed, changed and removed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gateway.cli.users import keys, roles, second_factor
+from gateway.cli.users.asked import new_password
+from gateway.cli.users.desk import USUAL_DATA, Data, made
+from gateway.web.register.changes import (
+    AccountShown,
+    AddAccount,
+    Look,
+    RemoveAccount,
+    SetDisabled,
+    SetPassword,
+    SetRole,
+    SignOut,
+)
+
+Username = Annotated[str, typer.Argument(metavar="NAME", help="The account's name.", show_default=False)]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""Who may sign in at the site, what they may do, and the keys of programs.
+
+    Run it as root or as the gateway's user. A gateway that runs takes a change over at once, and the sessions of an
+    account end when its password, its role or its second factor changes. Accounts of the site file come first and are
+    changed there.
+
+    Example: edge-gateway users add ada --role operator
+    """,
+)
+app.add_typer(roles.app, name="roles")
+app.add_typer(keys.app, name="key")
+app.command("mfa")(second_factor.mfa)
+app.command("recovery")(second_factor.recovery)
+
+
+@app.command("add")
+def add(
+    username: Username,
+    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="Its role; `users roles list` shows them.")],
+    data: Data = USUAL_DATA,
+) -> None:
+    """Add an account. The password is asked for, or is the first line of standard input.
+
+    Example: edge-gateway users add ada --role operator
+    """
+    made(Look(), data)  # whatever is in the way is said before a password is typed
+    made(AddAccount(username=username, password_hash=_hashed(username), role=role), data)
+    typer.echo(f"{username} may sign in, with the role {role}")
+
+
+@app.command("list")
+def list_accounts(data: Data = USUAL_DATA) -> None:
+    """List the accounts with their roles. Those of the site file are shown while the gateway runs.
+
+    Example: edge-gateway users list
+    """
+    accounts = made(Look(), data).accounts
+    wide = max((len(account.username) for account in accounts), default=0)
+    for account in accounts:
+        typer.echo(f"{account.username:<{wide}}  {_described(account)}")
+    if not accounts:
+        typer.echo("there are no accounts; `edge-gateway users add` makes one")
+
+
+@app.command("password")
+def password(username: Username, data: Data = USUAL_DATA) -> None:
+    """Set another password. It is asked for, or is the first line of standard input.
+
+    Example: edge-gateway users password ada
+    """
+    made(Look(), data)
+    made(SetPassword(username=username, password_hash=_hashed(username)), data)
+    typer.echo(f"{username} has another password, and no session any more")
+
+
+@app.command("role")
+def role(
+    username: Username,
+    name: Annotated[str, typer.Argument(metavar="ROLE", help="Its new role.", show_default=False)],
+    data: Data = USUAL_DATA,
+) -> None:
+    """Give an account another role.
+
+    Example: edge-gateway users role ada viewer
+    """
+    made(SetRole(username=username, role=name), data)
+    typer.echo(f"{username} has the role {name}, and no session any more")
+
+
+@app.command("disable")
+def disable(username: Username, data: Data = USUAL_DATA) -> None:
+    """Let an account sign in no more, and keep it.
+
+    Example: edge-gateway users disable ada
+    """
+    made(SetDisabled(username=username, disabled=True), data)
+    typer.echo(f"{username} may not sign in")
+
+
+@app.command("enable")
+def enable(username: Username, data: Data = USUAL_DATA) -> None:
+    """Let a disabled account sign in again.
+
+    Example: edge-gateway users enable ada
+    """
+    made(SetDisabled(username=username, disabled=False), data)
+    typer.echo(f"{username} may sign in")
+
+
+@app.command("remove")
+def remove(username: Username, data: Data = USUAL_DATA) -> None:
+    """Remove an account.
+
+    Example: edge-gateway users remove ada
+    """
+    made(RemoveAccount(username=username), data)
+    typer.echo(f"{username} is removed")
+
+
+@app.command("sign-out")
+def sign_out(username: Username, data: Data = USUAL_DATA) -> None:
+    """End all sessions of a name. An account of central is forgotten besides: it needs central to sign in again.
+
+    Example: edge-gateway users sign-out ada
+    """
+    made(SignOut(username=username), data)
+    typer.echo(f"{username} has no session any more")
+
+
+def _hashed(username: str) -> str:
+    from gateway.web.accounts import hash_password  # noqa: PLC0415  # other commands answer faster without it
+
+    return hash_password(new_password(username))
+
+
+def _described(account: AccountShown) -> str:
+    if account.site_file:
+        return "in the site file"
+    marks = [account.role]
+    if account.mfa:
+        marks.append(f"second factor, {account.codes_left} recovery codes left")
+    if account.disabled:
+        marks.append("disabled")
+    return ", ".join(marks)

@@ -1,0 +1,32 @@
+"""What is asked of the person at the terminal: a new password, a code."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from gateway.domain.errors import ConfigError
+
+_LEAST = 8
+_LONGEST = 1000
+
+
+def new_password(username: str) -> str:
+    """A new password, typed twice; one line of standard input when that is no terminal. Raises ConfigError."""
+    if sys.stdin.isatty():
+        password = str(typer.prompt(f"New password of {username}", hide_input=True, confirmation_prompt="Once more"))
+    else:
+        password = sys.stdin.readline().removesuffix("\n").removesuffix("\r")
+    if not _LEAST <= len(password) <= _LONGEST:
+        raise ConfigError(f"a password has {_LEAST} to {_LONGEST} characters")
+    if password.casefold() == username.casefold():
+        raise ConfigError("a password is not the name itself")
+    return password
+
+
+def code() -> str:
+    """The code that the authenticator shows."""
+    if sys.stdin.isatty():
+        return str(typer.prompt("The code that it shows now"))
+    return sys.stdin.readline().strip()

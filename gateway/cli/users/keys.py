@@ -1,0 +1,69 @@
+"""`edge-gateway users key`: keys of programs that use the legacy family, `/api/v1`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from gateway.cli.users.desk import USUAL_DATA, Data, made
+from gateway.web.register.changes import AddKey, Look, RemoveKey
+
+KeyName = Annotated[str, typer.Argument(metavar="NAME", help="What the key is called.", show_default=False)]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""Keys of programs that use the routes under /api/v1.
+
+    Example: edge-gateway users key add "parking app" --may can_view_devices --days 365
+    """,
+)
+
+
+@app.command("add")
+def add(
+    name: KeyName,
+    may: Annotated[
+        list[str], typer.Option("--may", metavar="PERMISSION", help="What it may do; repeat it. '*' is everything.")
+    ],
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, max=36_500, help="How long it is good; else for ever.")
+    ] = None,
+    data: Data = USUAL_DATA,
+) -> None:
+    """Make a key and show it, this once: it is kept as a hash.
+
+    Example: edge-gateway users key add "parking app" --may can_view_devices --days 365
+    """
+    from gateway.web.api_keys import key_hash, new_key  # noqa: PLC0415  # other commands answer faster without it
+
+    key = new_key()
+    made(AddKey(name=name, key_hash=key_hash(key).hex(), permissions=frozenset(may), days=days), data)
+    typer.echo("The key, which is not shown again. Programs send it as `Authorization: Bearer <key>`:", err=True)
+    typer.echo(key)
+
+
+@app.command("list")
+def list_keys(data: Data = USUAL_DATA) -> None:
+    """List the keys, what they may do and until when.
+
+    Example: edge-gateway users key list
+    """
+    for key in made(Look(), data).keys:
+        until = "for ever" if key.expires_at is None else f"until {_day(key.expires_at)}"
+        typer.echo(f"{key.name}: {' '.join(key.permissions) or 'nothing'}, {until}")
+
+
+@app.command("remove")
+def remove(name: KeyName, data: Data = USUAL_DATA) -> None:
+    """Remove a key: it is worth nothing from now on.
+
+    Example: edge-gateway users key remove "parking app"
+    """
+    made(RemoveKey(name=name), data)
+    typer.echo(f"{name} is removed")
+
+
+def _day(micros: int) -> str:
+    return datetime.fromtimestamp(micros / 1_000_000, UTC).strftime("%Y-%m-%d")

@@ -1,0 +1,69 @@
+"""`edge-gateway users roles`: what accounts may do."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gateway.cli.users.desk import USUAL_DATA, Data, made
+from gateway.web.register.changes import Look, PutRole, RemoveRole
+
+RoleName = Annotated[str, typer.Argument(metavar="ROLE", help="The role's name.", show_default=False)]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""Roles, which say what accounts may do.
+
+    Example: edge-gateway users roles set porter can_view_devices can_control_devices
+    """,
+)
+
+
+@app.command("list")
+def list_roles(data: Data = USUAL_DATA) -> None:
+    """List the roles with their permissions.
+
+    Example: edge-gateway users roles list
+    """
+    for role in made(Look(), data).roles:
+        typer.echo(f"{role.name}: {' '.join(role.permissions) or 'nothing'}")
+
+
+@app.command("set")
+def set_role(
+    name: RoleName,
+    permissions: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PERMISSION", help="Names of the interface, or '*' for all.", show_default=False),
+    ] = None,
+    data: Data = USUAL_DATA,
+) -> None:
+    """Make a role, or change what one allows; whoever has it must sign in again.
+
+    Example: edge-gateway users roles set porter can_view_devices can_control_devices
+    """
+    made(PutRole(name=name, permissions=frozenset(permissions or ())), data)
+    unknown = unasked(permissions or [])
+    if unknown:
+        typer.echo(f"no operation asks for {', '.join(unknown)}: is that a slip?", err=True)
+    typer.echo(f"{name} allows {' '.join(sorted(permissions or ())) or 'nothing'}")
+
+
+@app.command("remove")
+def remove_role(name: RoleName, data: Data = USUAL_DATA) -> None:
+    """Remove a role that no account has.
+
+    Example: edge-gateway users roles remove porter
+    """
+    made(RemoveRole(name=name), data)
+    typer.echo(f"{name} is removed")
+
+
+def unasked(permissions: list[str]) -> list[str]:
+    """Which of these no operation of the catalogue asks for."""
+    from gateway.web import catalogue  # noqa: PLC0415  # other commands answer faster without it
+    from gateway.web.catalogue.operation import EVERYTHING  # noqa: PLC0415  # likewise
+
+    asked = {name for operation in catalogue.OPERATIONS for group in operation.rule.groups for name in group}
+    return sorted(set(permissions) - asked - {EVERYTHING})

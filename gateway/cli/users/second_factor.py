@@ -1,0 +1,103 @@
+"""The second factor: an authenticator enrolled by a QR code in the terminal, and recovery codes."""
+
+from __future__ import annotations
+
+import io
+import socket
+from typing import Annotated
+
+import typer
+
+from gateway.cli.users.asked import code
+from gateway.cli.users.desk import USUAL_DATA, Data, made
+from gateway.clock import SystemClock
+from gateway.domain.errors import GatewayError, NotFoundError
+from gateway.web.register.changes import Look, SetRecoveryCodes, SetSecondFactor
+
+_TRIES = 3
+
+Username = Annotated[str, typer.Argument(metavar="NAME", help="The account's name.", show_default=False)]
+
+
+def mfa(
+    username: Username,
+    off: Annotated[bool, typer.Option("--off", help="Take the second factor away.")] = False,
+    data: Data = USUAL_DATA,
+) -> None:
+    """Give an account a second factor: scan the QR code with an authenticator, and type the code that it shows.
+
+    Recovery codes are shown at the end, this once: each signs in once when the authenticator is lost.
+
+    Example: edge-gateway users mfa ada
+    """
+    _known(username, data)
+    if off:
+        made(SetSecondFactor(username=username, secret="", step=0), data)
+        typer.echo(f"{username} has no second factor, and no session any more")
+        return
+    import pyotp  # noqa: PLC0415  # other commands answer faster without it
+
+    secret = pyotp.random_base32()
+    address = pyotp.TOTP(secret).provisioning_uri(name=username, issuer_name=f"edge-gateway {socket.gethostname()}")
+    typer.echo(_picture(address))
+    typer.echo(f"Scan it, or type this secret: {' '.join(secret[at : at + 4] for at in range(0, len(secret), 4))}")
+    step = _proven(secret)
+    codes, hashes = _fresh_codes()
+    made(SetSecondFactor(username=username, secret=secret, step=step, codes=hashes), data)
+    typer.echo(f"{username} has a second factor, and no session any more")
+    _show(codes)
+
+
+def recovery(username: Username, data: Data = USUAL_DATA) -> None:
+    """Make new recovery codes, and show them, this once. Those that were there before are worth nothing any more.
+
+    Example: edge-gateway users recovery ada
+    """
+    codes, hashes = _fresh_codes()
+    made(SetRecoveryCodes(username=username, codes=hashes), data)
+    _show(codes)
+
+
+def _known(username: str, data: Data) -> None:
+    """So that nobody scans a code for nothing. Raises NotFoundError."""
+    found = next((one for one in made(Look(), data).accounts if one.username == username), None)
+    if found is None:
+        raise NotFoundError(f"there is no account {username!r}")
+    if found.site_file:
+        raise GatewayError(f"{username!r} is an account of the site file, which has no second factor; add one here")
+
+
+def _picture(address: str) -> str:
+    """The QR code as text: dark on light with a margin, whichever way round the terminal's colours are."""
+    import segno  # noqa: PLC0415  # other commands answer faster without it
+
+    out = io.StringIO()
+    segno.make(address, error="m", micro=False).terminal(out, border=2, compact=True)
+    return out.getvalue()
+
+
+def _proven(secret: str) -> int:
+    """The half minute of the code that was typed. Raises GatewayError when none fits."""
+    from gateway.web.second_factor import step_of  # noqa: PLC0415  # other commands answer faster without it
+
+    clock = SystemClock()
+    for _ in range(_TRIES):
+        step = step_of(secret, "".join(code().split()), at=clock.wall().micros // 1_000_000)
+        if step is not None:
+            return step
+        typer.echo("That is not the code of this moment. Is the time right, here and on the phone?", err=True)
+    raise GatewayError("nothing was changed; scan a new code and try again")
+
+
+def _fresh_codes() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Recovery codes and their hashes."""
+    from gateway.web.second_factor import new_recovery_codes, recovery_hash  # noqa: PLC0415  # likewise
+
+    codes = new_recovery_codes()
+    return codes, tuple(recovery_hash(one).hex() for one in codes)
+
+
+def _show(codes: tuple[str, ...]) -> None:
+    typer.echo("Recovery codes, which are not shown again; keep them apart from the phone:")
+    for one in codes:
+        typer.echo(f"  {one}")

@@ -1,0 +1,201 @@
+"""Exhibits: files that people add to a camera event. Their bytes tell what they are, not their names. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePath
+from types import MappingProxyType
+
+HEAD_BYTES = 4096
+"""How much of a file's beginning tells its type."""
+
+UNKNOWN_TYPE = "application/octet-stream"
+_LONGEST_NAME = 120
+_LONGEST_SUFFIX = 10
+_NAMELESS = "evidence"
+_AT_START: tuple[tuple[bytes, str], ...] = (
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+    (b"\x1aE\xdf\xa3", "video/x-matroska"),
+    (b"PK\x03\x04", "application/zip"),
+    (b"OggS", "audio/ogg"),
+    (b"ID3", "audio/mpeg"),
+    (b"fLaC", "audio/flac"),
+)
+_IN_RIFF: Mapping[bytes, str] = MappingProxyType(
+    {b"WEBP": "image/webp", b"AVI ": "video/x-msvideo", b"WAVE": "audio/wav"}
+)
+_HEIF_BRANDS = frozenset({b"heic", b"heix", b"mif1", b"msf1", b"hevc"})
+_SUFFIXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "image/jpeg": (".jpg", ".jpeg"),
+        "image/png": (".png",),
+        "image/gif": (".gif",),
+        "image/webp": (".webp",),
+        "image/heic": (".heic", ".heif"),
+        "image/avif": (".avif",),
+        "application/pdf": (".pdf",),
+        "video/mp4": (".mp4", ".m4v"),
+        "video/quicktime": (".mov",),
+        "video/x-matroska": (".mkv",),
+        "video/webm": (".webm",),
+        "video/mp2t": (".ts",),
+        "video/x-msvideo": (".avi",),
+        "audio/mp4": (".m4a",),
+        "audio/ogg": (".ogg",),
+        "audio/mpeg": (".mp3",),
+        "audio/flac": (".flac",),
+        "audio/wav": (".wav",),
+        "application/zip": (".zip", ".docx", ".xlsx", ".odt", ".ods"),
+        "text/plain": (".txt", ".csv", ".log"),
+        UNKNOWN_TYPE: (".bin",),
+    }
+)
+_SHOWN_IN_PLACE = frozenset(
+    {"image/jpeg", "image/png", "image/gif", "image/webp", "video/mp4", "video/webm", "audio/mpeg", "audio/ogg"}
+)
+
+
+class KeptAs(StrEnum):
+    """For how long an exhibit is kept: as footage of the same class."""
+
+    TRANSACTION = "transaction"
+    INCIDENT = "incident"
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """A file on disk that belongs to a camera event.
+
+    Attributes:
+        id: the site's id, from 2,000,000,000 up.
+        camera_event_id: the site's id of its camera event.
+        name: as whoever uploaded it called it, made fit to be shown.
+        media_type: what its bytes say.
+        size: bytes.
+        sha256: of the bytes, hexadecimal.
+        file: its name in the folder of exhibits.
+        created_at: wall micros UTC.
+        username: who uploaded it.
+        central_id: central's id of it, None while central has given none.
+        delivered: whether central has it.
+        missing: the file is not where it was put.
+    """
+
+    id: int
+    camera_event_id: int
+    name: str
+    description: str
+    kept_as: KeptAs
+    media_type: str
+    size: int
+    sha256: str
+    file: str
+    created_at: int
+    clock_trusted: bool
+    username: str
+    central_id: int | None = None
+    delivered: bool = False
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What people say of an exhibit; `name` is fit to be shown, `username` is who uploads it."""
+
+    name: str
+    description: str
+    kept_as: KeptAs
+    username: str
+
+
+class TooLarge(Exception):
+    """A file has more bytes than one may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExhibitLink:
+    """An address under which an exhibit is handed out without a session. Times are wall micros UTC.
+
+    Attributes:
+        username: who made it.
+        revoked_at: None while nobody has taken it back.
+    """
+
+    id: int
+    exhibit_id: int
+    username: str
+    created_at: int
+    expires_at: int
+    revoked_at: int | None = None
+
+    def is_good(self, *, now: int) -> bool:
+        """Whether it hands anything out."""
+        return self.revoked_at is None and now < self.expires_at
+
+
+def sniffed(head: bytes) -> str:
+    """The media type that a file's first bytes tell. A program or a page is text or bytes."""
+    for start, media_type in _AT_START:
+        if head.startswith(start):
+            if media_type == "video/x-matroska" and b"webm" in head[:64]:
+                return "video/webm"
+            return media_type
+    if head[:4] == b"RIFF" and head[8:12] in _IN_RIFF:
+        return _IN_RIFF[head[8:12]]
+    if head[4:8] == b"ftyp":
+        return _of_brand(head[8:12])
+    if len(head) >= 3 * 188 and all(head[place] == 0x47 for place in (0, 188, 376)):
+        return "video/mp2t"
+    return "text/plain" if _is_text(head) else UNKNOWN_TYPE
+
+
+def shown_in_place(media_type: str) -> bool:
+    """Whether a browser may show it instead of saving it."""
+    return media_type in _SHOWN_IN_PLACE
+
+
+def shown_name(given: str) -> str:
+    """A name as it may be shown and kept: one line, no folders, nothing that hides what it ends with."""
+    last = given.replace("\\", "/").rpartition("/")[2]
+    text = "".join(letter if unicodedata.category(letter)[0] != "C" else " " for letter in last)
+    text = " ".join(text.split()).strip(". ")
+    if len(text) > _LONGEST_NAME:
+        path = PurePath(text)
+        suffix = path.suffix if len(path.suffix) <= _LONGEST_SUFFIX else ""
+        text = text[: _LONGEST_NAME - len(suffix)] + suffix
+    return text or _NAMELESS
+
+
+def download_name(name: str, media_type: str) -> str:
+    """The name to save it under: it ends with what the bytes are, so that nothing runs by being opened."""
+    suffixes = _SUFFIXES.get(media_type, _SUFFIXES[UNKNOWN_TYPE])
+    return name if PurePath(name).suffix.casefold() in suffixes else name + suffixes[0]
+
+
+def _of_brand(brand: bytes) -> str:
+    if brand in _HEIF_BRANDS:
+        return "image/heic"
+    if brand == b"avif":
+        return "image/avif"
+    if brand == b"qt  ":
+        return "video/quicktime"
+    return "audio/mp4" if brand == b"M4A " else "video/mp4"
+
+
+def _is_text(head: bytes) -> bool:
+    if not head:
+        return False
+    for cut in range(4):  # the head may end within a letter
+        try:
+            text = head[: len(head) - cut].decode()
+        except UnicodeDecodeError:
+            continue
+        return all(letter in "\t\r\n\f" or unicodedata.category(letter) != "Cc" for letter in text)
+    return False

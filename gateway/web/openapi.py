@@ -1,0 +1,228 @@
+"""The interface as OpenAPI 3.1, made from the catalogue and from the models that validate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from pydantic import BaseModel, JsonValue
+from pydantic.json_schema import models_json_schema
+
+from gateway.web.catalogue.operation import JSON, Operation
+
+Schema = dict[str, JsonValue]
+_REF = "#/components/schemas/{model}"
+_LEGACY = "/api/"
+_SESSION: list[JsonValue] = [{"SessionID": []}, {"Bearer": []}, {"Cookie": []}]
+_SECURITY: Schema = {
+    "SessionID": {"type": "apiKey", "in": "header", "name": "SessionID", "description": "The session's token."},
+    "Bearer": {"type": "http", "scheme": "bearer", "description": "The session's token."},
+    "Cookie": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "session",
+        "description": "The session's token. A call that writes also needs the header X-Requested-With.",
+    },
+    "ApiKey": {"type": "http", "scheme": "bearer", "description": "An API key, of the family under /api/v1 alone."},
+}
+_REFUSALS = """
+A failure is `{success: false, <resource>: null, error}`:
+
+| Status | What it says |
+|---|---|
+| 400 | something sent is not as it should be; the error names it |
+| 401 | the API key is missing or not accepted |
+| 403 | the caller is known, and this is not for it |
+| 404 | there is no such record; of a sign-in: it is not accepted |
+| 406, 412, 422, 428 | of live viewing: as WHEP has it |
+| 408 | the body did not come in time |
+| 409 | it may not be carried out now |
+| 413, 415 | the body is too large, or of another type than is taken |
+| 429 | too many refused sign-ins |
+| 500 | authentication is required, or a permission is missing; or an unexpected error, with a reference |
+| 502 | central refused, or was lost before its answer was whole |
+| 503, 504 | it cannot be served now, or not in time |
+"""
+_TITLE = "Site operations"
+_LABEL = "2.0.0"
+
+
+def described(operations: Iterable[Operation], *, release: str) -> Schema:
+    """The whole description.
+
+    Args:
+        operations: what is described; OPTIONS are left out, which concern browsers alone.
+        release: the gateway's version; the interface has its own.
+    """
+    shown = [item for item in operations if item.method != "OPTIONS"]
+    names, schemas = _schemas(shown)
+    paths: dict[str, JsonValue] = {}
+    for item in shown:
+        there = paths.setdefault(item.path, {})
+        if isinstance(there, dict):
+            there[item.method.lower()] = _operation(item, names)
+    refusals: Schema = {}
+    for resource in sorted({item.resource for item in shown}):
+        name = _refusal_name(resource)
+        schemas[name] = _refusal(resource)
+        refusals[name] = {"description": "A refusal, by its status", "content": {JSON: {"schema": _ref(name)}}}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": _TITLE,
+            "version": _LABEL,
+            "description": (
+                f"Served at the site by edge-gateway {release}. What central answers (`x-answered-by`) goes there with "
+                f"the caller's own session and comes back as it is.\n{_REFUSALS}"
+            ),
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {"schemas": schemas, "responses": refusals, "securitySchemes": _SECURITY},
+    }
+
+
+def places(path: str) -> list[str]:
+    """The names in braces of a path."""
+    return re.findall(r"\{([^}]*)\}", path)
+
+
+def family(path: str) -> str:
+    """The first word of a path that is no prefix."""
+    words = [word for word in path.split("/") if word and word not in ("v1", "api", ".well-known")]
+    return words[0] if words else "health"
+
+
+def _operation(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonValue:
+    shown: Schema = {
+        "operationId": _identity(item),
+        "summary": item.purpose or _identity(item).replace("_", " "),
+        "tags": [family(item.path)],
+        "x-permission": item.rule.text,
+        "x-answered-by": item.answered_by,
+        "security": ([{"ApiKey": []}] if item.path.startswith(_LEGACY) else _SESSION) if item.rule.session else [],
+        "responses": _responses(item, names),
+    }
+    parameters: list[JsonValue] = [_place(name, item) for name in places(item.path)]
+    if item.query is not None:
+        parameters += _query(item.query)
+    if parameters:
+        shown["parameters"] = parameters
+    if item.body is not None:
+        required = any(field.is_required() for field in item.body.model_fields.values())
+        shown["requestBody"] = {"required": required, "content": {item.body_type: {"schema": _ref(names[item.body])}}}
+    elif item.body_type != JSON:
+        shown["requestBody"] = {"required": True, "content": {item.body_type: {"schema": {"type": "string"}}}}
+    elif item.answered_by == "central" and item.method != "GET":
+        shown["requestBody"] = {"required": False, "content": {JSON: {"schema": {}}, "multipart/form-data": {}}}
+    return shown
+
+
+def _responses(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonValue:
+    refusal: Schema = {"$ref": f"#/components/responses/{_refusal_name(item.resource)}"}
+    found: Schema = {str(status): refusal for status in _refused(item)}
+    if item.answered_by == "central":
+        return {**found, "default": {"description": "Central's own answer, as it is"}}
+    success: Schema = {"description": "Success"}
+    if item.answer is not None:
+        success["content"] = {item.answer_type: {"schema": _ref(names[item.answer])}}
+    elif item.answer_type != JSON:
+        success["content"] = {item.answer_type: {"schema": {}}}
+    found[str(item.status)] = success
+    if item.answer_type != JSON and item.head:
+        found["206"] = {**success, "description": "A part of the file"}
+        found["304"] = {"description": "The caller has it already"}
+        found["416"] = {"description": "The file has no such part"}
+    return dict(sorted(found.items()))
+
+
+def _refused(item: Operation) -> list[int]:
+    """How an operation may refuse. Of what central answers: how the gateway itself may."""
+    found = {503, *item.refuses}
+    if item.rule.session:
+        found |= {401, 403} if item.path.startswith(_LEGACY) else {500}
+    if item.writes or item.answered_by == "central":
+        found |= {403}
+    if item.writes:
+        found |= {400, 409}
+    if item.body is not None or item.body_type != JSON or (item.answered_by == "central" and item.method != "GET"):
+        found |= {400, 404, 408, 413}
+    if item.body_type != JSON:
+        found |= {415}
+    if item.query is not None:
+        found |= {400}
+    if "{" in item.path:
+        found |= {404, 504}
+    if item.path == "/v1/auth/login":
+        found |= {429}
+    if item.answered_by == "central":
+        found |= {404, 500, 502, 504}
+    return sorted(found | {500} if not item.path.startswith("/health") and item.path != "/" else found)
+
+
+def _schemas(shown: Iterable[Operation]) -> tuple[dict[type[BaseModel], str], Schema]:
+    """Every model's name, and its schema by that name. Two models of one name would be mistaken for each other."""
+    validated = {item.body for item in shown if item.body is not None}
+    told = {item.answer for item in shown if item.answer is not None}
+    wanted = [
+        *((model, "validation") for model in sorted(validated, key=lambda one: one.__name__)),
+        *((model, "serialization") for model in sorted(told, key=lambda one: one.__name__)),
+    ]
+    known, definitions = models_json_schema(wanted, ref_template=_REF)  # type: ignore[arg-type]  # modes as literals
+    names = {
+        model: str(schema["$ref"]).rpartition("/")[2]
+        for (model, _), schema in known.items()
+        if issubclass(model, BaseModel)
+    }
+    found: Schema = dict(definitions.get("$defs", {}))
+    for model in validated:
+        _admit_null(found[names[model]])
+    return names, found
+
+
+def _admit_null(schema: JsonValue) -> None:
+    """Of a body: null is as good as absent, so what may be absent may be null."""
+    if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
+        return
+    required = schema.get("required", [])
+    properties = schema["properties"]
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        return
+    for name, there in properties.items():
+        if name not in required:
+            properties[name] = {"anyOf": [there, {"type": "null"}]}
+
+
+def _query(model: type[BaseModel]) -> list[JsonValue]:
+    schema = model.model_json_schema(mode="validation")
+    required = schema.get("required", [])
+    return [
+        {"name": name, "in": "query", "required": name in required, "schema": there}
+        for name, there in schema.get("properties", {}).items()
+    ]
+
+
+def _place(name: str, item: Operation) -> JsonValue:
+    own_id = item.answered_by == "gateway" and (name == "id" or name.endswith("_id")) and item.path.startswith("/v1/")
+    pattern = "^[0-9]{1,19}$" if own_id else "^[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,127}$"
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": pattern}}
+
+
+def _refusal(resource: str) -> JsonValue:
+    properties: Schema = {"success": {"const": False}, "error": {"type": "string"}}
+    if resource:
+        properties[resource] = {"type": "null"}
+    return {"type": "object", "properties": properties, "required": [*properties], "title": _refusal_name(resource)}
+
+
+def _refusal_name(resource: str) -> str:
+    return f"Refused_{resource}" if resource else "Refused"
+
+
+def _ref(name: str) -> JsonValue:
+    return {"$ref": _REF.format(model=name)}
+
+
+def _identity(item: Operation) -> str:
+    words = re.findall(r"[A-Za-z0-9]+", item.path)
+    return "_".join((item.method.lower(), *words))

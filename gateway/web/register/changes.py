@@ -1,0 +1,161 @@
+"""What can be asked of the register, and its answer. Passwords and keys come as hashes alone."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+_PasswordHash = Annotated[str, Field(pattern=r"^\$argon2id\$", max_length=500, repr=False)]
+_Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Permissions = Annotated[frozenset[str], Field(max_length=1000)]
+
+
+class Look(_Asked):
+    """Everything that there is; changes nothing."""
+
+    do: Literal["look"] = "look"
+
+
+class AddAccount(_Asked):
+    """A new account."""
+
+    do: Literal["add"] = "add"
+    username: str
+    password_hash: _PasswordHash
+    role: str
+
+
+class SetPassword(_Asked):
+    """Another password."""
+
+    do: Literal["password"] = "password"
+    username: str
+    password_hash: _PasswordHash
+
+
+class SetRole(_Asked):
+    """Another role."""
+
+    do: Literal["role"] = "role"
+    username: str
+    role: str
+
+
+class SetDisabled(_Asked):
+    """Whether it may sign in."""
+
+    do: Literal["disable"] = "disable"
+    username: str
+    disabled: bool
+
+
+class SetSecondFactor(_Asked):
+    """Another authenticator, proven by the code of half minute `step`; "" takes the second factor away."""
+
+    do: Literal["mfa"] = "mfa"
+    username: str
+    secret: Annotated[str, Field(pattern=r"^([A-Z2-7]{16,64})?$", repr=False)]
+    step: Annotated[int, Field(ge=0)]
+    codes: tuple[_Sha256, ...] = ()
+
+
+class SetRecoveryCodes(_Asked):
+    """Other recovery codes."""
+
+    do: Literal["recovery"] = "recovery"
+    username: str
+    codes: tuple[_Sha256, ...]
+
+
+class RemoveAccount(_Asked):
+    """The account goes."""
+
+    do: Literal["remove"] = "remove"
+    username: str
+
+
+class SignOut(_Asked):
+    """Every session of this name ends, and what is remembered of central's account of that name."""
+
+    do: Literal["sign-out"] = "sign-out"
+    username: str
+
+
+class PutRole(_Asked):
+    """A role, new or changed."""
+
+    do: Literal["put-role"] = "put-role"
+    name: str
+    permissions: Permissions
+
+
+class RemoveRole(_Asked):
+    """The role goes."""
+
+    do: Literal["remove-role"] = "remove-role"
+    name: str
+
+
+class AddKey(_Asked):
+    """A new key, by its hash."""
+
+    do: Literal["add-key"] = "add-key"
+    name: str
+    key_hash: _Sha256
+    permissions: Permissions
+    days: Annotated[int, Field(ge=1, le=36_500)] | None = None
+
+
+class RemoveKey(_Asked):
+    """The key goes."""
+
+    do: Literal["remove-key"] = "remove-key"
+    name: str
+
+
+OfAccount = (
+    AddAccount | SetPassword | SetRole | SetDisabled | SetSecondFactor | SetRecoveryCodes | RemoveAccount | SignOut
+)
+Change = Look | OfAccount | PutRole | RemoveRole | AddKey | RemoveKey
+CHANGE: TypeAdapter[Change] = TypeAdapter(Annotated[Change, Field(discriminator="do")])
+
+
+class AccountShown(_Asked):
+    """An account, without its secrets."""
+
+    username: str
+    role: str
+    disabled: bool
+    mfa: bool
+    codes_left: int
+    site_file: bool = False
+
+
+class RoleShown(_Asked):
+    """A role."""
+
+    name: str
+    permissions: tuple[str, ...]
+
+
+class KeyShown(_Asked):
+    """A key, without itself. `expires_at` is wall micros UTC."""
+
+    name: str
+    permissions: tuple[str, ...]
+    expires_at: int | None
+
+
+class Answer(_Asked):
+    """What became of it: `error` is one sentence when nothing was changed; the lists are what there is afterwards."""
+
+    error: str = ""
+    accounts: tuple[AccountShown, ...] = ()
+    roles: tuple[RoleShown, ...] = ()
+    keys: tuple[KeyShown, ...] = ()

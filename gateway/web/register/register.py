@@ -1,0 +1,169 @@
+"""Making a change of accounts, roles or keys, and writing down that it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from gateway.clock import Clock
+from gateway.domain.accounts import AccountRefused, checked_name, checked_permissions
+from gateway.domain.errors import NotFoundError, StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.store import Entry, Store
+from gateway.web.register.changes import (
+    AccountShown,
+    AddAccount,
+    AddKey,
+    Answer,
+    Change,
+    KeyShown,
+    Look,
+    OfAccount,
+    PutRole,
+    RemoveAccount,
+    RemoveKey,
+    RemoveRole,
+    RoleShown,
+    SetDisabled,
+    SetPassword,
+    SetRecoveryCodes,
+    SetRole,
+    SetSecondFactor,
+    SignOut,
+)
+
+log = structlog.get_logger(__name__)
+
+_DAY = 86_400_000_000
+Changed = Callable[[tuple[str, ...]], Awaitable[None]]
+
+
+async def _nobody_to_tell(_usernames: tuple[str, ...]) -> None:
+    """No gateway runs, so nobody keeps accounts in memory."""
+
+
+class Register:
+    """Makes changes. `changed` is told whose accounts each concerned; `site_file` are names that the site file has."""
+
+    def __init__(
+        self, *, store: Store, clock: Clock, site_file: tuple[str, ...] = (), changed: Changed = _nobody_to_tell
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._site_file = site_file
+        self._changed = changed
+
+    async def ask(self, change: Change) -> Answer:
+        """Make the change. A refusal, also of the disk, is in the answer."""
+        try:
+            told, usernames = await self._make(change)
+            if told:
+                await self._changed(usernames)
+                await self._note(told)
+            return await self._look()
+        except (AccountRefused, NotFoundError, StoreError) as error:
+            return Answer(error=str(error))
+
+    async def _make(self, change: Change) -> tuple[str, tuple[str, ...]]:
+        """What was done, as a sentence, and whose accounts it concerns."""
+        match change:
+            case Look():
+                return "", ()
+            case PutRole() | RemoveRole():
+                return await self._make_of_role(change)
+            case AddKey() | RemoveKey():
+                return await self._make_of_key(change), ()
+            case _:
+                return await self._make_of_account(change), (change.username,)
+
+    async def _make_of_account(self, change: OfAccount) -> str:
+        accounts, name = self._store.accounts, change.username
+        if name in self._site_file and not isinstance(change, SignOut | RemoveAccount):
+            raise AccountRefused(f"{name!r} is an account of the site file; it is changed there")
+        match change:
+            case AddAccount(password_hash=password_hash, role=role):
+                now = self._clock.wall().micros
+                await accounts.add(checked_name(name, "an account"), password_hash=password_hash, role=role, now=now)
+                told = f"The account {name} was added, with the role {role}."
+            case SetPassword(password_hash=password_hash):
+                await accounts.set_password(name, password_hash)
+                told = f"{name} has another password."
+            case SetRole(role=role):
+                await accounts.set_role(name, role)
+                told = f"{name} has the role {role}."
+            case SetDisabled(disabled=disabled):
+                await accounts.set_disabled(name, disabled=disabled)
+                told = f"{name} may {'not ' if disabled else ''}sign in."
+            case SetSecondFactor(secret=secret, step=step, codes=codes):
+                await accounts.set_second_factor(name, secret, step=step, codes=map(bytes.fromhex, codes))
+                told = f"{name} has {'a' if secret else 'no'} second factor."
+            case SetRecoveryCodes(codes=codes):
+                await accounts.set_recovery_codes(name, map(bytes.fromhex, codes))
+                told = f"{name} has other recovery codes."
+            case RemoveAccount():
+                await accounts.remove(name)
+                told = f"The account {name} was removed."
+            case SignOut():
+                ended = await self._store.sessions.remove_of(name)
+                await self._store.remembered.forget(name, sessions=False)
+                told = f"{name} was signed out of {ended} sessions."
+        return told
+
+    async def _make_of_role(self, change: PutRole | RemoveRole) -> tuple[str, tuple[str, ...]]:
+        name = checked_name(change.name, "a role")
+        if isinstance(change, RemoveRole):
+            await self._store.accounts.remove_role(name)
+            return f"The role {name} was removed.", ()
+        holders = await self._store.accounts.put_role(name, checked_permissions(change.permissions))
+        return f"The role {name} allows {', '.join(sorted(change.permissions)) or 'nothing'}.", holders
+
+    async def _make_of_key(self, change: AddKey | RemoveKey) -> str:
+        name = checked_name(change.name, "a key")
+        if isinstance(change, RemoveKey):
+            await self._store.api_keys.remove(name)
+            return f"The key {name} was removed."
+        now = self._clock.wall().micros
+        await self._store.api_keys.add(
+            name,
+            key_hash=bytes.fromhex(change.key_hash),
+            permissions=checked_permissions(change.permissions),
+            now=now,
+            expires_at=None if change.days is None else now + change.days * _DAY,
+        )
+        return f"The key {name} was added, for {', '.join(sorted(change.permissions)) or 'nothing'}."
+
+    async def _look(self) -> Answer:
+        stored = tuple(
+            AccountShown(
+                username=account.username,
+                role=account.role,
+                disabled=account.disabled,
+                mfa=bool(account.totp_secret),
+                codes_left=account.codes_left,
+            )
+            for account in await self._store.accounts.all()
+        )
+        site = tuple(
+            AccountShown(username=name, role="site file", disabled=False, mfa=False, codes_left=0, site_file=True)
+            for name in self._site_file
+        )
+        roles = await self._store.accounts.roles()
+        return Answer(
+            accounts=site + stored,
+            roles=tuple(RoleShown(name=name, permissions=tuple(sorted(allowed))) for name, allowed in roles),
+            keys=tuple(
+                KeyShown(name=key.name, permissions=tuple(sorted(key.permissions)), expires_at=key.expires_at)
+                for key in await self._store.api_keys.all()
+            ),
+        )
+
+    async def _note(self, told: str) -> None:
+        stamp = self._clock.wall()
+        event = Event(
+            kind=EventKind.ACCOUNT_CHANGED, date_at=stamp.micros, clock_trusted=stamp.trusted, description=told
+        )
+        try:
+            await self._store.journal.record(Entry(events=(event,)))
+        except StoreError as error:
+            log.warning("account_change_not_recorded", error=str(error))  # the change itself is on disk

@@ -1,0 +1,128 @@
+"""The socket over which a running gateway is asked for changes: one line of JSON there, one back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import structlog
+from pydantic import ValidationError
+
+from gateway.domain.errors import GatewayError
+from gateway.web.register.changes import CHANGE, Answer, Change
+from gateway.web.register.register import Register
+
+log = structlog.get_logger(__name__)
+
+_NAME = "users.sock"
+_SECONDS = 10.0
+_LINE = 256 * 1024
+_BACKLOG = 4
+_CONNECT_SECONDS = 2.0
+
+
+class NobodyThere(GatewayError):
+    """No gateway listens in this data folder."""
+
+
+@asynccontextmanager
+async def listening(register: Register, *, run_folder: Path) -> AsyncIterator[None]:
+    """Take changes for as long as the context lasts. A folder that takes no socket is logged, and none are taken."""
+    try:
+        end = _listen(run_folder)
+    except OSError as error:
+        log.warning("register_not_served", error=error.strerror or str(error))
+        yield
+        return
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, TimeoutError, ValueError):  # whoever asked has gone, or said too much
+            async with asyncio.timeout(_SECONDS):
+                said = await _answer(register, await reader.readline())
+                writer.write(said.model_dump_json().encode() + b"\n")
+                await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_unix_server(answer, sock=end, limit=_LINE)
+    try:
+        yield
+    finally:
+        server.close()
+        with contextlib.suppress(OSError):
+            (run_folder / _NAME).unlink(missing_ok=True)
+
+
+async def ask(change: Change, *, run_folder: Path) -> Answer:
+    """Have the gateway that runs on this data folder make a change. Raises NobodyThere, and GatewayError."""
+    try:
+        async with asyncio.timeout(_SECONDS):
+            reader, writer = await asyncio.open_unix_connection(sock=_connect(run_folder), limit=_LINE)
+            try:
+                writer.write(change.model_dump_json().encode() + b"\n")
+                await writer.drain()
+                line = await reader.readline()
+            finally:
+                writer.close()
+    except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
+        raise NobodyThere(f"no gateway listens in {run_folder}") from error
+    except PermissionError as error:
+        raise GatewayError(f"{run_folder / _NAME} belongs to another user; try it with sudo") from error
+    except (TimeoutError, OSError) as error:
+        raise GatewayError("the gateway did not answer; look with `users list` what became of it") from error
+    try:
+        return Answer.model_validate_json(line)
+    except ValidationError as error:
+        raise GatewayError("the gateway's answer is of another release; restart it") from error
+
+
+async def _answer(register: Register, line: bytes) -> Answer:
+    try:
+        change = CHANGE.validate_json(line)
+    except ValidationError:
+        return Answer(error="the gateway does not know this change; it runs another release")
+    return await register.ask(change)
+
+
+def _listen(run_folder: Path) -> socket.socket:
+    """The socket; only the gateway's own user and root can open it."""
+    run_folder.mkdir(mode=0o750, exist_ok=True)
+    (run_folder / _NAME).unlink(missing_ok=True)
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with _short(run_folder) as name:
+            end.bind(name)
+            os.chmod(name, 0o600)  # noqa: PTH101 (before it listens: nobody can connect earlier)
+        end.listen(_BACKLOG)
+        end.setblocking(False)  # noqa: FBT003 (the socket's own method)
+    except BaseException:
+        end.close()
+        raise
+    return end
+
+
+def _connect(run_folder: Path) -> socket.socket:
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with _short(run_folder) as name:
+            end.settimeout(_CONNECT_SECONDS)  # at once, unless many others ask
+            end.connect(name)
+        end.setblocking(False)  # noqa: FBT003 (the socket's own method)
+    except BaseException:
+        end.close()
+        raise
+    return end
+
+
+@contextmanager
+def _short(run_folder: Path) -> Iterator[str]:
+    """A name for the socket that is short enough however long the folder's path is."""
+    folder = os.open(run_folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{_NAME}"
+    finally:
+        os.close(folder)

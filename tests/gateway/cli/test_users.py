@@ -1,0 +1,229 @@
+"""`edge-gateway users` as a person types it: beside no gateway, and with one that runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from aiohttp import ClientSession
+from typer.testing import CliRunner
+
+from gateway.cli.users import app
+from gateway.clock import SystemClock
+from gateway.demo.central.accounts import totp
+from gateway.domain.errors import ConfigError, GatewayError
+from gateway.store import Store
+
+PROGRAM = Path(sys.executable).with_name("edge-gateway")
+SITE = """
+[site]
+name = "Small"
+[api]
+port = 0
+[[api.accounts]]
+username = "chief"
+password = "chief"
+"""
+PASSWORD = "correct horse"
+ENVIRON = {"PATH": os.environ["PATH"], "COLUMNS": "120", "EDGE_GATEWAY_SECRET_CHIEF": "hunter2-hunter2"}
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A data folder that a gateway has used."""
+    folder = tmp_path / ("deep-" * 25) / "data"  # longer than the name of a Unix socket may be
+    folder.mkdir(parents=True)
+
+    async def used() -> None:
+        store = Store(folder=folder, site_name="Small", sends=False)
+        await store.open()
+        await store.close()
+
+    asyncio.run(used())
+    return folder
+
+
+@pytest.fixture
+def users(data):
+    """Types a command; gives what it says, or how it is refused."""
+
+    def call(*arguments, typed="", refused=None):
+        result = CliRunner().invoke(app, [*arguments, "--data", str(data)], input=typed)
+        if refused is not None:
+            assert isinstance(result.exception, refused), result.output
+            return str(result.exception)
+        assert result.exit_code == 0, result.output + str(result.exception)
+        return result.stdout
+
+    return call
+
+
+class Gateway:
+    """A gateway that runs on the folder."""
+
+    def __init__(self, folder: Path, data: Path) -> None:
+        (folder / "site.toml").write_text(SITE)
+        self.process = subprocess.Popen(
+            [PROGRAM, "run", "site.toml", "--data", data],
+            cwd=folder,
+            env=ENVIRON,
+            stderr=subprocess.PIPE,
+        )
+        self.heard = ""
+        try:
+            self.port = int(self._hears(r'"port": (\d+), "event": "interface_served"'))
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _hears(self, pattern: str) -> str:
+        deadline = time.monotonic() + 20
+        while not (found := re.search(pattern, self.heard)):
+            assert time.monotonic() < deadline, self.heard
+            if select.select([self.process.stderr], [], [], 1)[0]:
+                self.heard += os.read(self.process.stderr.fileno(), 65536).decode()
+        return found[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(20)
+        self.heard += self.process.stderr.read().decode()
+        self.process.stderr.close()
+
+    def login(self, username: str, password: str) -> int:
+        async def asked() -> int:
+            async with ClientSession() as client:
+                body = {"username": username, "password": password}
+                async with client.post(f"http://127.0.0.1:{self.port}/v1/auth/login", json=body) as answer:
+                    return answer.status
+
+        return asyncio.run(asked())
+
+
+def every_command(command, path=()):
+    yield path
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from every_command(inner, (*path, name))
+
+
+def test_every_command_has_help_with_an_example():
+    paths = list(every_command(typer.main.get_command(app)))
+    assert len(paths) == 19
+    for path in paths:
+        result = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "120"})
+        assert result.exit_code == 0
+        assert f"Example: edge-gateway users {' '.join(path)}" in result.stdout, path
+
+
+def test_accounts_beside_no_gateway(users):
+    assert "ada may sign in, with the role operator" in users("add", "ada", "--role", "operator", typed=f"{PASSWORD}\n")
+    assert users("list") == "ada  operator\n"
+    users("disable", "ada")
+    users("role", "ada", "viewer")
+    assert users("list") == "ada  viewer, disabled\n"
+    for faulty, said in (
+        (("add", "ada", "--role", "viewer"), "there is an account 'ada' already"),
+        (("add", "bob", "--role", "king"), "there is no role 'king'; there are administrator, operator, viewer"),
+        (("password", "eve"), "there is no account 'eve'"),
+    ):
+        assert said in users(*faulty, typed=f"{PASSWORD}\n", refused=GatewayError)
+    assert "8 to 1000 characters" in users("add", "bob", "--role", "viewer", typed="short\n", refused=ConfigError)
+    users("remove", "ada")
+    assert "there are no accounts" in users("list")
+
+
+def test_roles_and_keys(users):
+    users("roles", "set", "porter", "can_view_devices", "can_control_devices")
+    assert "porter: can_control_devices can_view_devices" in users("roles", "list")
+    assert "'may_open' is no permission" in users("roles", "set", "porter", "may_open", refused=GatewayError)
+    users("roles", "remove", "porter")
+    key = users("key", "add", "app", "--may", "can_view_devices", "--days", "30").strip()
+    assert re.fullmatch(r"egk_[\w-]{43}", key)
+    listed = users("key", "list")
+    assert re.fullmatch(r"app: can_view_devices, until \d{4}-\d\d-\d\d\n", listed)
+    assert key not in listed
+    users("key", "remove", "app")
+    assert users("key", "list") == ""
+
+
+def test_a_running_gateway_takes_changes_over(users, data, tmp_path):
+    with Gateway(tmp_path, data) as gateway:
+        users("add", "ada", "--role", "viewer", typed=f"{PASSWORD}\n")
+        assert users("list") == "chief  in the site file\nada    viewer\n"
+        assert gateway.login("ada", PASSWORD) == 200
+        users("disable", "ada")
+        assert gateway.login("ada", PASSWORD) == 404
+        assert "is changed there" in users("password", "chief", typed=f"{PASSWORD}\n", refused=GatewayError)
+    assert users("list") == "ada  viewer, disabled\n"
+    assert PASSWORD not in gateway.heard
+
+
+def test_an_unclean_end_is_still_told_after_a_change(users, data):
+    (data / "site.db.closed").unlink()
+    users("list")
+
+    async def found() -> bool:
+        store = Store(folder=data, site_name="Small", sends=False)
+        await store.open()
+        unclean = store.was_unclean
+        await store.close()
+        return unclean
+
+    assert asyncio.run(found())
+
+
+def test_a_folder_without_a_gateway_is_named(tmp_path):
+    result = CliRunner().invoke(app, ["list", "--data", str(tmp_path / "nowhere")])
+    assert "no gateway has run on" in str(result.exception)
+
+
+def test_an_authenticator_is_enrolled_in_a_terminal(users, data):
+    users("add", "ada", "--role", "viewer", typed=f"{PASSWORD}\n")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [PROGRAM, "users", "mfa", "ada", "--data", data],
+        env=ENVIRON, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True,
+    ) as process:  # fmt: skip
+        os.close(theirs)
+        heard = ""
+
+        def hears(pattern):
+            nonlocal heard
+            deadline = time.monotonic() + 20
+            while not (found := re.search(pattern, heard, re.DOTALL)):
+                assert time.monotonic() < deadline, heard
+                if select.select([ours], [], [], 1)[0]:
+                    try:
+                        heard += os.read(ours, 65536).decode()
+                    except OSError:  # the other end has closed
+                        break
+            return found or re.search(pattern, heard, re.DOTALL)
+
+        secret = hears(r"type this secret: ([A-Z2-7 ]+)")[1].replace(" ", "")
+        assert len(re.findall("[▄▀█ ]{20,}", heard)) > 10
+        hears("shows now")
+        os.write(ours, b"000000x\n")
+        hears("not the code of this moment.*shows now")
+        os.write(ours, totp(secret, SystemClock().wall().micros // 1_000_000).encode() + b"\n")
+        codes = re.findall(r"  ([a-z0-9]{4}(?:-[a-z0-9]{4}){3})", hears(r"(?:  \S+\s+){10}")[0])
+        assert len(set(codes)) == 10
+        assert process.wait(20) == 0
+    os.close(ours)
+    assert users("list") == "ada  viewer, second factor, 10 recovery codes left\n"
+    assert len(re.findall(r"-", users("recovery", "ada"))) >= 30
+    users("mfa", "ada", "--off")
+    assert users("list") == "ada  viewer\n"
+    assert "has no second factor" in users("recovery", "ada", refused=GatewayError)

@@ -1,0 +1,398 @@
+"""The way of writes against the simulated central and a real store, one situation at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.demo.central import Faults
+from gateway.domain.credentials import CardStatus
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.events import EventKind
+from gateway.domain.writes import (
+    CARD_CREATE,
+    CARD_DELETE,
+    CARD_LIFECYCLE,
+    CARD_UPDATE,
+    DEVICE_CONFIG,
+    DEVICE_CREATE,
+    FIRST_PROVISIONAL_ID,
+    is_twin,
+)
+from gateway.store import EventFilter
+from gateway.supervision import Backoff
+from gateway.sync.down import DownSync
+from gateway.sync.outbox import OutboxSender
+from gateway.sync.writes import CentralWrites
+
+SOON = Backoff(first=0.001, longest=0.005)
+NEW = {"number": "77123", "holder_name": "Nora", "status": "active"}
+
+
+@pytest.fixture
+def writes(client, store):
+    return CentralWrites(client=client, store=store, clock=SystemClock())
+
+
+@pytest.fixture
+def sender(client, store):
+    return OutboxSender(client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON)
+
+
+@pytest.fixture
+async def down(client, store):
+    down = DownSync(client=client, store=store, clock=SystemClock())
+    await down.pull()
+    return down
+
+
+@pytest.fixture
+def go_up(sender, store):
+    async def send():
+        for _ in range(200):
+            if not (await store.outbox.books()).waiting:
+                return
+            await sender.send_due()
+            await asyncio.sleep(0.005)
+        raise AssertionError(await store.outbox.books())
+
+    return send
+
+
+async def record(store, card_id):
+    return json.loads((await store.cards.get(card_id)).record)
+
+
+async def known_as(store, number):
+    return [card.card_id for card in await store.cards.matching([f"text:{number}"])]
+
+
+async def test_while_central_answers_a_write_goes_through_and_its_record_is_kept(central, store, down, writes):
+    made = await writes.write(CARD_CREATE, NEW)
+    assert (made.held, made.record["number"]) == (False, "77123")
+    assert central.cards[made.record_id] == await record(store, made.record_id)
+    changed = await writes.write(CARD_UPDATE, {"id": made.record_id, "note": "back door"})
+    assert changed.record["note"] == "back door"
+    await writes.write(CARD_LIFECYCLE, {"id": made.record_id, "status": "lost"})
+    assert (await store.cards.get(made.record_id)).card.status is CardStatus.LOST
+    assert central.cards[made.record_id] == await record(store, made.record_id)
+    await writes.write(CARD_DELETE, {"id": made.record_id})
+    assert made.record_id not in central.cards
+    assert await store.cards.get(made.record_id) is None
+    assert (await store.outbox.books()).accepted == 0
+
+
+async def test_centrals_refusal_is_the_callers_and_nothing_changes(central, store, down, writes):
+    with pytest.raises(CentralRefused) as refused:
+        await writes.write(CARD_CREATE, {**NEW, "number": central.cards[4001]["number"]})
+    assert refused.value.status == 400
+    assert refused.value.said.endswith("is already used")
+    assert await store.cards.count() == 40
+    central.faults = Faults(deny="can_edit_access_cards")
+    with pytest.raises(CentralRefused, match="permission denied"):
+        await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})
+    assert (await store.outbox.books()).accepted == 0
+
+
+async def test_while_central_is_away_a_card_counts_at_once_and_goes_up_later(central, store, down, writes, go_up):
+    await central.stop()
+    made = await writes.write(CARD_CREATE, NEW)
+    assert made.held
+    assert made.record_id >= FIRST_PROVISIONAL_ID
+    assert await known_as(store, "77123") == [made.record_id]
+    await writes.write(CARD_UPDATE, {"id": made.record_id, "note": "by hand"})
+    await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})
+    assert (await store.cards.get(4001)).card.status is CardStatus.LOST
+    await central.start()
+    await go_up()
+    (central_id,) = await known_as(store, "77123")
+    assert central_id < FIRST_PROVISIONAL_ID
+    assert await store.held.site_id("access_card", made.record_id) == central_id
+    assert central.cards[central_id]["note"] == "by hand"
+    assert central.cards[4001]["status"] == "lost"
+    await down.pull()
+    assert await record(store, central_id) == central.cards[central_id]
+    assert await store.cards.count() == len(central.cards)
+
+
+async def test_what_comes_down_does_not_overwrite_what_waits(central, store, down, writes, go_up):
+    central.faults = Faults(paths="/v1/access/lifecycle", down=True)
+    await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})
+    central.tables.cards.change(4001, {"note": "changed at central"})
+    await down.pull()
+    shown = await record(store, 4001)
+    assert (shown["status"], shown["note"]) == ("lost", "changed at central")
+    central.faults = Faults(paths="/v1/access/lifecycle", down=True)
+    await writes.write(CARD_DELETE, {"id": 4002})  # behind nothing: goes through
+    await down.pull()
+    assert await store.cards.get(4002) is None
+    central.faults = Faults()
+    await go_up()
+    await down.pull()
+    assert await record(store, 4001) == central.cards[4001]
+    assert central.cards[4001]["status"] == "lost"
+
+
+async def test_a_sweep_leaves_what_has_not_gone_up_and_a_waiting_deletion_stays_deleted(central, store, down, writes):
+    await central.stop()
+    made = await writes.write(CARD_CREATE, NEW)
+    device = await writes.write(DEVICE_CREATE, {"name": "Kiosk"})
+    await writes.write(CARD_DELETE, {"id": 4003})
+    await central.start()
+    for _ in range(3):
+        await down.pull()
+    assert await store.cards.get(made.record_id) is not None
+    assert (await store.devices.get(device.record_id)).name == "Kiosk"
+    assert await store.cards.get(4003) is None
+
+
+async def test_a_write_never_overtakes_one_that_waits(central, store, down, writes, go_up):
+    central.faults = Faults(paths="/v1/access/lifecycle", down=True)
+    assert (await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})).held
+    assert (await writes.write(CARD_UPDATE, {"id": 4001, "status": "active"})).held
+    central.faults = Faults()
+    await go_up()
+    assert central.cards[4001]["status"] == "active"
+
+
+async def test_a_deleted_record_that_was_never_tried_does_not_go_up(central, store, down, writes, go_up):
+    await central.stop()
+    with pytest.raises(CentralUnavailable):
+        await down.pull()
+    central.requests.clear()
+    made = await writes.write(CARD_CREATE, NEW)
+    await writes.write(CARD_UPDATE, {"id": made.record_id, "note": "x"})
+    assert not (await writes.write(CARD_DELETE, {"id": made.record_id})).held
+    books = await store.outbox.books()
+    assert books.balance()
+    assert (books.accepted, books.dropped, books.waiting) == (2, 2, 0)
+    await central.start()
+    await go_up()
+    assert not central.requests
+    assert await store.cards.count() == 40
+
+
+async def test_a_deleted_record_that_may_be_at_central_is_created_and_deleted_there(
+    central, store, down, writes, go_up
+):
+    central.faults = Faults(paths="/v1/access", lost_answers=1)
+    made = await writes.write(CARD_CREATE, NEW)
+    assert made.held
+    assert len(central.cards) == 41
+    assert (await writes.write(CARD_DELETE, {"id": made.record_id})).held
+    await down.pull()
+    assert await known_as(store, "77123") == []
+    await go_up()
+    assert len(central.cards) == 40
+    await down.pull()
+    assert await store.cards.count() == 40
+
+
+async def test_a_create_whose_answer_was_lost_is_not_made_twice(central, store, down, writes, go_up):
+    central.faults = Faults(paths="/v1/access", lost_answers=1)
+    made = await writes.write(CARD_CREATE, {**NEW, "valid_until": "2031-01-01T00:00:00Z"})
+    await down.pull()  # central has it already, the site does not know under which id
+    assert await known_as(store, "77123") == [made.record_id]
+    await go_up()
+    assert [card["number"] for card in central.cards.values()].count("77123") == 1
+    assert sum(request.method == "PUT" for request in central.requests) == 1
+    (card_id,) = await known_as(store, "77123")
+    assert await record(store, card_id) == central.cards[card_id]
+
+
+async def test_a_device_made_twice_alike_is_two_devices(central, store, down, writes, go_up):
+    central.faults = Faults(paths="/v1/device", lost_answers=2)
+    twice = [await writes.write(DEVICE_CREATE, {"name": "Kiosk"}) for _ in range(2)]
+    assert all(made.held for made in twice)
+    central.faults = Faults()
+    await go_up()
+    named = [device["id"] for device in central.tables.devices.values() if device["name"] == "Kiosk"]
+    assert len(named) == 2
+    assert {await store.held.site_id("device", made.record_id) for made in twice} == set(named)
+    await down.pull()
+    assert sorted(item.id for item in await store.devices.all()) == sorted(central.tables.devices)
+
+
+async def test_a_device_is_configured_while_central_is_away(central, store, down, writes, go_up):
+    await central.stop()
+    await writes.write(DEVICE_CONFIG, {"id": 102, "description": "by the oak"})
+    made = await writes.write(DEVICE_CREATE, {"name": "Kiosk"})
+    await writes.write(DEVICE_CONFIG, {"id": made.record_id, "location": "Hall"})
+    assert json.loads((await store.devices.get(made.record_id)).record)["location"] == "Hall"
+    await central.start()
+    await go_up()
+    await down.pull()
+    assert central.tables.devices[102]["description"] == "by the oak"
+    device = await store.devices.get(await store.held.site_id("device", made.record_id))
+    assert json.loads(device.record) == central.tables.devices[device.id]
+    assert central.tables.devices[device.id]["location"] == "Hall"
+
+
+async def test_a_change_of_what_central_has_deleted_is_dropped_and_told(central, store, down, writes, go_up):
+    await central.stop()
+    await writes.write(CARD_UPDATE, {"id": 4001, "note": "x"})
+    await writes.write(CARD_DELETE, {"id": 4002})
+    await central.start()
+    central.tables.cards.remove(4001)
+    central.tables.cards.remove(4002)
+    await go_up()
+    books = await store.outbox.books()
+    assert books.balance()
+    assert (books.dropped, books.delivered, books.parked) == (1, 1, 0)
+    assert await store.cards.get(4001) is None
+    (event,) = (await store.events.page(EventFilter(types=(int(EventKind.RECORD_PARKED),)))).events
+    assert "central has it no more" in event.description
+
+
+async def test_a_refused_write_that_was_held_waits_for_a_person_and_is_shown(central, store, down, writes, sender):
+    await central.stop()
+    made = await writes.write(CARD_CREATE, {**NEW, "number": central.cards[4001]["number"]})
+    await central.start()
+    for _ in range(20):
+        await sender.send_due()
+        await asyncio.sleep(0.005)
+    (waiting,) = await store.held.waiting("access_card", made.record_id)
+    assert "is already used" in waiting.refused
+    await writes.write(CARD_DELETE, {"id": made.record_id})
+    books = await store.outbox.books()
+    assert books.balance()
+    assert (books.parked, books.waiting, books.dropped) == (0, 0, 1)
+
+
+async def test_a_page_that_is_older_than_a_write_does_not_take_it_back(central, store, down, writes):
+    real = central.tables.cards.page
+
+    def slow(*args, **kwargs):
+        batch = real(*args, **kwargs)
+        batch.records[:] = [dict(item) for item in batch.records]
+        return batch
+
+    central.tables.cards.page = slow
+    central.faults = Faults(paths="/v1/access/list", slow_body_seconds=0.3)
+    async with asyncio.TaskGroup() as group:
+        pulling = group.create_task(down.pull())
+        while not any(request.path == "/v1/access/list" for request in central.requests):
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})
+        await writes.write(CARD_DELETE, {"id": 4002})
+        await pulling
+    assert (await store.cards.get(4001)).card.status is CardStatus.LOST
+    assert await store.cards.get(4002) is None
+
+
+async def test_a_site_that_stands_alone_keeps_its_records(store):
+    writes = CentralWrites(client=None, store=store, clock=SystemClock())
+    made = await writes.write(CARD_CREATE, NEW)
+    assert not made.held
+    await writes.write(CARD_LIFECYCLE, {"id": made.record_id, "status": "lost"})
+    assert (await store.cards.get(made.record_id)).card.status is CardStatus.LOST
+    await writes.write(CARD_DELETE, {"id": made.record_id})
+    assert await store.cards.count() == 0
+    assert (await store.outbox.books()).accepted == 0
+
+
+async def test_an_account_that_central_does_not_let_in_holds_nobody_up(central, store, down, connect):
+    stranger = connect(password="wrong horse")
+    writes = CentralWrites(client=stranger, store=store, clock=SystemClock())
+    assert (await writes.write(CARD_CREATE, NEW)).held
+    assert (await store.outbox.books()).waiting == 1
+
+
+GATEWAY = """
+import asyncio, sys
+from pathlib import Path
+from gateway.clock import SystemClock
+from gateway.domain.writes import CARD_CREATE
+from gateway.store import Store
+from gateway.sync.central import CentralClient
+from gateway.sync.down import DownSync
+from gateway.sync.outbox import OutboxSender
+from gateway.sync.runner import Sync
+from gateway.sync.writes import CentralWrites
+
+async def main(folder, url, held):
+    clock = SystemClock()
+    store = Store(folder=Path(folder), site_name="Killed site", sends=True)
+    await store.open()
+    client = CentralClient(url=url, username="gateway", password="right horse", clock=clock, timeout_seconds=60)
+    writes = CentralWrites(client=client, store=store, clock=clock)
+    await writes.recall()
+    if held:
+        client._note(reachable=False, error="away")
+        await writes.write(CARD_CREATE, {"number": "77123", "holder_name": "Nora"})
+    down = DownSync(client=client, store=store, clock=clock)
+    sync = Sync(client=client, down=down, sender=OutboxSender(client=client, store=store, clock=clock), store=store,
+                clock=clock, pull_seconds=60)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(store.run())
+        group.create_task(sync.run())
+        while (await store.outbox.books()).waiting or down.report is None:
+            await asyncio.sleep(0.01)
+        await down.pull()
+        found = [card.card_id for card in await store.cards.matching(["text:77123"])]
+        print(*found, await store.cards.count(), flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3] == "held"))
+"""
+
+
+async def test_killed_between_centrals_answer_and_its_own_commit_it_makes_no_second_card(central, tmp_path, until):
+    folder = tmp_path / "killed"
+    folder.mkdir()
+
+    async def start(how):
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", GATEWAY, str(folder), central.url, how),
+            stdout=asyncio.subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+
+    class OnlyNew(Faults):
+        """The answer to a new card trickles; lists come at once."""
+
+        def touch(self, path):
+            return path == "/v1/access"
+
+    central.faults = OnlyNew(slow_body_seconds=30)
+    process = await start("held")
+    try:
+        await until(lambda: len(central.cards) == 41, 20)
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        central.faults = Faults()
+        process = await start("again")
+        async with asyncio.timeout(20):
+            line = (await process.stdout.readline()).decode().split()
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+    (made,) = [number for number, card in central.cards.items() if card["number"] == "77123"]
+    assert [int(word) for word in line] == [made, 41]
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept", "same"),
+    [
+        ({"number": "1"}, {"id": 5, "number": "1", "note": ""}, True),
+        ({"number": "1"}, {"id": 5, "number": "2"}, False),
+        ({"number": 1, "holder": None}, {"number": "1"}, True),
+        ({"plate": "ab 12"}, {"plate": "AB 12"}, True),
+        ({"date_at": "2026-01-31T12:00:00Z"}, {"date_at": "2026-01-31T12:00:00.000+00:00"}, True),
+        ({"date_at": "2026-01-31T12:00:00Z"}, {"date_at": "2026-01-31T12:00:01Z"}, False),
+        ({"customer": {"id": 4}}, {"customer": {"id": 4, "name": "x"}}, True),
+        ({"zones": [1]}, {"zones": [1, 2]}, False),
+        ({"note": ""}, {"note": ""}, False),
+        ({}, {"id": 5}, False),
+    ],
+)
+def test_a_record_of_centrals_is_known_by_what_was_sent(sent, kept, same):
+    assert is_twin(sent, kept) is same

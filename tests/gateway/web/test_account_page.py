@@ -1,0 +1,115 @@
+"""Signing in at the page with a second factor, and the menu of who is signed in; in a real browser."""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import async_playwright, expect
+
+from gateway.demo.central.accounts import totp
+from gateway.web.accounts import hash_password
+from gateway.web.register.changes import AddAccount, SetSecondFactor
+from gateway.web.register.socket import ask
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def browser():
+    path = Path("/usr/bin/chromium")
+    if not path.is_file():
+        if os.environ.get("CI") == "true":
+            pytest.fail("Chromium is missing: install Debian's chromium")
+        pytest.skip("needs Debian's chromium")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(executable_path=str(path), args=flags)
+        yield started
+        await started.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def house(open_house, tmp_path):
+    async with open_house() as opened:
+        password_hash = hash_password("correct horse")
+        for change in (
+            AddAccount(username="ada", password_hash=password_hash, role="operator"),
+            SetSecondFactor(username="ada", secret=SECRET, step=0),
+        ):
+            assert not (await ask(change, run_folder=tmp_path / "run")).error
+        yield opened
+
+
+@pytest.fixture
+def page_of(browser):
+    @asynccontextmanager
+    async def opened(**options):
+        faults = []
+        context = await browser.new_context(**options)
+        context.set_default_timeout(8000)
+        page = await context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        yield page
+        await context.close()
+        assert faults == []
+
+    return opened
+
+
+async def type_password(page, house):
+    await page.goto(f"{house.url}/status/")
+    await page.get_by_label("User name").fill("ada")
+    await page.get_by_label("Password").fill("correct horse")
+    await page.get_by_role("button", name="Sign in", exact=True).click()
+    await expect(page.get_by_role("heading", name="Second factor")).to_be_visible()
+
+
+def code(house):
+    return totp(SECRET, house.clock.wall().micros // 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("size", "scheme"), [({"width": 1280, "height": 800}, "light"), ({"width": 360, "height": 740}, "dark")]
+)
+async def test_the_code_is_asked_for_before_anything_is_shown(house, page_of, size, scheme):
+    async with page_of(viewport=size, color_scheme=scheme) as page:
+        await type_password(page, house)
+        await expect(page.get_by_label("Code")).to_be_focused()
+        await expect(page.locator("#board")).to_be_hidden()
+        await page.get_by_label("Code").fill("123")
+        await page.get_by_role("button", name="Continue").click()
+        await expect(page.get_by_text("The code is not accepted")).to_be_visible()
+        await _picture(page, f"code-{scheme}")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        await page.reload()
+        await expect(page.get_by_label("Code")).to_be_visible()
+        await page.get_by_label("Code").fill(code(house))
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#board")).to_be_visible()
+        await page.locator("#user summary").click()
+        await expect(page.locator("#account-role")).to_have_text("operator · account of this site")
+        await _picture(page, f"menu-{scheme}")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        await page.keyboard.press("Escape")
+        await expect(page.get_by_role("button", name="Sign out")).to_be_hidden()
+        await page.locator("#user summary").click()
+        await page.get_by_role("button", name="Sign out").click()
+        await expect(page.get_by_label("User name")).to_be_focused()
+
+
+async def test_another_account_can_be_taken_instead(house, page_of):
+    async with page_of() as page:
+        await type_password(page, house)
+        await page.get_by_role("button", name="Sign in with another account").click()
+        await expect(page.get_by_label("User name")).to_be_focused()
+        assert [cookie["value"] for cookie in await page.context.cookies() if cookie["name"] == "session"] == []
+
+
+async def _picture(page, name):
+    if folder := os.environ.get("PICTURES"):
+        await page.screenshot(path=f"{folder}/{name}.png")

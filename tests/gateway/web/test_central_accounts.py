@@ -1,0 +1,196 @@
+"""Central's accounts at the site: through central, its second factor, and for some days without it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.demo.central import Central, CentralAccount, Faults, RoleForm
+from gateway.demo.central.accounts import totp
+from gateway.sync.central import CentralClient
+from gateway.sync.people import CentralPeople
+from gateway.sync.roles import RoleMap
+
+SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+LOOK = frozenset({"can_view_devices"})
+GUARD = CentralAccount("porter", "porter's", permissions=LOOK, role_name="Porter", role_form=RoleForm.FLAGS)
+MANAGER = CentralAccount("manager", "manager's", role_name="Manager", mfa_secret=SECRET)
+DAY = 86_400
+
+
+@pytest.fixture
+async def central():
+    service = Central(clock=SystemClock(), accounts=(CentralAccount("gateway", "gateway"), GUARD, MANAGER))
+    await service.start()
+    yield service
+    await service.stop()
+
+
+@pytest.fixture
+async def house(open_house, central):
+    client = CentralClient(
+        url=central.url, username="gateway", password="gateway", clock=SystemClock(), timeout_seconds=2.0
+    )
+    async with open_house(people=CentralPeople(client=client, roles=RoleMap())) as opened:
+        yield opened
+    await client.close()
+
+
+async def login(house, username="porter", password="porter's"):
+    body = {"username": username, "password": password}
+    async with house.client.post(f"{house.url}/v1/auth/login", json=body) as answer:
+        house.client.cookie_jar.clear()
+        return answer.status, await answer.json()
+
+
+async def signed_in(house, **account):
+    status, answer = await login(house, **account)
+    assert status == 200, answer
+    return {"SessionID": answer["session"]}
+
+
+async def sent(house, headers, path, body=None, *, method="POST"):
+    async with house.client.request(method, house.url + path, json=body or {}, headers=headers) as answer:
+        return answer.status, await answer.json()
+
+
+async def manager_in(house):
+    headers = await signed_in(house, username="manager", password="manager's")
+    code = totp(SECRET, SystemClock().wall().micros // 1_000_000)
+    assert (await sent(house, headers, "/v1/auth/mfa", {"token": "000000"}))[0] == 400
+    assert (await sent(house, headers, "/v1/device/list"))[0] == 500
+    assert await sent(house, headers, "/v1/auth/mfa", {"token": code}) == (200, {"success": True, "mfa_enabled": True})
+    return headers
+
+
+async def test_an_account_of_central_signs_in_with_its_role(house, central):
+    status, answer = await login(house)
+    assert status == 200
+    assert (answer["user"]["name"], answer["role"]["name"], answer["user"]["mfa_enabled"]) == (
+        "Porter",
+        "Porter",
+        False,
+    )
+    assert answer["servers"][0]["name"] == "central"
+    headers = {"SessionID": answer["session"]}
+    assert (await sent(house, headers, "/v1/device/list"))[0] == 200
+    status, refused = await sent(house, headers, "/v1/device/open", {"id": 101})
+    assert (status, refused["error"]) == (500, "permission denied: this needs can_control_devices")
+    assert central.open_sessions == 1
+    assert (await sent(house, headers, "/v1/auth/logout"))[0] == 200
+    assert central.open_sessions == 0
+
+
+async def test_no_token_and_no_password_of_central_is_on_disk(house, central, tmp_path):
+    await signed_in(house)
+    tokens = [token.encode() for token in central._sessions._open]
+    assert tokens
+    for path in tmp_path.glob("*.db*"):
+        content = path.read_bytes()
+        assert not any(secret in content for secret in (b"porter's", *tokens))
+
+
+async def test_the_second_factor_is_proven_at_central(house, central):
+    headers = await manager_in(house)
+    assert (await sent(house, headers, "/v1/device/list"))[0] == 200
+    assert central.open_sessions == 1
+
+
+async def test_it_signs_in_for_some_days_without_central(house, central):
+    await signed_in(house)
+    await central.stop()
+    status, answer = await login(house)
+    assert (status, answer["role"]) == (200, {"name": "Porter", "permissions": ["can_view_devices"]})
+    assert answer["user"] == {"username": "porter", "mfa_enabled": False}
+    assert (await sent(house, {"SessionID": answer["session"]}, "/v1/device/list"))[0] == 200
+    for wrong in ({"password": "porter"}, {"username": "somebody"}):
+        assert (await login(house, **wrong))[0] == 404
+    house.clock.pushed += 6.9 * DAY
+    await signed_in(house)
+    house.clock.pushed += 0.2 * DAY
+    assert (await login(house))[0] == 404
+    await central.start()
+    await signed_in(house)
+
+
+async def test_a_second_factor_is_not_given_up_while_central_is_away(house, central):
+    central.put_account(replace(MANAGER, mfa_secret=""))
+    await signed_in(house, username="manager", password="manager's")
+    central.put_account(MANAGER)
+    await manager_in(house)
+    await central.stop()
+    assert (await login(house, "manager", "manager's"))[0] == 404
+
+
+async def test_a_code_cannot_be_judged_while_central_is_away(house, central):
+    headers = await signed_in(house, username="manager", password="manager's")
+    await central.stop()
+    status, refused = await sent(house, headers, "/v1/auth/mfa", {"token": "123456"})
+    assert (status, refused["error"]) == (503, "central does not answer, and only it can judge the code")
+
+
+async def test_a_password_that_central_refuses_is_forgotten_at_once(house, central):
+    headers = await signed_in(house)
+    central.put_account(replace(GUARD, enabled=False))
+    assert (await login(house))[0] == 404
+    assert (await sent(house, headers, "/v1/device/list"))[0] == 500
+    await central.stop()
+    assert (await login(house))[0] == 404
+
+
+async def test_somebody_elses_wrong_password_has_nobody_forgotten(house, central):
+    headers = await signed_in(house)
+    assert (await login(house, password="a guess"))[0] == 404
+    assert (await sent(house, headers, "/v1/device/list"))[0] == 200
+    await central.stop()
+    await signed_in(house)
+
+
+async def test_a_changed_password_takes_the_place_of_the_old_one(house, central):
+    await signed_in(house)
+    central.put_account(replace(GUARD, password="another"))
+    await signed_in(house, password="another")
+    await central.stop()
+    await signed_in(house, password="another")
+    assert (await login(house))[0] == 404
+
+
+@pytest.mark.parametrize("name", ["chief", "Chief", " CHIEF "])
+async def test_a_password_of_the_site_never_goes_to_central(house, central, name):
+    before = len(central.requests)
+    status, _ = await login(house, name, "chief" if name == "chief" else "chief's")
+    assert status == (200 if name == "chief" else 404)
+    assert len(central.requests) == before
+
+
+async def test_a_central_that_fails_is_as_good_as_away(house, central):
+    await signed_in(house)
+    central.faults = Faults(error="json", paths="/v1/auth/login")
+    await signed_in(house)
+    central.faults = Faults(error="portal", paths="/v1/auth/login")
+    await signed_in(house)
+
+
+async def test_a_slow_central_keeps_no_account_of_the_site_out(house, central):
+    central.faults = Faults(latency_seconds=1.0)
+    async with asyncio.TaskGroup() as group:
+        storm = [group.create_task(login(house, f"nobody-{number}", "x")) for number in range(30)]
+        async with asyncio.timeout(10):
+            while not any(task.done() for task in storm):  # those beyond what is asked for at once are refused
+                await asyncio.sleep(0.01)
+        own = await asyncio.wait_for(login(house, "chief", "chief"), 1)
+    assert own[0] == 200
+    assert {task.result()[0] for task in storm} == {404, 503}
+
+
+async def test_what_has_ended_here_ends_at_central(house, central):
+    headers = await signed_in(house)
+    assert (await sent(house, headers, "/v1/device/list"))[0] == 200
+    assert central.open_sessions == 1
+    house.stop()
+    async with asyncio.timeout(5):
+        while central.open_sessions:
+            await asyncio.sleep(0.01)

@@ -1,0 +1,306 @@
+"""Evidence over real sockets: uploads whole or not at all, and links that hand out a file for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from io import BytesIO
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp import FormData
+
+from gateway.domain.events import EventKind
+from gateway.recording.exhibits import FOLDER
+from gateway.store import EventFilter
+
+UPLOAD = "/v1/camera/event/evidence"
+JPEG = b"\xff\xd8\xff\xe0" + b"picture" * 1000
+BOUNDARY = "b0"
+FILE_PART = b'Content-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
+
+
+def form(camera_event_id, content=JPEG, *, filename="scene.jpg", **fields):
+    made = FormData(quote_fields=False)
+    made.add_field("id", str(camera_event_id))
+    for name, value in fields.items():
+        made.add_field(name, value)
+    made.add_field("file", BytesIO(content), filename=filename, content_type="text/html")
+    return made
+
+
+@pytest.fixture
+def upload(house):
+    async def send(data, *, user="chief", **headers):
+        held = await house.sign_in(user) if user else {}
+        async with house.client.post(house.url + UPLOAD, data=data, headers=held | headers) as answer:
+            return answer.status, await answer.json()
+
+    return send
+
+
+@pytest.fixture
+def uploaded(house, upload):
+    async def make(content=JPEG, **fields):
+        status, answer = await upload(form(house.camera_event_id, content, **fields))
+        assert status == 200, answer
+        return answer["evidence"]
+
+    return make
+
+
+@pytest.fixture
+def linked(house):
+    async def make(evidence_id, body=None):
+        status, answer = await house.call(f"{UPLOAD}/{evidence_id}/access", body or {})
+        assert status == 200, answer
+        return answer["access"]
+
+    return make
+
+
+async def fetched(house, url, *, method="GET", **headers):
+    async with house.client.request(method, url, headers=headers) as answer:
+        return answer.status, answer.headers, await answer.read()
+
+
+async def of_kind(house, kind):
+    return (await house.store.events.page(EventFilter(types=(int(kind),)))).events
+
+
+async def test_an_upload_is_kept_and_shown_with_its_camera_event(house, upload, tmp_path):
+    status, answer = await upload(
+        form(house.camera_event_id, description="Dent in the door", kept_as="transaction", name="Door.jpg")
+    )
+    assert status == 200
+    evidence = answer["evidence"]
+    digest = hashlib.sha256(JPEG).hexdigest()
+    assert evidence["id"] >= 2_000_000_000
+    assert {
+        name: evidence[name] for name in ("name", "description", "type", "kept_as", "size", "sha256", "username")
+    } == {
+        "name": "Door.jpg",
+        "description": "Dent in the door",
+        "type": "image/jpeg",
+        "kept_as": "transaction",
+        "size": len(JPEG),
+        "sha256": digest,
+        "username": "chief",
+    }
+    row = await house.store.exhibits.get(evidence["id"])
+    assert (tmp_path / FOLDER / row.file).read_bytes() == JPEG
+    (event,) = await of_kind(house, EventKind.EVIDENCE_ADDED)
+    assert digest in event.data
+    again = await upload(form(house.camera_event_id))
+    assert again[1]["evidence"]["id"] == evidence["id"]
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("../../etc/passwd", "passwd"),
+        ("C:\\temp\\a.jpg", "a.jpg"),
+        ("\u202egpj.exe", "gpj.exe"),
+        ("..", "evidence"),
+        ("", "evidence"),
+        ("x" * 300 + ".jpg", "x" * 116 + ".jpg"),
+    ],
+)
+async def test_a_file_name_is_never_a_path(uploaded, tmp_path, given, shown):
+    evidence = await uploaded(filename=given or None) if given else await uploaded(name="\x07")
+    assert evidence["name"] == shown or not given
+    assert all(len(path.name) == 32 for path in (tmp_path / FOLDER).iterdir())
+
+
+async def test_what_cannot_be_taken_is_said_and_leaves_nothing(house, upload, tmp_path):
+    known = house.camera_event_id
+    twice = form(known)
+    twice.add_field("file", b"second", filename="b.jpg")
+    without = FormData()
+    without.add_field("id", str(known))
+    without.add_field("note", "no file", content_type="text/plain")
+    late = FormData()
+    late.add_field("file", JPEG, filename="a.jpg")
+    late.add_field("id", "999")
+    nameless = FormData()
+    nameless.add_field("file", JPEG, filename="a.jpg")
+    many = form(known, **{f"f{number}": "x" for number in range(20)})
+    cases = [
+        (form("999"), 404, "camera event 999"),
+        (late, 404, "camera event 999"),
+        (nameless, 400, "id: is missing"),
+        (form("abc"), 400, "id: must be"),
+        (form(-1), 400, "id: must be"),
+        (form(known, kept_as="for ever"), 400, "kept_as: must be"),
+        (form(known, sha256="0" * 64), 400, "sha256: the file that came has another one"),
+        (form(known, sha256="x"), 400, "sha256"),
+        (form(known, b""), 400, "file: is empty"),
+        (form(known, b"x" * 3_000_001), 413, "file: is larger"),
+        (form(known, description="x" * 9000), 400, "description: is too long"),
+        (form(known, description="x" * 2000), 400, "description: "),
+        (twice, 400, "one file is taken at a time"),
+        (without, 400, "file: is missing"),
+        (many, 400, "too many fields"),
+    ]
+    for data, status, words in cases:
+        found, answer = await upload(data)
+        assert (found, answer["success"], answer["evidence"]) == (status, False, None), words
+        assert words in answer["error"], answer
+    assert list((tmp_path / FOLDER).iterdir()) == []
+    assert await house.store.exhibits.all() == ()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"not a form",
+        b"--b0\r\n",
+        b"--b0--\r\n",
+        b'--b0\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nno end',
+        b"--b0\r\nContent-Transfer-Encoding: base64\r\n" + FILE_PART + b"aGk=\r\n--b0--\r\n",
+        b"--b0\r\n\r\nno name\r\n--b0--\r\n",
+        b'--b0\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nx\r\n--b1--\r\n',
+        b"--b0\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n\r\nx\r\n--c--\r\n--b0--\r\n",
+        b"--b0\r\nContent-Length: 99999\r\n" + FILE_PART + b"x\r\n--b0--\r\n",
+    ],
+)
+async def test_a_form_that_is_none_is_refused(house, upload, tmp_path, raw):
+    status, answer = await upload(raw, **{"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"})
+    assert status == 400, answer
+    assert answer["evidence"] is None
+    assert list((tmp_path / FOLDER).iterdir()) == []
+
+
+async def test_another_media_type_or_no_boundary_is_refused(upload):
+    for kind in ("application/json", "multipart/form-data", "multipart/form-data; boundary=" + "b" * 80):
+        status, answer = await upload(b"{}", **{"Content-Type": kind})
+        assert status == 400, kind
+        assert "multipart" in answer["error"]
+
+
+async def test_an_upload_that_breaks_off_leaves_nothing(house, tmp_path):
+    headers = await house.sign_in()
+    place = urlsplit(house.url)
+    head = (
+        f"POST {UPLOAD} HTTP/1.1\r\nHost: x\r\nSessionID: {headers['SessionID']}\r\nContent-Length: 2000000\r\n"
+        f"Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n"
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="id"\r\n\r\n{house.camera_event_id}\r\n'
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
+    )
+    _, writer = await asyncio.open_connection(place.hostname, place.port)
+    writer.write(head.encode() + b"x" * 1_500_000)
+    await writer.drain()
+    async with asyncio.timeout(5):
+        while not any((tmp_path / FOLDER).iterdir()):
+            await asyncio.sleep(0.01)
+    writer.close()
+    async with asyncio.timeout(5):
+        while any((tmp_path / FOLDER).iterdir()):
+            await asyncio.sleep(0.01)
+    assert await house.store.exhibits.all() == ()
+
+
+async def test_only_whoever_may_uploads_and_links(house, upload, uploaded):
+    assert (await upload(form(house.camera_event_id), user=""))[1]["error"] == "authentication required"
+    status, answer = await upload(form(house.camera_event_id), user="guard")
+    assert (status, answer["evidence"]) == (500, None)
+    assert "can_add_camera_events" in answer["error"]
+    evidence = await uploaded()
+    for user, words in (("", "authentication required"), ("guard", "can_view_camera_events")):
+        status, answer = await house.call(f"{UPLOAD}/{evidence['id']}/access", {}, user=user)
+        assert (status, answer["access"]) == (500, None)
+        assert words in answer["error"]
+
+
+async def test_a_link_hands_out_the_file_to_anybody(house, uploaded, linked):
+    evidence = await uploaded()
+    access = await linked(evidence["id"], {"minutes": 5})
+    assert access["url"] == f"{house.url}{UPLOAD}/file/{access['token']}"
+    status, headers, body = await fetched(house, access["url"])
+    assert (status, body) == (200, JPEG)
+    assert headers["Content-Type"] == "image/jpeg"
+    assert headers["Content-Disposition"].startswith('inline; filename="scene.jpg"')
+    assert headers["Content-Security-Policy"].startswith("sandbox; default-src 'none'")
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cache-Control"] == "private, no-store"
+    status, headers, body = await fetched(house, access["url"], Range="bytes=4-10")
+    assert (status, body) == (206, JPEG[4:11])
+    assert headers["Content-Range"] == f"bytes 4-10/{len(JPEG)}"
+    status, headers, _ = await fetched(house, access["url"], method="HEAD")
+    assert (status, headers["Content-Length"]) == (200, str(len(JPEG)))
+    assert (await fetched(house, access["url"], Range=f"bytes={len(JPEG)}-"))[0] == 416
+
+
+async def test_what_a_browser_could_run_is_saved_under_a_harmless_name(house, uploaded, linked):
+    page = b"<html><script>alert(1)</script></html>"
+    for content, name, kind, shown in (
+        (page, "page.html", "text/plain", "page.html.txt"),
+        (b"MZ\x90\x00" * 50, "tool.exe", "application/octet-stream", "tool.exe.bin"),
+        (
+            b"%PDF-1.7 \x00",
+            "a;x=ü'.pdf",
+            "application/pdf",
+            "filename=\"a_x_.pdf\"; filename*=UTF-8''a%3Bx%3D%C3%BC%27.pdf",
+        ),
+    ):
+        access = await linked((await uploaded(content, filename=name))["id"])
+        status, headers, body = await fetched(house, access["url"])
+        assert (status, body) == (200, content)
+        assert headers["Content-Type"].partition(";")[0] == kind
+        assert headers["Content-Disposition"].startswith("attachment; ")
+        assert shown in headers["Content-Disposition"]
+
+
+async def test_each_use_is_an_event_and_parts_of_one_use_are_one(house, uploaded, linked):
+    access = await linked((await uploaded())["id"])
+    for wanted in ("bytes=0-99", "bytes=100-199", "bytes=200-"):
+        assert (await fetched(house, access["url"], Range=wanted))[0] == 206
+    assert len(await of_kind(house, EventKind.EVIDENCE_OPENED)) == 1
+    assert (await fetched(house, access["url"]))[0] == 200
+    uses = await of_kind(house, EventKind.EVIDENCE_OPENED)
+    assert len(uses) == 2
+    assert "127.0.0.1" in uses[0].description
+    assert all(access["token"] not in event.description + event.data for event in uses)
+    other = await linked(access["evidence_id"])
+    assert (await fetched(house, other["url"], Range="bytes=100-"))[0] == 206
+    assert len(await of_kind(house, EventKind.EVIDENCE_OPENED)) == 3
+
+
+async def test_links_end_by_time_and_by_being_taken_back(house, uploaded, linked):
+    evidence = await uploaded()
+    one, two, three = [await linked(evidence["id"], {"minutes": minutes}) for minutes in (5, 60, 60)]
+    house.clock.pushed += 5 * 60 + 1
+    assert (await fetched(house, one["url"]))[0] == 404
+    back = await linked(evidence["id"], {"revoke": True, "link_id": two["link_id"]})
+    assert (back["revoked"], back["token"], back["url"]) == (1, "", "")
+    assert (await fetched(house, two["url"]))[0] == 404
+    assert (await fetched(house, three["url"]))[0] == 200
+    assert (await house.call(f"{UPLOAD}/{evidence['id']}/access", {"revoke": True, "link_id": 999}))[0] == 404
+    assert (await linked(evidence["id"], {"revoke": True}))["revoked"] == 1
+    assert (await fetched(house, three["url"]))[0] == 404
+    assert (await linked(evidence["id"], {"revoke": True}))["revoked"] == 0
+    assert len(await of_kind(house, EventKind.EVIDENCE_LINK_REVOKED)) == 2
+
+
+async def test_bad_links_and_bad_wishes(house, uploaded):
+    evidence = await uploaded()
+    for token in ("x", "A" * 43, "..%2f..%2fsite.db", "A" * 5000):
+        status, _, body = await fetched(house, f"{house.url}{UPLOAD}/file/{token}")
+        assert status == 404, token
+    for body, place in (
+        ({"minutes": 0}, "minutes"),
+        ({"minutes": 10**6}, "minutes"),
+        ({"minutes": "5"}, "minutes"),
+        ({"revoke": 1}, "revoke"),
+        ({"revoke": True, "link_id": "x"}, "link_id"),
+    ):
+        status, answer = await house.call(f"{UPLOAD}/{evidence['id']}/access", body)
+        assert (status, answer["error"].partition(":")[0]) == (400, place)
+    assert (await house.call(f"{UPLOAD}/999/access", {}))[0] == 404
+
+
+async def test_no_token_is_on_disk(house, uploaded, linked, tmp_path):
+    access = await linked((await uploaded())["id"])
+    written = b"".join(path.read_bytes() for path in tmp_path.glob("site.db*"))
+    assert access["token"].encode() not in written

@@ -1,0 +1,97 @@
+"""The interface's description: whole, well formed, and the same models that validate."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import schemathesis
+
+from gateway.web.catalogue import OPERATIONS, PUBLIC, RELAYED
+from gateway.web.catalogue.page import OPERATIONS as OF_THE_PAGE
+from gateway.web.openapi import described
+
+DESCRIBED = described(PUBLIC, release="1.2.3")
+METHODS = {"get", "post", "put", "patch", "delete"}
+FOUND = {
+    (method.upper(), path): there
+    for path, item in DESCRIBED["paths"].items()
+    for method, there in item.items()
+    if method in METHODS
+}
+
+
+def references(value: object):
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from references(item)
+
+
+def test_every_operation_is_described():
+    left_out = {"/openapi.json", *(item.path for item in OF_THE_PAGE)}
+    public = {(item.method, item.path): item for item in (*OPERATIONS, *RELAYED) if item.path not in left_out}
+    assert set(FOUND) == {key for key in public if key[0] != "OPTIONS"}
+    for key, there in FOUND.items():
+        assert there["x-permission"] == public[key].rule.text
+        assert there["x-answered-by"] == public[key].answered_by
+        assert bool(there["security"]) == public[key].rule.session
+        assert there["summary"]
+    assert len({there["operationId"] for there in FOUND.values()}) == len(FOUND)
+
+
+def test_it_is_openapi_and_every_reference_leads_somewhere():
+    for reference in set(references(DESCRIBED)):
+        place = DESCRIBED
+        for word in reference.removeprefix("#/").split("/"):
+            place = place[word]
+    schema = schemathesis.openapi.from_dict(json.loads(json.dumps(DESCRIBED)))
+    schema.validate()
+    assert schema.specification.version == "3.1.0"
+
+
+def test_a_refusal_is_the_document_s_envelope():
+    schemas, responses = DESCRIBED["components"]["schemas"], DESCRIBED["components"]["responses"]
+    assert schemas["Refused_devices"]["properties"] == {
+        "success": {"const": False}, "error": {"type": "string"}, "devices": {"type": "null"}
+    }  # fmt: skip
+    assert schemas["Refused_devices"]["required"] == ["success", "error", "devices"]
+    there = FOUND["POST", "/v1/device/list"]["responses"]["500"]["$ref"]
+    assert responses[there.rpartition("/")[2]]["content"]["application/json"]["schema"] == {
+        "$ref": "#/components/schemas/Refused_devices"
+    }
+
+
+def test_the_three_carriers_of_a_session_are_named():
+    schemes = DESCRIBED["components"]["securitySchemes"]
+    assert (schemes["SessionID"]["in"], schemes["SessionID"]["name"]) == ("header", "SessionID")
+    assert (schemes["Cookie"]["in"], schemes["Cookie"]["name"]) == ("cookie", "session")
+    assert schemes["Bearer"]["scheme"] == "bearer"
+    assert FOUND["POST", "/v1/event"]["security"] == [{"SessionID": []}, {"Bearer": []}, {"Cookie": []}]
+    assert FOUND["GET", "/"]["security"] == []
+
+
+def test_what_may_be_absent_may_be_null():
+    properties = DESCRIBED["components"]["schemas"]["EventListBody"]["properties"]
+    assert {"type": "null"} in properties["search"]["anyOf"]
+    assert DESCRIBED["components"]["schemas"]["ById"]["properties"]["id"]["type"] == "integer"
+    assert FOUND["POST", "/v1/event"]["requestBody"]["required"]
+    assert not FOUND["POST", "/v1/event/list"]["requestBody"]["required"]
+
+
+async def test_it_is_served_to_everybody_and_asked_again_by_its_tag(house):
+    async with house.client.get(f"{house.url}/openapi.json") as answer:
+        assert (answer.status, answer.content_type) == (200, "application/json")
+        text, tag = await answer.read(), answer.headers["ETag"]
+    assert json.loads(text)["paths"].keys() == DESCRIBED["paths"].keys()
+    async with house.client.get(f"{house.url}/openapi.json", headers={"If-None-Match": tag}) as answer:
+        assert (answer.status, await answer.read()) == (304, b"")
+
+
+@pytest.mark.parametrize("secret", ["North Yard", "chief", "tcp://", "rtsp://"])
+async def test_it_says_nothing_of_the_site(house, secret):
+    async with house.client.get(f"{house.url}/openapi.json") as answer:
+        assert secret not in await answer.text()

@@ -1,0 +1,349 @@
+"""What only central answers, through the gateway: a real central at the far end, and a scripted one at its worst."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from io import BytesIO
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp import ClientPayloadError, FormData
+from scripted_central import said, scripted_central
+
+from gateway.sync.relay import RelayLimits
+from gateway.web.catalogue import RELAYED
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not await condition():
+        assert time.monotonic() < end, "the condition never came true"
+        await asyncio.sleep(0.02)
+
+
+async def raw(house, request: bytes, *, within: float = 5.0) -> bytes:
+    """What comes back for these bytes until the gateway closes, or is quiet for a moment."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(house.url).port)
+    answer = b""
+    try:
+        writer.write(request)
+        async with asyncio.timeout(within):
+            while chunk := await asyncio.wait_for(reader.read(65536), 0.4):
+                answer += chunk
+    except TimeoutError:
+        pass
+    finally:
+        writer.close()
+    return answer
+
+
+async def test_central_s_answers_come_as_they_are(relayed, far_central):
+    async with relayed() as house:
+        status, made = await house.call("/v1/companies", {"name": "Acme"}, method="PUT", user="boss")
+        assert (status, made["company"]["name"], made["error"]) == (200, "Acme", None)
+        number = made["company"]["id"]
+        status, listed = await house.call("/v1/companies/list", {}, user="clerk")
+        assert (listed["count"], listed["companies"][0]["id"]) == (1, number)
+        changed = {"id": number, "city": "Laval"}
+        status, answer = await house.call("/v1/companies", changed, method="PATCH", user="boss")
+        assert (status, answer["company"]["city"]) == (200, "Laval")
+        for body, expected in (({"id": 7}, 404), ({"id": "x"}, 400), ({"id": number, "odd": 1}, 400)):
+            assert (await house.call("/v1/companies", body, user="boss"))[0] == expected
+        status, answer = await house.call("/v1/payroll", {}, user="boss")
+        assert (status, answer["error"]) == (404, "no such operation")
+        status, answer = await house.call("/v1/schedules/list", {}, user="boss")
+        assert (status, answer) == (
+            404, {"success": False, "schedules": None, "error": "this installation does not have this"}
+        )  # fmt: skip
+        status, _ = await house.call("/v1/companies", {"id": number}, method="DELETE", user="boss")
+        assert status == 200
+
+
+async def test_central_decides_by_the_caller_s_own_session(relayed, far_central):
+    async with relayed() as house:
+        await house.sign_in("boss")
+        far_central.faults = far_central.faults.model_copy(update={"deny": "can_add_companies"})
+        status, answer = await house.call("/v1/companies", {"name": "Acme"}, method="PUT", user="clerk")
+        assert (status, answer["company"]) == (500, None)
+        assert "can_add_companies" in answer["error"]
+        assert [seen.path for seen in far_central.requests] == []  # the clerk was refused at the site
+
+
+async def test_files_go_both_ways_whole(relayed):
+    content = bytes(range(256)) * 16_000
+    async with relayed() as house:
+        headers = await house.sign_in("boss")
+        form = FormData()
+        form.add_field("file", BytesIO(content), filename="plan.pdf", content_type="application/pdf")
+        async with house.client.put(f"{house.url}/v1/document/upload", data=form, headers=headers) as answer:
+            document = (await answer.json())["document"]
+        assert document["sha256"] == hashlib.sha256(content).hexdigest()
+        async with house.client.get(f"{house.url}/v1/document/{document['id']}/download", headers=headers) as answer:
+            assert hashlib.sha256(await answer.read()).hexdigest() == document["sha256"]
+            assert answer.headers["Content-Type"] == "application/pdf"
+            assert answer.headers["Content-Disposition"] == 'attachment; filename="plan.pdf"'
+            assert answer.headers["Content-Length"] == str(len(content))
+            assert answer.headers["Content-Security-Policy"].startswith("sandbox;")
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_who_may_not_is_refused_before_central_hears_of_it(relayed, far_central):
+    async with relayed() as house:
+        assert await house.call("/v1/companies/list", {}, user="") == (
+            500, {"success": False, "companies": None, "error": "authentication required"}
+        )  # fmt: skip
+        status, answer = await house.call("/v1/companies/list", {}, user="chief")
+        assert (status, answer["companies"]) == (403, None)
+        assert "accounts of the site" in answer["error"]
+        status, answer = await house.call("/v1/companies/list", {}, user="careful")
+        assert (status, answer["companies"]) == (500, None)
+        assert answer["error"].startswith("authentication required")
+        cookie = {"Cookie": f"session={(await house.sign_in('boss'))['SessionID']}"}
+        async with house.client.put(f"{house.url}/v1/companies", json={"name": "x"}, headers=cookie) as refused:
+            assert refused.status == 403
+        own = {**cookie, "X-Requested-With": "page"}
+        async with house.client.put(f"{house.url}/v1/companies", json={"name": "x"}, headers=own) as taken:
+            assert taken.status == 200
+        assert [seen.path for seen in far_central.requests] == ["/v1/companies"]
+
+
+async def test_a_site_that_stands_alone_has_none_of_them(house):
+    status, answer = await house.call("/v1/companies/list", {})
+    assert (status, answer["companies"]) == (404, None)
+
+
+async def test_while_central_is_away_the_answer_is_there_at_once(relayed, far_central):
+    async with relayed() as house:
+        assert (await house.call("/v1/companies/list", {}, user="boss"))[0] == 200
+        await far_central.stop()
+        headers = await house.sign_in("boss")
+        for _ in range(3):
+            began = time.monotonic()
+            async with house.client.post(f"{house.url}/v1/companies/list", json={}, headers=headers) as answer:
+                assert answer.status == 503
+                assert answer.headers["Retry-After"] == "5"
+                assert await answer.json() == {
+                    "success": False, "companies": None, "error": "central cannot be reached now"
+                }  # fmt: skip
+            assert time.monotonic() - began < 0.5
+        assert (await house.call("/v1/device/list", {}, user="boss"))[0] == 200
+        await far_central.start()
+
+        async def back() -> bool:
+            return (await house.call("/v1/companies/list", {}, user="boss"))[0] == 200
+
+        await until(back)
+
+
+async def test_a_session_that_central_ended_is_told_apart(relayed, far_central):
+    async with relayed() as house:
+        await house.sign_in("boss")
+        far_central.expire_sessions()
+        for _ in range(2):
+            status, answer = await house.call("/v1/companies/list", {}, user="boss")
+            assert (status, answer["companies"]) == (500, None)
+            assert answer["error"] == "authentication required by central: sign in again"
+        assert len(far_central.requests) == 1  # it is known from then on
+        assert (await house.call("/v1/device/list", {}, user="boss"))[0] == 200
+        house.tokens.clear()
+        assert (await house.call("/v1/companies/list", {}, user="boss"))[0] == 200
+
+
+async def test_discovery_needs_no_session_and_carries_none(relayed, far_central):
+    async with relayed() as house:
+        for path in ("/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource"):
+            status, answer = await house.call(path, method="GET", user="")
+            assert status == 200
+            assert far_central.url in json.dumps(answer)
+            assert (await house.call(path, method="GET", user="chief"))[0] == 200
+
+
+FAR = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nSet-Cookie: session=stolen; Path=/\r\nSessionID: stolen\r\n"
+    b'Connection: close, X-Request-ID\r\nX-Request-ID: 7\r\nKeep-Alive: timeout=5\r\nETag: "e"\r\n'
+    b"Access-Control-Allow-Origin: *\r\nContent-Security-Policy: script-src *\r\nServer: far\r\nX-Powered-By: x\r\n"
+    b'Clear-Site-Data: "*"\r\nContent-Length: 11\r\n\r\n<b>page</b>'
+)  # fmt: skip
+
+
+async def test_no_cookie_or_session_passes_in_either_direction(relayed):
+    async with scripted_central(said(FAR)) as far, relayed(far.url) as house:
+        token = (await house.sign_in("boss"))["SessionID"]
+        for carrier in (
+            {"SessionID": token, "Cookie": "session=other; theme=dark", "Authorization": "Basic eDp5"},
+            {"Authorization": f"Bearer {token}", "Cookie": f"session={token}"},
+        ):
+            sent = {
+                **carrier, "X-Forwarded-For": "6.6.6.6", "Forwarded": "for=6.6.6.6", "Origin": "http://evil.example",
+                "Referer": "http://evil.example/x", "Proxy-Authorization": "Basic eDp5", "TE": "trailers",
+                "Connection": "keep-alive, If-Match", "If-Match": '"m"', "If-None-Match": '"n"', "X-Odd": "1",
+            }  # fmt: skip
+            async with house.client.post(
+                f"{house.url}/v1/companies/list?page=%26", json={"a": 1}, headers=sent
+            ) as answer:
+                assert await answer.read() == b"<b>page</b>"
+                names = {name.lower() for name in answer.headers}
+            assert names == {
+                "cache-control", "content-length", "content-security-policy", "content-type",
+                "cross-origin-resource-policy", "date", "etag", "referrer-policy", "server", "via",
+                "x-content-type-options",
+            }  # fmt: skip
+            assert answer.headers["Content-Security-Policy"] == ("sandbox; default-src 'none'; frame-ancestors 'none'")
+            assert answer.headers["Server"] == "edge-gateway"
+        for heard in far.heard:
+            head = heard.partition(b"\r\n\r\n")[0].decode()
+            assert token not in head
+            assert head.startswith("POST /v1/companies/list?page=%26 HTTP/1.1\r\n")
+            assert {line.partition(":")[0].lower() for line in head.split("\r\n")[1:]} == {
+                "host", "sessionid", "accept", "accept-encoding", "content-type", "content-length", "user-agent",
+                "if-none-match", "via", "connection",
+            }  # fmt: skip
+
+
+NO_PLACES = (
+    "..", ".", "%2e%2e", "%2E%2e", "%2f", "a%2Fb", "..%2f..%2fdemo%2ffaults", "%5c", "a%00", "a%0d%0aX-Evil:%201",
+    "a%20b", "%c3%a9", "a;b", "a?", "%3f", "%23", "x" * 200, "%252e%252e", "a%7f",
+)  # fmt: skip
+
+
+async def test_only_plain_places_get_into_a_path(relayed):
+    async with scripted_central(said(FAR)) as far, relayed(far.url) as house:
+        session = (await house.sign_in("boss"))["SessionID"]
+        for place in NO_PLACES:
+            for path in (f"/v1/document/{place}/download", f"/v1/work/orders/7/documents/{place}/download"):
+                head = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nSessionID: {session}\r\n\r\n"
+                answer = await raw(house, head.encode())
+                assert answer.split(b" ")[1] in (b"404", b"400"), (path, answer)
+        assert far.heard == []
+        for place in ("7", "a-b_c.d~e", "A" * 128):
+            head = f"GET /v1/document/{place}/download HTTP/1.1\r\nHost: x\r\nConnection: close\r\nSessionID: {session}"
+            assert b" 200 " in await raw(house, head.encode() + b"\r\n\r\n")
+        assert len(far.heard) == 3
+
+
+SMUGGLED = b"GET /v1/organization/billing HTTP/1.1\r\nHost: x\r\n\r\n"
+DISGUISES = (
+    b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    b"Content-Length: 0\r\nContent-Length: 52\r\n\r\n" + SMUGGLED,
+    b"Content-Length: 0, 52\r\n\r\n" + SMUGGLED,
+    b"Content-Length: +0\r\n\r\n" + SMUGGLED,
+    b"Content-Length: 0x0\r\n\r\n" + SMUGGLED,
+    b"Content-Length : 0\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: identity\r\nContent-Length: 0\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: chunked\r\n\r\n1_0\r\n" + SMUGGLED,
+    b"Transfer-Encoding: chunked\r\n\r\n5\r\nhelloXX0\r\n\r\n" + SMUGGLED,
+    b"Content-Type: text/plain\r\n X: folded\r\nContent-Length: 0\r\n\r\n" + SMUGGLED,
+    b"Content-Type: text/plain\rX-Evil: 1\r\nContent-Length: 0\r\n\r\n" + SMUGGLED,
+    b"Content-Type: text/plain\x00\r\nContent-Length: 0\r\n\r\n" + SMUGGLED,
+    b"Accept: \xff\xfe\r\nContent-Length: 0\r\n\r\n",
+    b"X\r\nContent-Length: 0\r\n\r\n" + SMUGGLED,
+)
+
+
+@pytest.mark.parametrize("tail", DISGUISES)
+async def test_nothing_is_smuggled_into_a_request(relayed, tail):
+    """Central hears at most the one request that was let in, with its whole body told by one length or by chunks."""
+    async with scripted_central(said(FAR)) as far, relayed(far.url) as house:
+        session = (await house.sign_in("boss"))["SessionID"]
+        head = f"POST /v1/companies/list HTTP/1.1\r\nHost: x\r\nSessionID: {session}\r\n".encode()
+        await raw(house, head + tail)
+        assert len(far.heard) <= 1
+        for heard in far.heard:
+            top, _, body = heard.partition(b"\r\n\r\n")
+            assert top.startswith(b"POST /v1/companies/list HTTP/1.1\r\n")
+            assert b"organization" not in heard
+            assert b"Evil" not in heard
+            framing = [line for line in top.lower().split(b"\r\n") if line.startswith((b"content-l", b"transfer-e"))]
+            assert len(framing) == 1
+            assert body in (b"", b"hello") or framing == [b"transfer-encoding: chunked"]
+
+
+async def test_what_is_too_large_is_refused(relayed):
+    limits = RelayLimits(body_bytes=1_000_000)
+    async with scripted_central(said(FAR)) as far, relayed(far.url, limits) as house:
+        headers = await house.sign_in("boss")
+        address = f"{house.url}/v1/document/upload"
+        async with house.client.put(address, data=b"x" * 1_000_001, headers=headers) as answer:
+            assert answer.status == 413
+            assert (await answer.json())["document"] is None
+        assert far.heard == []
+
+        async def flood() -> AsyncIterator[bytes]:
+            for _ in range(11):
+                yield b"x" * 100_000
+
+        answer = await raw(
+            house,
+            f"PUT /v1/document/upload HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+            f"SessionID: {headers['SessionID']}\r\n\r\n".encode()
+            + b"".join([b"186a0\r\n" + chunk + b"\r\n" async for chunk in flood()])
+            + b"0\r\n\r\n",
+        )
+        assert answer.split(b" ")[1] in (b"413", b"200")  # the far end answers before it has read all
+
+
+async def test_an_answer_that_breaks_off_is_not_taken_for_whole(relayed):
+    for script in (
+        said(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"),
+        said(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"),
+    ):
+        async with scripted_central(script) as far, relayed(far.url) as house:
+            headers = await house.sign_in("boss")
+            with pytest.raises((ClientPayloadError, ConnectionError)):
+                async with house.client.post(f"{house.url}/v1/companies/list", json={}, headers=headers) as answer:
+                    await answer.read()
+
+
+async def test_a_far_end_at_its_worst_is_one_clear_error(relayed):
+    for script, expected in ((said(b""), 502), (said(b"not http\r\n\r\n"), 502)):
+        async with scripted_central(script) as far, relayed(far.url) as house:
+            status, answer = await house.call("/v1/companies/list", {}, user="boss")
+            assert (status, answer["success"], answer["companies"]) == (expected, False, None)
+
+
+async def test_a_client_that_goes_away_frees_its_place(relayed):
+    async def waits(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read(-1)
+
+    limits = RelayLimits(at_once=1, idle_seconds=20)
+    async with scripted_central(waits) as far, relayed(far.url, limits) as house:
+        headers = await house.sign_in("boss")
+        head = f"POST /v1/companies/list HTTP/1.1\r\nHost: x\r\nSessionID: {headers['SessionID']}\r\n"
+        _, writer = await asyncio.open_connection("127.0.0.1", urlsplit(house.url).port)
+        writer.write(f"{head}Content-Length: 9\r\n\r\nhalf".encode())
+        async with asyncio.timeout(5):
+            while not far.heard:
+                await asyncio.sleep(0.01)
+        status, answer = await house.call("/v1/companies/list", {}, user="boss")
+        assert (status, answer["companies"]) == (503, None)
+        writer.transport.abort()
+        far.script = said(FAR)
+
+        async def free() -> bool:
+            async with house.client.post(f"{house.url}/v1/companies/list", json={}, headers=headers) as answer:
+                return answer.status == 200
+
+        await until(free)
+
+
+async def test_every_operation_that_central_answers_gets_there(relayed, far_central):
+    async with relayed() as house:
+        headers = await house.sign_in("boss")
+        for item in RELAYED:
+            path = item.path.replace("{id}", "7").replace("{param}", "3").replace("{", "").replace("}", "")
+            async with house.client.request(item.method, house.url + path, headers=headers) as answer:
+                assert answer.headers["Via"] == "1.1 edge-gateway", (item.method, item.path, await answer.text())
+                assert answer.status in (200, 400, 404), (item.method, item.path)
+            seen = far_central.requests[-1]
+            assert (seen.method, seen.path) == (item.method, path)
