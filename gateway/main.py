@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets as randomness
 import signal
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -23,12 +24,14 @@ from gateway.lanes.places import places_of
 from gateway.logs import Logs
 from gateway.notify import Notify, feed_watchdog
 from gateway.recording import Recording
+from gateway.recording.exhibits import ExhibitFiles
 from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
 from gateway.store import Entry, KnownRecord, Store
 from gateway.supervision import Progress, Supervisor
 from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
+from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
 from gateway.sync.people import CentralPeople
 from gateway.sync.relay import CentralRelay, RelayLimits
@@ -117,7 +120,14 @@ class House:
         self._writes = CentralWrites(
             client=client, store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone)
         )
-        self._sync = _build_sync(site, client=client, store=self._store, clock=self._clock)
+        self._sync = _build_sync(
+            site,
+            client=client,
+            store=self._store,
+            clock=self._clock,
+            exhibits=self._recording.exhibits,
+            card_renamed=self._lanes.areas.card_renamed,
+        )
         self._relay = _build_relay(site, client=client)
         self._people = _build_people(site, client=client)
         self._standing = CentralStanding(client=client, started_at=self._clock.wall().micros) if client else None
@@ -352,15 +362,24 @@ def _build_people(site: Site, *, client: CentralClient | None) -> CentralPeople 
     return CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles))
 
 
-def _build_sync(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> Sync | None:
+def _build_sync(
+    site: Site,
+    *,
+    client: CentralClient | None,
+    store: Store,
+    clock: Clock,
+    exhibits: ExhibitFiles,
+    card_renamed: Callable[[int, int], None],
+) -> Sync | None:
     if site.central is None or client is None:
         return None
     zone = ZoneInfo(site.site.timezone)
     return Sync(
         client=client,
         down=DownSync(client=client, store=store, clock=clock, zone=zone),
-        sender=OutboxSender(client=client, store=store, clock=clock, zone=zone),
+        sender=OutboxSender(client=client, store=store, clock=clock, zone=zone, card_renamed=card_renamed),
         store=store,
         clock=clock,
         pull_seconds=site.central.pull_seconds,
+        evidence=EvidenceSender(client=client, store=store, clock=clock, path=exhibits.path),
     )

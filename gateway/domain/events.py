@@ -92,6 +92,7 @@ class EventKind(IntEnum):
     MOMENT_MARKED = 306
     CAMERA_EVENT_CHANGED = 307
     CAMERA_EVENT_DELETED = 308
+    INCIDENT_MARKED = 309
     EVIDENCE_ADDED = 310
     EVIDENCE_LINKED = 311
     EVIDENCE_LINK_REVOKED = 312
@@ -170,6 +171,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.WORKER_LOST: ("Camera worker lost", Category.CAMERA, Severity.ALARM),
         EventKind.FOOTAGE_DELETED: ("Footage deleted", Category.CAMERA, Severity.INFO),
         EventKind.MOMENT_MARKED: ("Moment marked", Category.CAMERA, Severity.NOTICE),
+        EventKind.INCIDENT_MARKED: ("Incident marked", Category.CAMERA, Severity.WARNING),
         EventKind.CAMERA_EVENT_CHANGED: ("Camera event changed", Category.CAMERA, Severity.NOTICE),
         EventKind.CAMERA_EVENT_DELETED: ("Camera event deleted", Category.CAMERA, Severity.NOTICE),
         EventKind.EVIDENCE_ADDED: ("Evidence added", Category.CAMERA, Severity.NOTICE),

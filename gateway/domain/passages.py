@@ -29,6 +29,7 @@ class Passage:
         card_id: the card that was granted, or None (operator, or no decision).
         credential: the reading as shown to technicians, "" for none.
         reason: the decision's reason, "" for none.
+        plate: the vehicle's plate, without blanks and dashes, if it was read; "" for none.
     """
 
     lane_id: str
@@ -40,6 +41,7 @@ class Passage:
     card_id: int | None = None
     credential: str = ""
     reason: str = ""
+    plate: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class CameraEvent:
         event_id: the event that it proves.
         date_at: wall micros of that event.
         ready: whether all the footage that will ever be there is there.
+        incident: whether its footage is kept for as long as that of what went wrong.
     """
 
     id: int
@@ -78,3 +81,4 @@ class CameraEvent:
     pinned_until: int
     clock_trusted: bool
     ready: bool
+    incident: bool = False

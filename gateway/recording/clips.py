@@ -66,6 +66,11 @@ class KeptFiles:
                 raise CameraUnavailable(f"the media folder cannot be used: {error.strerror}") from error
         return path
 
+    async def forget(self, name: str) -> None:
+        """Remove a file, if it is there. Raises OSError."""
+        async with self._one_at_a_time(name):
+            await asyncio.to_thread((self._media / self._folder / name).unlink, missing_ok=True)
+
     @asynccontextmanager
     async def _one_at_a_time(self, name: str) -> AsyncIterator[None]:
         lock, users = self._making.get(name, (asyncio.Lock(), 0))
@@ -156,6 +161,11 @@ class Clips:
             await self._worker(event.camera_id).take(TakeThumbnail(segment=nearest.path, output=output))
 
         return await self._thumbnails.get(f"{event.id}.jpg", take)
+
+    async def forget(self, camera_event_id: int) -> None:
+        """Remove what was made of an event that was deleted. Raises OSError."""
+        await self._clips.forget(f"{camera_event_id}.mp4")
+        await self._thumbnails.forget(f"{camera_event_id}.jpg")
 
     async def camera_thumbnail(self, camera_id: int) -> Path:
         """A picture of the camera's newest footage, at most some seconds older than that.

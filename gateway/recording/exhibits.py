@@ -1,7 +1,8 @@
 """Exhibits on disk: files that people upload, beside the footage.
 
 A file is written under a working name, hashed as it comes, made durable, given its own name, and only then its row. So
-a crash leaves no row without a file, and a file without a row was never acknowledged: it goes at the next start.
+a crash leaves no row without a file, and a file that it leaves without a row was never acknowledged: that goes at the
+next start. Whole files that have lost their rows in any other way are set aside as `*.found`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ FOLDER = "exhibits"
 _NAME = re.compile(r"[0-9a-f]{32}")
 _WORKING = re.compile(r"[0-9a-f]{32}\.part")
 _WORKING_SUFFIX = ".part"
+_FOUND_SUFFIX = ".found"
 _PIECE = 1024 * 1024
 _TAKES_NOTHING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
@@ -199,11 +201,11 @@ class ExhibitFiles:
         await self.delete_let_go()
         known = {item.file: item for item in await self._store.exhibits.all()}
         strays = {name for name in there if name.removesuffix(_WORKING_SUFFIX) not in known.keys() | coming}
-        if self._store.salvaged:  # rows were lost: what looks like nobody's may be the only copy
-            kept = {name for name in strays if _NAME.fullmatch(name)}
-            if kept:
-                log.warning("exhibits_without_rows", files=len(kept))
-            strays -= kept
+        whole = {name for name in strays if _NAME.fullmatch(name)}
+        if not self._store.was_unclean or self._store.salvaged or self._is_open:
+            # No crash of ours explains them: rows were lost, or an older database was put in place.
+            await asyncio.to_thread(self._set_aside, whole)
+            strays -= whole
         strays |= {file + _WORKING_SUFFIX for file in known if file + _WORKING_SUFFIX in there}
         await asyncio.to_thread(self._remove, strays)
         await self._note_missing(
@@ -310,6 +312,14 @@ class ExhibitFiles:
             (self._folder / name).unlink(missing_ok=True)
         if names:
             sync_folder(self._folder)
+
+    def _set_aside(self, names: set[str]) -> None:
+        """Give files whose rows were lost a name under which nothing touches them any more."""
+        for name in names:
+            (self._folder / name).rename(self._folder / (name + _FOUND_SUFFIX))
+        if names:
+            sync_folder(self._folder)
+            log.error("exhibits_without_rows", folder=str(self._folder), kept_as=f"*{_FOUND_SUFFIX}", files=len(names))
 
     async def _note_missing(self, missing: list[Exhibit], found: list[Exhibit]) -> None:
         if not missing and not found:

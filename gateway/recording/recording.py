@@ -208,6 +208,18 @@ class Recording:
         self._refuse_while_silent()
         return await self._clips.event_thumbnail(camera_event)
 
+    async def forget(self, camera_event_id: int) -> None:
+        """A camera event was deleted: what was made of it, and what was added to it, goes too. What cannot be removed
+        now is removed later.
+        """
+        if self._folder.fault:
+            return
+        try:
+            await self._clips.forget(camera_event_id)
+            await self._exhibits.delete_let_go()
+        except (OSError, StoreError) as error:
+            log.warning("camera_event_not_cleared", camera_event_id=camera_event_id, error=str(error))
+
     async def camera_thumbnail(self, camera_id: int) -> Path:
         """A picture from the camera's newest footage, JPEG. Raises NotFoundError, CameraUnavailable."""
         self._refuse_while_silent()

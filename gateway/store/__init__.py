@@ -2,6 +2,7 @@
 
 from gateway.store.accounts import StoredAccount
 from gateway.store.api_keys import ApiKey
+from gateway.store.camera_events import CameraEventFilter
 from gateway.store.cards import CardChanges, CardRecord
 from gateway.store.changes import Changes
 from gateway.store.event_pages import EventFilter, EventPage
@@ -9,24 +10,29 @@ from gateway.store.exhibits import TooMany
 from gateway.store.held import Arriving, Held
 from gateway.store.journal import Entry, Journal, Recorded
 from gateway.store.outbox import Books, OutboxRow
+from gateway.store.parking_entries import EntryFilter, EntryTotals
 from gateway.store.passages import RecordedPassage
 from gateway.store.records import KnownRecord, Records
 from gateway.store.remembered import RememberedAccount
-from gateway.store.segments import Choice, Segment
+from gateway.store.segments import LONGEST_PIN, Choice, Segment
 from gateway.store.sessions import Session
 from gateway.store.store import Store
 from gateway.store.webhook_queue import Message
 from gateway.store.webhooks import Webhook, WebhookBooks
 
 __all__ = [
+    "LONGEST_PIN",
     "ApiKey",
     "Arriving",
     "Books",
+    "CameraEventFilter",
     "CardChanges",
     "CardRecord",
     "Changes",
     "Choice",
     "Entry",
+    "EntryFilter",
+    "EntryTotals",
     "EventFilter",
     "EventPage",
     "Held",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 from gateway.domain.passages import CameraEvent
 from gateway.store.changes import Changes
@@ -12,8 +14,51 @@ from gateway.store.segments import LONGEST_PIN
 
 _COLUMNS = (
     "id, central_id, camera_id, event_id, lane_id, name, description, date_at, pinned_from, pinned_until,"
-    " clock_trusted, ready"
+    " clock_trusted, ready, incident"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class CameraEventFilter:
+    """Which camera events; what is left out does not filter.
+
+    Attributes:
+        camera_ids: of any of these cameras.
+        event_ids: that prove any of these events.
+        search: in name, description or lane.
+        date_from: wall micros, inclusive.
+        date_until: wall micros, exclusive.
+        incident: only incidents, or only others.
+    """
+
+    camera_ids: tuple[int, ...] = ()
+    event_ids: tuple[int, ...] = ()
+    search: str = ""
+    date_from: int | None = None
+    date_until: int | None = None
+    incident: bool | None = None
+
+    def condition(self) -> tuple[str, tuple[object, ...]]:
+        """As SQL with its values."""
+        parts, values = ["1"], list[object]()
+        for column, numbers in (("camera_id", self.camera_ids), ("event_id", self.event_ids)):
+            if numbers:
+                parts.append(f"{column} IN ({', '.join('?' * len(numbers))})")
+                values += numbers
+        if "\0" in self.search:
+            parts.append("0")  # to SQLite a pattern ends there; nothing has one
+        elif self.search:
+            pattern = "%" + self.search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+            parts.append("(name LIKE ? ESCAPE '\\' OR description LIKE ? ESCAPE '\\' OR lane_id LIKE ? ESCAPE '\\')")
+            values += [pattern] * 3
+        for bound, place in ((">=", self.date_from), ("<", self.date_until)):
+            if place is not None:
+                parts.append(f"date_at {bound} ?")
+                values.append(place)
+        if self.incident is not None:
+            parts.append("incident = ?")
+            values.append(self.incident)
+        return " AND ".join(parts), tuple(values)
 
 
 class CameraEvents:
@@ -35,13 +80,17 @@ class CameraEvents:
 
         return await self._database.read(query) if is_id(camera_event_id) else None
 
-    async def page(self, *, offset: int = 0, limit: int = 25) -> tuple[tuple[CameraEvent, ...], int]:
-        """Camera events by descending id, and how many there are in all."""
+    async def page(
+        self, wanted: CameraEventFilter | None = None, *, offset: int = 0, limit: int = 25
+    ) -> tuple[tuple[CameraEvent, ...], int]:
+        """Camera events by descending id, and how many match in all."""
+        condition, values = (wanted or CameraEventFilter()).condition()
 
         def query(connection: sqlite3.Connection) -> tuple[tuple[CameraEvent, ...], int]:
-            (count,) = connection.execute("SELECT count(*) FROM camera_event").fetchone()
+            (count,) = connection.execute(f"SELECT count(*) FROM camera_event WHERE {condition}", values).fetchone()
             rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM camera_event ORDER BY id DESC LIMIT ? OFFSET ?", (max(limit, 0), offset)
+                f"SELECT {_COLUMNS} FROM camera_event WHERE {condition} ORDER BY id DESC LIMIT ? OFFSET ?",
+                (*values, max(limit, 0), offset),
             )
             return tuple(_camera_event(row) for row in rows), int(count)
 
@@ -110,7 +159,7 @@ class CameraEvents:
         )
 
 
-def _camera_event(row: tuple[int, int | None, int, int, str, str, str, int, int, int, int, int]) -> CameraEvent:
+def _camera_event(row: tuple[Any, ...]) -> CameraEvent:
     return CameraEvent(
         id=row[0],
         central_id=row[1],
@@ -124,4 +173,5 @@ def _camera_event(row: tuple[int, int | None, int, int, str, str, str, int, int,
         pinned_until=row[9],
         clock_trusted=bool(row[10]),
         ready=bool(row[11]),
+        incident=bool(row[12]),
     )

@@ -14,6 +14,7 @@ from gateway.domain.exhibits import Exhibit, ExhibitLink, KeptAs
 from gateway.store.changes import Changes
 from gateway.store.database import Database, is_id
 from gateway.store.events import insert_event
+from gateway.store.outbox import FILES, OutboxRow, insert_outbox, outbox_rows, take_out
 
 _COLUMNS = (
     "id, camera_event_id, name, description, kept_as, media_type, size, sha256, file, created_at, clock_trusted,"
@@ -62,6 +63,8 @@ class Exhibits:
                 raise TooMany
             added = replace(draft, id=_insert(connection, draft))
             insert_event(connection, replace(event, data={**event.data, "evidence_id": added.id}))
+            if self._sends:
+                insert_outbox(connection, kind=FILES, record_id=added.id, body="{}", now=added.created_at)
             return added
 
         return await self._database.write(job, then=self._changes.bump)
@@ -111,13 +114,36 @@ class Exhibits:
 
         return await self._database.write(job)
 
-    async def delivered(self, exhibit_id: int, *, central_id: int | None) -> None:
-        """Central has it, under this id where it named one."""
-        await self._database.write(
-            lambda connection: connection.execute(
-                "UPDATE exhibit SET delivered = 1, central_id = ? WHERE id = ?", (central_id, exhibit_id)
+    async def due(self, *, now: int) -> OutboxRow | None:
+        """The oldest row of a file that may be sent now."""
+
+        def query(connection: sqlite3.Connection) -> OutboxRow | None:
+            return next((row for row in outbox_rows(connection, FILES) if not row.parked and row.next_at <= now), None)
+
+        return await self._database.read(query)
+
+    async def next_due(self) -> int | None:
+        """When the earliest file may be sent (wall micros), None when none will be."""
+        return await self._database.read(
+            lambda connection: min(
+                (row.next_at for row in outbox_rows(connection, FILES) if not row.parked), default=None
             )
         )
+
+    async def sent(self, row: OutboxRow, *, central_id: int | None) -> None:
+        """Central has the file, under this id where it named one."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            if take_out(connection, (row.id,), "delivered"):
+                connection.execute(
+                    "UPDATE exhibit SET delivered = 1, central_id = ? WHERE id = ?", (central_id, row.record_id)
+                )
+
+        await self._database.write(job, then=self._changes.bump)
+
+    async def drop_row(self, row: OutboxRow) -> None:
+        """It was let go of before it was sent."""
+        await self._database.write(lambda connection: take_out(connection, (row.id,), "dropped"))
 
     async def forget(self, exhibits: Iterable[Exhibit]) -> None:
         """Remove the rows of exhibits that were let go of and whose files are gone."""

@@ -13,7 +13,10 @@ from typing import Literal, Protocol
 
 from pydantic import TypeAdapter
 
+from gateway.domain.presence import card_holder
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+from gateway.store.entry_keeper import EntryKeeper
+from gateway.store.presence import record_rename
 
 _RECORD = TypeAdapter(JsonObject)
 _LONGEST_NAME = 120
@@ -160,6 +163,20 @@ class KeptElsewhere(GivenIds):
         """Done elsewhere."""
 
 
+class CardIds(KeptElsewhere):
+    """Access cards; whoever went in with a card comes out with it, whatever its id."""
+
+    def __init__(self) -> None:
+        super().__init__("access_card")
+
+    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
+        """From now on the card, and whoever holds it, is known by central's id."""
+        known = super().learn(connection, record_id, central_id)
+        if known != record_id:
+            record_rename(connection, card_holder(record_id), card_holder(known))
+        return known
+
+
 class CameraEventIds:
     """Camera events keep the site's id and learn central's beside it."""
 
@@ -172,13 +189,45 @@ class CameraEventIds:
 
     def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
         """Central's id of a record, None while central has given none."""
-        row = connection.execute("SELECT central_id FROM camera_event WHERE id = ?", (record_id,)).fetchone()
+        row = connection.execute(
+            "SELECT central_id FROM camera_event WHERE id = ?1"
+            " UNION ALL SELECT central_id FROM camera_event_gone WHERE id = ?1",
+            (record_id,),
+        ).fetchone()
         return None if row is None or row[0] is None else int(row[0])
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """Noted beside the site's id."""
-        connection.execute("UPDATE OR IGNORE camera_event SET central_id = ? WHERE id = ?", (central_id, record_id))
+        """Noted beside the site's id, also of one that was deleted here before central's answer came."""
+        for table in ("camera_event", "camera_event_gone"):
+            connection.execute(f"UPDATE OR IGNORE {table} SET central_id = ? WHERE id = ?", (central_id, record_id))
         return record_id
+
+
+class CameraEventKeeper(CameraEventIds):
+    """Camera events. They are made by the journal; of what is written later, name, description and class are here."""
+
+    def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:  # noqa: ARG002 (a keeper's form)
+        """The journal does that, with the event and the footage that belong to it."""
+        raise TypeError("a camera event is recorded by the journal")
+
+    def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
+        """What can be changed of it."""
+        row = connection.execute(
+            "SELECT name, description, incident FROM camera_event WHERE id = ?", (record_id,)
+        ).fetchone()
+        return {"name": row[0], "description": row[1], "incident": bool(row[2])} if row else None
+
+    def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:  # noqa: ARG002 (a keeper's form)
+        """Take over what can be changed."""
+        for column in ("name", "description"):
+            if isinstance(text := record.get(column), str):
+                connection.execute(f"UPDATE camera_event SET {column} = ? WHERE id = ?", (text, record_id))
+        if isinstance(incident := record.get("incident"), bool):
+            connection.execute("UPDATE camera_event SET incident = ? WHERE id = ?", (incident, record_id))
+
+    def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
+        """Its footage is held no longer; the event that it proves stays."""
+        connection.execute("DELETE FROM camera_event WHERE id = ?", (record_id,))
 
 
 def record_text(record: JsonObject) -> str:
@@ -202,11 +251,12 @@ KEEPERS: Mapping[str, Keeper] = MappingProxyType(
     {
         "device": RecordKeeper("device"),
         "camera": RecordKeeper("camera"),
-        "access_card": KeptElsewhere("access_card"),
-        "entry": KeptElsewhere("entry"),
+        "access_card": CardIds(),
+        "entry": EntryKeeper(),
+        "camera_event": CameraEventKeeper(),
     }
 )
 """Who keeps the records of a kind."""
 
-IDS: Mapping[str, Ids] = MappingProxyType({**KEEPERS, "camera_event": CameraEventIds()})
+IDS: Mapping[str, Ids] = KEEPERS
 """Who knows the ids of a kind."""

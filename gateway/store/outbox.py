@@ -17,6 +17,10 @@ from gateway.store.recent import RecentWrites
 
 _COLUMNS = "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun"
 _BODY = TypeAdapter(JsonObject)
+FILES = "evidence"
+"""Rows of files: they go up beside all others, which must not wait for them."""
+_OF_THE_SITE = "camera_event"
+"""What is proven by footage stays here whether or not central still has it; only a person deletes it."""
 _FIRST_OF_RECORD = (
     "NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.kind = outbox.kind"
     " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id)"
@@ -93,12 +97,15 @@ class Outbox:
         self._recent = recent
 
     async def due(self, *, now: int, limit: int = 50) -> tuple[OutboxRow, ...]:
-        """Rows to try now, oldest first: of each record only its oldest, so that one parked holds those behind it."""
+        """Rows to try now, oldest first: of each record only its oldest, so that one parked holds those behind it.
+
+        Rows of files are not among them.
+        """
 
         def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
-                f" AND {_FIRST_OF_RECORD} ORDER BY id LIMIT ?",
+                f" AND kind <> '{FILES}' AND {_FIRST_OF_RECORD} ORDER BY id LIMIT ?",
                 (now, limit),
             ).fetchall()
             return tuple(_row(row) for row in rows)
@@ -113,8 +120,8 @@ class Outbox:
 
         def query(connection: sqlite3.Connection) -> int | None:
             row = connection.execute(
-                f"SELECT next_at FROM outbox INDEXED BY outbox_due WHERE parked = 0 AND {_FIRST_OF_RECORD}"
-                " ORDER BY next_at LIMIT 1"
+                f"SELECT next_at FROM outbox INDEXED BY outbox_due WHERE parked = 0 AND kind <> '{FILES}'"
+                f" AND {_FIRST_OF_RECORD} ORDER BY next_at LIMIT 1"
             ).fetchone()
             return None if row is None else int(row[0])
 
@@ -176,7 +183,7 @@ class Outbox:
             behind = outbox_rows(connection, row.kind, row.record_id)
             take_out(connection, (item.id for item in behind if item.id >= row.id), "dropped")
             keeper = KEEPERS.get(row.kind)
-            if keeper is not None:
+            if keeper is not None and row.kind != _OF_THE_SITE:
                 keeper.remove(connection, row.record_id)
 
         await self._database.write(job)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import aiohttp
@@ -25,6 +27,7 @@ _PEOPLE_AT_ONCE = 4
 _LOGOUT_SECONDS = 2.0
 _DENIED_PAUSE_SECONDS = 30.0
 _CHUNK = 64 * 1024
+_SLOWEST_UPLOAD = 16 * 1024  # bytes in a second
 _LOGIN = "/v1/auth/login"
 
 
@@ -43,6 +46,17 @@ class CentralState:
     since: Stamp | None = None
     last_error: str = ""
     signed_in_at: Stamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A form with one file, read from the disk as it is sent. `size` in bytes bounds the time that it may take."""
+
+    fields: Mapping[str, str]
+    file: Path
+    name: str
+    media_type: str
+    size: int
 
 
 class CentralClient:
@@ -130,6 +144,43 @@ class CentralClient:
         if isinstance(verdict, CentralRefused):
             raise verdict
         return verdict
+
+    async def upload(self, path: str, upload: Upload, *, key: str) -> JsonObject:
+        """Send a file and give central's answer. Raises as `call`, and OSError when the file cannot be opened.
+
+        That one file does not get through says nothing of central as a whole, so that is not noted.
+        """
+        operation = f"POST {path}"
+        async with self._slots:
+            token = self._token or await self._sign_in(stale=None)
+            verdict = await self._upload(path, upload, key=key, token=token)
+            if isinstance(verdict, NeedsSignIn):
+                token = await self._sign_in(stale=token)
+                verdict = await self._upload(path, upload, key=key, token=token)
+        if isinstance(verdict, NeedsSignIn):
+            raise CentralDenied(f"{operation}: authentication required, also right after a sign-in")
+        if isinstance(verdict, CentralRefused | CentralUnavailable):
+            raise verdict
+        return verdict
+
+    async def _upload(self, path: str, upload: Upload, *, key: str, token: str) -> Verdict:
+        operation = f"POST {path}"
+        headers = {"SessionID": token, "Idempotency-Key": key}
+        seconds = self._timeout + upload.size / _SLOWEST_UPLOAD
+        file = await asyncio.to_thread(upload.file.open, "rb")
+        try:
+            async with asyncio.timeout(seconds):
+                http = await self._open()
+                form = aiohttp.FormData(upload.fields)
+                form.add_field("file", file, filename=upload.name, content_type=upload.media_type)
+                status, raw = await _fetch(http, "POST", self._url + path, form, headers)
+        except TimeoutError as error:
+            raise CentralUnavailable(f"{operation}: no answer within {seconds:.0f} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise CentralUnavailable(f"{operation}: {error or type(error).__name__}") from error
+        finally:
+            await asyncio.to_thread(file.close)
+        return judge(operation, status, raw)
 
     async def look(self) -> None:
         """Ask whether central runs, without a session. Raises CentralUnavailable, CentralRefused."""
@@ -268,11 +319,15 @@ async def _sent_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHand
 
 
 async def _fetch(
-    http: aiohttp.ClientSession, method: str, url: str, body: JsonObject | None, headers: dict[str, str]
+    http: aiohttp.ClientSession,
+    method: str,
+    url: str,
+    body: JsonObject | aiohttp.FormData | None,
+    headers: dict[str, str],
 ) -> tuple[int, bytes]:
     """Status and body. Raises CentralUnavailable when the body is larger than is ever read."""
-    data = None if body is None else json.dumps(body).encode()
-    if data is not None:
+    data = json.dumps(body).encode() if isinstance(body, dict) else body
+    if isinstance(body, dict):
         headers = {**headers, "Content-Type": "application/json"}
     async with http.request(method, url, data=data, headers=headers, allow_redirects=False) as response:
         raw = bytearray()

@@ -17,6 +17,7 @@ from gateway.store import Books, Entry, Store
 from gateway.supervision import Supervisor
 from gateway.sync.central import CentralClient, CentralState
 from gateway.sync.down import DownSync, PullReport
+from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
 
 log = structlog.get_logger(__name__)
@@ -47,7 +48,9 @@ class Sync:
         store: Store,
         clock: Clock,
         pull_seconds: float,
+        evidence: EvidenceSender | None = None,
     ) -> None:
+        self._evidence = evidence
         self._client = client
         self._down = down
         self._sender = sender
@@ -63,6 +66,8 @@ class Sync:
             async with Supervisor(clock=self._clock) as supervisor:
                 supervisor.keep("pull", partial(self._while_disk_refuses, self._keep_pulling))
                 supervisor.keep("outbox", partial(self._while_disk_refuses, self._keep_sending))
+                if self._evidence is not None:
+                    supervisor.keep("evidence", partial(self._while_disk_refuses, self._evidence.run))
                 await asyncio.Event().wait()
         except asyncio.CancelledError:  # only then is it over for good: a closed client stays closed
             await self._client.close()

@@ -53,6 +53,7 @@ from gateway.web.rooms import (
 )
 from gateway.web.roster import Roster
 from gateway.web.sessions import Sessions
+from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC, StatusPage
@@ -64,7 +65,10 @@ from gateway.web.usher import Usher
 from gateway.web.v1.auth import Auth
 from gateway.web.v1.camera_events import CameraEventsFamily
 from gateway.web.v1.cameras import Cameras
+from gateway.web.v1.card_sheet import CardSheet
+from gateway.web.v1.cards import CardsFamily
 from gateway.web.v1.devices import Devices
+from gateway.web.v1.entries import EntriesFamily
 from gateway.web.v1.events import EventsFamily
 from gateway.web.v1.evidence import EvidenceFamily
 from gateway.web.v1.whep import CORS, PREFIX, Whep
@@ -152,6 +156,7 @@ def build_app(
         version=release,
         demo_cards=demo_cards,
     )
+    spreadsheets = Spreadsheets(folder=data / "spreadsheets")
     tokens = ViewTokens(monotonic=clock.monotonic)
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
@@ -159,10 +164,13 @@ def build_app(
         *Description(release=release).routes(),
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
+        *EntriesFamily(site=site, store=store, writes=writes, clock=clock, spreadsheets=spreadsheets).routes(),
+        *CardsFamily(store=store, writes=writes).routes(),
+        *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
-        *Cameras(store=store, recording=recording, tokens=tokens).routes(),
+        *Cameras(store=store, recording=recording, tokens=tokens, writes=writes).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
-        *CameraEventsFamily(store=store, recording=recording).routes(),
+        *CameraEventsFamily(site=site, store=store, recording=recording, writes=writes, clock=clock).routes(),
         *EvidenceFamily(store=store, shelf=recording.exhibits, clock=clock).routes(),
         *StatusPage().routes(),
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),

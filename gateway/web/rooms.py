@@ -220,6 +220,10 @@ class Recording(Protocol):
         """A JPEG of an event."""
         ...
 
+    async def forget(self, camera_event_id: int) -> None:
+        """A camera event was deleted: what was made of it and added to it goes too."""
+        ...
+
     async def camera_thumbnail(self, camera_id: int) -> Path:
         """A JPEG of a camera's newest footage."""
         ...

@@ -14,13 +14,20 @@ from gateway.demo.central.bodies import (
     Events,
     NewCameraEvent,
     NewCard,
-    NewEntry,
     One,
     Pages,
     moment_of,
 )
+from gateway.demo.central.camera_operations import (
+    add_camera,
+    change_camera,
+    change_camera_event,
+    remove_camera,
+    remove_camera_event,
+)
 from gateway.demo.central.card_operations import card_of_user, change_lifecycle
 from gateway.demo.central.device_operations import add_device, configure_device
+from gateway.demo.central.parking import add_entry, change_entry
 from gateway.demo.central.records import Batch, Filter
 from gateway.demo.central.tables import Tables
 
@@ -59,12 +66,18 @@ def operations() -> Iterator[Operation]:
     )
     yield Operation("POST", "/v1/camera/list", "cameras", ("can_view_cameras",), _cameras)
     yield Operation("POST", "/v1/camera", "camera", ("can_view_cameras",), _camera)
+    yield Operation("PUT", "/v1/camera", "camera", ("can_add_cameras",), add_camera)
+    yield Operation("PATCH", "/v1/camera", "camera", ("can_edit_cameras",), change_camera)
+    yield Operation("DELETE", "/v1/camera", "camera", ("can_delete_cameras",), remove_camera)
+    yield Operation("PATCH", "/v1/camera/event", "event", ("can_edit_camera_events",), change_camera_event)
+    yield Operation("DELETE", "/v1/camera/event", "event", ("can_delete_camera_events",), remove_camera_event)
     yield Operation("POST", "/v1/event/list", "events", ("can_view_events",), _events)
     yield Operation("POST", "/v1/event", "event", ("can_view_events",), _event)
     yield Operation("PUT", "/v1/camera/event", "event", ("can_add_camera_events",), _add_camera_event)
     yield Operation("POST", "/v1/camera/event", "event", ("can_view_camera_events",), _camera_event)
     yield Operation("POST", "/v1/camera/event/list", "events", ("can_view_camera_events",), _camera_events)
-    yield Operation("PUT", "/v1/entry", "entry", ("can_add_entries",), _add_entry)
+    yield Operation("PUT", "/v1/entry", "entry", ("can_add_entries",), add_entry)
+    yield Operation("PATCH", "/v1/entry", "entry", ("can_edit_entries",), change_entry)
     yield Operation("POST", "/v1/entry/list", "entries", ("can_view_entries",), _entries)
 
 
@@ -144,13 +157,6 @@ def _camera_events(tables: Tables, call: Call) -> JsonObject:
     asked = call.body(Pages)
     limit = min(asked.page_limit, CAMERA_EVENT_CAP)
     return _list("events", tables.camera_events.page(_search(asked.search), page=asked.page, limit=limit))
-
-
-def _add_entry(tables: Tables, call: Call) -> JsonObject:
-    new = call.body(NewEntry)
-    tables.devices.find(new.device_id)
-    extra: JsonObject = {"idempotency_key": call.key, "created_at": iso_utc(call.at.micros)}
-    return success("entry", tables.entries.add({**new.model_dump(), **extra}))
 
 
 def _entries(tables: Tables, call: Call) -> JsonObject:

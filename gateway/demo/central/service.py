@@ -16,6 +16,7 @@ from gateway.clock import Clock
 from gateway.demo.central.accounts import CentralAccount, CentralSession, Sessions
 from gateway.demo.central.answers import AUTHENTICATION_REQUIRED, Call, JsonObject, Refusal, failure, parse_body
 from gateway.demo.central.bodies import Code, SignIn
+from gateway.demo.central.camera_operations import EVIDENCE, EVIDENCE_PERMISSION, take_evidence
 from gateway.demo.central.faults import Faults
 from gateway.demo.central.misbehaviour import Misbehaviour
 from gateway.demo.central.office import UPLOAD, Office, refusal_of
@@ -156,10 +157,26 @@ class Central:
         own = {(operation.method, operation.path) for operation in operations()}
         for operation in operations():
             app.router.add_route(operation.method, operation.path, self._protected(operation))
+        app.router.add_post(EVIDENCE, self._evidence)
         for item in self._office.operations():
             if (item.method, item.path) not in own:
                 app.router.add_route(item.method, item.path, self._of_the_office(item))
         return app
+
+    async def _evidence(self, request: web.Request) -> web.StreamResponse:
+        session = self._session_of(request)
+        if session is None or not session.complete:
+            return web.json_response(failure("evidence", AUTHENTICATION_REQUIRED), status=500)
+        if self.faults.deny in EVIDENCE_PERMISSION or not session.account.may(EVIDENCE_PERMISSION):
+            message = f"permission denied: {' or '.join(EVIDENCE_PERMISSION)}"
+            return web.json_response(failure("evidence", message), status=500)
+        key = request.headers.get("Idempotency-Key", "")
+        try:
+            answer = await take_evidence(self.tables, request, at=self._clock.wall(), key=key)
+        except Refusal as refusal:
+            return web.json_response(failure("evidence", refusal.message), status=refusal.status)
+        await self._save_soon()
+        return web.json_response(answer)
 
     def _of_the_office(self, operation: Relayed) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -198,7 +215,7 @@ class Central:
     async def _observe(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         status, body = 0, ""
         try:
-            unread = request.path.startswith("/v1/auth/") or request.path == UPLOAD
+            unread = request.path.startswith("/v1/auth/") or request.path in (UPLOAD, EVIDENCE)
             if not unread and request.can_read_body:
                 body = (await request.read()).decode("utf-8", "replace")
             response = await self._misbehaviour.around(request, handler)

@@ -6,10 +6,12 @@ Handlers are bound to it where the application is built; an operation without a 
 from __future__ import annotations
 
 from gateway.web.catalogue import (
+    access,
     camera_events,
     cameras,
     description,
     devices,
+    entries,
     events,
     health,
     legacy,
@@ -24,7 +26,9 @@ OPERATIONS: tuple[Operation, ...] = (
     *description.OPERATIONS,
     *session.OPERATIONS,
     *devices.OPERATIONS,
+    *access.OPERATIONS,
     *events.OPERATIONS,
+    *entries.OPERATIONS,
     *cameras.OPERATIONS,
     *camera_events.OPERATIONS,
     *legacy.OPERATIONS,

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from gateway.web.bodies import ById
 from gateway.web.catalogue.operation import OPEN, Operation, needs
+from gateway.web.shapes.camera_events import (
+    CameraEventAnswer,
+    CameraEventListBody,
+    CameraEventsAnswer,
+    ChangedCameraEvent,
+    NewCameraEvent,
+)
 from gateway.web.shapes.evidence import (
     EvidenceAccessAnswer,
     EvidenceAccessBody,
@@ -10,14 +18,78 @@ from gateway.web.shapes.evidence import (
     EvidenceUpload,
 )
 
-CAMERA_EVENT_LIST = Operation("POST", "/v1/camera/event/list", needs("can_view_camera_events"), "events")
-CAMERA_EVENT = Operation("POST", "/v1/camera/event", needs("can_view_camera_events"), "event")
-CAMERA_EVENT_THUMBNAIL = Operation(
-    "GET", "/v1/camera/event/thumbnail/{id}", needs("can_view_camera_events"), "thumbnail", head=True
+CAMERA_EVENT_LIST = Operation(
+    "POST",
+    "/v1/camera/event/list",
+    needs("can_view_camera_events"),
+    "events",
+    purpose="List camera events, newest first",
+    body=CameraEventListBody,
+    answer=CameraEventsAnswer,
 )
-CAMERA_EVENT_CLIP = Operation("GET", "/v1/camera/event/clip/{id}", needs("can_view_camera_events"), "clip", head=True)
+CAMERA_EVENT = Operation(
+    "POST",
+    "/v1/camera/event",
+    needs("can_view_camera_events"),
+    "event",
+    purpose="One camera event by the site's id or central's",
+    body=ById,
+    answer=CameraEventAnswer,
+)
+CAMERA_EVENT_PUT = Operation(
+    "PUT",
+    "/v1/camera/event",
+    needs("can_add_camera_events"),
+    "event",
+    purpose="Mark a moment of a camera, so that its footage is kept",
+    body=NewCameraEvent,
+    answer=CameraEventAnswer,
+)
+CAMERA_EVENT_PATCH = Operation(
+    "PATCH",
+    "/v1/camera/event",
+    needs("can_edit_camera_events"),
+    "event",
+    purpose="Change what a camera event says",
+    body=ChangedCameraEvent,
+    answer=CameraEventAnswer,
+)
+CAMERA_EVENT_DELETE = Operation(
+    "DELETE",
+    "/v1/camera/event",
+    needs("can_delete_camera_events"),
+    "event",
+    purpose="Delete a camera event; its footage is held no longer",
+    body=ById,
+    answer=CameraEventAnswer,
+)
+CAMERA_EVENT_THUMBNAIL = Operation(
+    "GET",
+    "/v1/camera/event/thumbnail/{id}",
+    needs("can_view_camera_events"),
+    "thumbnail",
+    head=True,
+    purpose="A picture of the moment",
+    answer_type="image/jpeg",
+)
+CAMERA_EVENT_CLIP = Operation(
+    "GET",
+    "/v1/camera/event/clip/{id}",
+    needs("can_view_camera_events"),
+    "clip",
+    head=True,
+    purpose="The recorded clip",
+    answer_type="video/mp4",
+)
 CAMERA_EVENT_VOD = Operation(
-    "GET", "/v1/camera/event/vod/{id}/{file}", needs("can_view_camera_events"), "vod", head=True
+    "GET",
+    "/v1/camera/event/vod/{id}/{file}",
+    needs("can_view_camera_events"),
+    "vod",
+    head=True,
+    purpose="The recorded footage as HLS: master.m3u8 and what it names",
+    answer_type="application/vnd.apple.mpegurl",
+    other_types=("video/MP2T",),
 )
 EVIDENCE_UPLOAD = Operation(
     "POST",
@@ -52,6 +124,9 @@ EVIDENCE_FILE = Operation(
 OPERATIONS: tuple[Operation, ...] = (
     CAMERA_EVENT_LIST,
     CAMERA_EVENT,
+    CAMERA_EVENT_PUT,
+    CAMERA_EVENT_PATCH,
+    CAMERA_EVENT_DELETE,
     CAMERA_EVENT_THUMBNAIL,
     CAMERA_EVENT_CLIP,
     CAMERA_EVENT_VOD,

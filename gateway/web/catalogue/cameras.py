@@ -2,15 +2,90 @@
 
 from __future__ import annotations
 
+from gateway.web.bodies import Body, ById
 from gateway.web.catalogue.operation import OPEN, UNCONFIRMED, Operation, needs
+from gateway.web.shapes.cameras import (
+    CameraAnswer,
+    CamerasAnswer,
+    CameraStatusAnswer,
+    ChangedCamera,
+    NewCamera,
+)
 
-CAMERA_LIST = Operation("POST", "/v1/camera/list", needs("can_view_cameras"), "cameras")
-CAMERA = Operation("POST", "/v1/camera", needs("can_view_cameras"), "camera")
+CAMERA_LIST = Operation(
+    "POST",
+    "/v1/camera/list",
+    needs("can_view_cameras"),
+    "cameras",
+    purpose="List cameras",
+    body=Body,
+    answer=CamerasAnswer,
+)
+CAMERA = Operation(
+    "POST",
+    "/v1/camera",
+    needs("can_view_cameras"),
+    "camera",
+    purpose="One camera by its id",
+    body=ById,
+    answer=CameraAnswer,
+)
+CAMERA_PUT = Operation(
+    "PUT",
+    "/v1/camera",
+    needs("can_add_cameras"),
+    "camera",
+    purpose="Create a camera of central's",
+    body=NewCamera,
+    answer=CameraAnswer,
+)
+CAMERA_PATCH = Operation(
+    "PATCH",
+    "/v1/camera",
+    needs("can_edit_cameras"),
+    "camera",
+    purpose="Update a camera",
+    body=ChangedCamera,
+    answer=CameraAnswer,
+)
+CAMERA_DELETE = Operation(
+    "DELETE",
+    "/v1/camera",
+    needs("can_delete_cameras"),
+    "camera",
+    purpose="Delete a camera of central's",
+    body=ById,
+    answer=CameraAnswer,
+)
 # The document leaves this permission unconfirmed; a camera's state is a camera detail, so it is held the same way.
-CAMERA_STATUS = Operation("GET", "/v1/camera/status/{id}", UNCONFIRMED & needs("can_view_cameras"), "status")
-CAMERA_THUMBNAIL = Operation("GET", "/v1/camera/thumbnail/{id}", needs("can_view_cameras"), "thumbnail", head=True)
+CAMERA_STATUS = Operation(
+    "GET",
+    "/v1/camera/status/{id}",
+    UNCONFIRMED & needs("can_view_cameras"),
+    "status",
+    purpose="What a camera of the site does now",
+    answer=CameraStatusAnswer,
+)
+CAMERA_THUMBNAIL = Operation(
+    "GET",
+    "/v1/camera/thumbnail/{id}",
+    needs("can_view_cameras"),
+    "thumbnail",
+    head=True,
+    purpose="A camera's newest picture",
+    answer_type="image/jpeg",
+)
 
-CAMERA_LIVE = Operation("GET", "/v1/camera/live/{id}/{file}", needs("can_view_cameras"), "live", head=True)
+CAMERA_LIVE = Operation(
+    "GET",
+    "/v1/camera/live/{id}/{file}",
+    needs("can_view_cameras"),
+    "live",
+    head=True,
+    purpose="What is recorded now as HLS: master.m3u8 and what it names",
+    answer_type="application/vnd.apple.mpegurl",
+    other_types=("video/MP2T",),
+)
 CAMERA_VIEW_RULE = needs("can_view_cameras")
 # Entered by a session of that rule or by a camera's token; a view that there is, by whoever knows its address.
 CAMERA_WHEP = Operation(
@@ -39,6 +114,9 @@ CAMERA_WHEP_SESSION_OPTIONS = Operation("OPTIONS", "/v1/camera/whep/{id}/{view}"
 OPERATIONS: tuple[Operation, ...] = (
     CAMERA_LIST,
     CAMERA,
+    CAMERA_PUT,
+    CAMERA_PATCH,
+    CAMERA_DELETE,
     CAMERA_STATUS,
     CAMERA_THUMBNAIL,
     CAMERA_LIVE,

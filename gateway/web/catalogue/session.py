@@ -6,7 +6,7 @@ from gateway.web.catalogue.operation import HALF_SIGNED_IN, OPEN, Operation
 from gateway.web.shapes.session import LoginAnswer, LoginBody, LogoutAnswer, LogoutBody, MfaAnswer, MfaBody
 
 LOGIN = Operation(
-    "POST", "/v1/auth/login", OPEN, "session", purpose="Sign in", body=LoginBody, answer=LoginAnswer, refuses=(429,)
+    "POST", "/v1/auth/login", OPEN, "session", purpose="Sign in", body=LoginBody, answer=LoginAnswer, refuses=(404, 429)
 )
 LOGOUT = Operation(
     "POST",

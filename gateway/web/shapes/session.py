@@ -1,10 +1,10 @@
-"""Signing in and out: what is sent and what is told."""
+"""Signing in and out: what is asked and what is told."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from gateway.web.accounts import LONGEST_PASSWORD
 from gateway.web.bodies import Body
@@ -29,14 +29,19 @@ class LogoutBody(Body):
     """Nothing: the session is the request's."""
 
 
+class SignedInUser(BaseModel):
+    """The account. While `mfa_enabled` the session is worth nothing before its second factor is proven."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    mfa_enabled: bool
+
+
 class LoginAnswer(Answer):
-    """The session, and its account. Of an account of central, `user`, `role` and `servers` are as central gave them.
+    """The session's token, which is the client's to keep. The rest is central's own for an account of central."""
 
-    `user` has `mfa_enabled`: true when the code of the second factor must be sent before anything else.
-    """
-
-    session: str
-    user: dict[str, JsonValue]
+    session: Annotated[str, Field(repr=False)]
+    user: SignedInUser
     role: JsonValue
     servers: JsonValue
 
@@ -44,11 +49,11 @@ class LoginAnswer(Answer):
 class MfaAnswer(Answer):
     """The second factor is proven."""
 
-    mfa_enabled: bool
+    mfa_enabled: Literal[True]
 
 
 class LogoutAnswer(Answer):
     """The session is over."""
 
-    user: None = None
-    error: None = None
+    user: None
+    error: None

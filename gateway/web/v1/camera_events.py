@@ -1,57 +1,162 @@
-"""Camera events: the footage that proves an event, as a picture, an MP4 and an HLS playlist."""
+"""Camera events: the footage that proves an event, as a picture, an MP4 and HLS; marked, changed, deleted."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from gateway.domain.errors import NotFoundError
-from gateway.domain.passages import CameraEvent
-from gateway.store import Store
+from gateway.clock import Clock
+from gateway.domain.errors import CentralRefused, NotFoundError
+from gateway.domain.events import Event, EventKind, Scalar
+from gateway.domain.passages import CameraEvent, Moment
+from gateway.domain.writes import CAMERA_EVENT_DELETE as WRITE_DELETE
+from gateway.domain.writes import CAMERA_EVENT_UPDATE as WRITE_UPDATE
+from gateway.domain.writes import JsonObject
+from gateway.site import Site
+from gateway.store import LONGEST_PIN, CameraEventFilter, Entry, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import ById, Paged, path_id, read_body
+from gateway.web.bodies import ById, path_id, read_body, read_record
 from gateway.web.catalogue.camera_events import (
     CAMERA_EVENT,
     CAMERA_EVENT_CLIP,
+    CAMERA_EVENT_DELETE,
     CAMERA_EVENT_LIST,
+    CAMERA_EVENT_PATCH,
+    CAMERA_EVENT_PUT,
     CAMERA_EVENT_THUMBNAIL,
     CAMERA_EVENT_VOD,
 )
+from gateway.web.dates import from_micros, until_micros
 from gateway.web.envelope import success
+from gateway.web.errors import RequestRefused
 from gateway.web.media import JPEG, MP4, SEGMENT, as_file, as_lasting_file, as_playlist, in_time
-from gateway.web.rooms import Recording
+from gateway.web.rooms import CentralWrites, Recording
 from gateway.web.sessions import Caller
+from gateway.web.shapes.camera_events import (
+    CameraEventListBody,
+    CameraEventRecord,
+    ChangedCameraEvent,
+    NewCameraEvent,
+)
 from gateway.web.v1.records import camera_event_record
 
+_KIND = "camera_event"
+_SAID = ("name", "description", "incident")
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
+_SECOND = 1_000_000
+_SLACK = 60 * _SECOND  # whoever asks may have a clock that is a little ahead
+_NOT_FOUND = 404
+
+
+class _Span(NamedTuple):
+    """Wall micros: a moment, and from when to when its footage is kept."""
+
+    moment: int
+    begin: int
+    end: int
 
 
 class CameraEventsFamily:
     """`/v1/camera/event`. Each id may be the site's or central's."""
 
-    def __init__(self, *, store: Store, recording: Recording) -> None:
+    def __init__(self, *, site: Site, store: Store, recording: Recording, writes: CentralWrites, clock: Clock) -> None:
         self._store = store
         self._recording = recording
+        self._writes = writes
+        self._clock = clock
+        self._zone = ZoneInfo(site.site.timezone)
+        self._cameras = {camera.id: camera.name for camera in site.cameras}
+        self._before = round(site.events.clip_before_seconds * _SECOND)
+        self._after = round(site.events.clip_after_seconds * _SECOND)
 
     def routes(self) -> tuple[Route, ...]:
         """The operations of this family."""
         return (
             Route(CAMERA_EVENT_LIST, self._list),
             Route(CAMERA_EVENT, self._get),
+            Route(CAMERA_EVENT_PUT, self._create),
+            Route(CAMERA_EVENT_PATCH, self._change),
+            Route(CAMERA_EVENT_DELETE, self._delete),
             Route(CAMERA_EVENT_THUMBNAIL, self._thumbnail),
             Route(CAMERA_EVENT_CLIP, self._clip),
             Route(CAMERA_EVENT_VOD, self._vod),
         )
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, Paged)
-        known, count = await self._store.camera_events.page(offset=wanted.offset, limit=wanted.limit)
-        return success(events=[camera_event_record(item) for item in known], count=count)
+        wanted = await read_body(request, CameraEventListBody)
+        known, count = await self._store.camera_events.page(
+            self._filter(wanted), offset=wanted.offset, limit=wanted.limit
+        )
+        ids = [item.id for item in known]
+        exhibits = await self._store.exhibits.of(ids)
+        waiting = (await self._store.held.arriving(_KIND, ids)).waiting
+        events = [camera_event_record(item, exhibits=exhibits, waiting=waiting.get(item.id, ())) for item in known]
+        return success(events=events, count=count)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
-        return success(event=camera_event_record(await self._known(wanted.id)))
+        return success(event=await self._shown(await self._known(wanted.id)))
+
+    async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, NewCameraEvent)
+        name = self._cameras.get(wanted.camera_id)
+        if name is None:
+            raise NotFoundError(f"this site records no camera {wanted.camera_id}")
+        now = self._clock.wall()
+        at = self._span(wanted, now.micros)
+        stated = bool(wanted.date_at.strip())
+        event = Event(
+            kind=EventKind.INCIDENT_MARKED if wanted.incident else EventKind.MOMENT_MARKED,
+            date_at=at.moment,
+            clock_trusted=stated or now.trusted,  # what a person says is not the clock's
+            description=f"{caller.username} marked a moment of camera {name}: {wanted.name}.",
+            device_id=wanted.camera_id,
+            data={"username": caller.username, "camera_id": wanted.camera_id},
+        )
+        moment = Moment(
+            camera_id=wanted.camera_id,
+            name=wanted.name,
+            description=wanted.description,
+            pinned_from=at.begin,
+            pinned_until=at.end,
+            clock_trusted=event.clock_trusted,
+        )
+        recorded = await self._store.journal.record(Entry(events=(event,), moments=(moment,)))
+        return success(event=await self._shown(await self._known(recorded.camera_event_ids[0])))
+
+    async def _change(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted, body = await read_record(request, ChangedCameraEvent)
+        known = await self._known(wanted.id)
+        said: JsonObject = {name: body[name] for name in _SAID if body.get(name) is not None}
+        if said:
+            await self._writes.write(WRITE_UPDATE, {"id": known.id, **said})
+            text = f"{caller.username} changed camera event {known.id}: {', '.join(said)}."
+            before = {f"{name}_before": getattr(known, name) for name in said}
+            await self._tell(EventKind.CAMERA_EVENT_CHANGED, known, caller, text, before)
+        return success(event=await self._shown(await self._known(known.id)))
+
+    async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """The event that it proves stays, and so does the passage."""
+        wanted = await read_body(request, ById)
+        known = await self._known(wanted.id)
+        shown = await self._shown(known)
+        try:
+            await self._writes.write(WRITE_DELETE, {"id": known.id})
+        except CentralRefused as error:
+            if error.status != _NOT_FOUND:
+                raise
+            now = self._clock.wall().micros  # central has it no more; so it is deleted here alone
+            await self._store.held.hold(WRITE_DELETE, known.id, {}, now=now, sends=False)
+        text = f"{caller.username} deleted camera event {known.id} of event {known.event_id}: {known.name}."
+        files = ", ".join(item.sha256 for item in shown.evidence)
+        facts: dict[str, Scalar] = {"name": known.name, "proved_event_id": known.event_id, "evidence_sha256": files}
+        await self._tell(EventKind.CAMERA_EVENT_DELETED, known, caller, text, facts)
+        await self._recording.forget(known.id)
+        return success(event=shown)
 
     async def _thumbnail(self, request: web.Request, _: Caller) -> web.StreamResponse:
         known = await self._known(path_id(request))
@@ -75,6 +180,60 @@ class CameraEventsFamily:
             if segment := _SEGMENT_FILE.fullmatch(file):
                 return as_lasting_file(await self._recording.vod_segment(known, int(segment[1])), SEGMENT)
         raise NotFoundError(f"camera event {known.id} has no such file")
+
+    async def _shown(self, known: CameraEvent) -> CameraEventRecord:
+        exhibits = await self._store.exhibits.of((known.id,))
+        return camera_event_record(known, exhibits=exhibits, waiting=await self._store.held.waiting(_KIND, known.id))
+
+    async def _tell(
+        self, kind: EventKind, known: CameraEvent, caller: Caller, text: str, facts: Mapping[str, Scalar]
+    ) -> None:
+        now = self._clock.wall()
+        event = Event(
+            kind=kind,
+            date_at=now.micros,
+            clock_trusted=now.trusted,
+            description=text,
+            device_id=known.camera_id,
+            lane_id=known.lane_id,
+            data={"camera_event_id": known.id, "username": caller.username, **facts},
+        )
+        await self._store.journal.record(Entry(events=(event,)))
+
+    def _filter(self, wanted: CameraEventListBody) -> CameraEventFilter:
+        return CameraEventFilter(
+            camera_ids=wanted.camera_ids + (() if wanted.camera_id is None else (wanted.camera_id,)),
+            event_ids=wanted.event_ids + (() if wanted.event_id is None else (wanted.event_id,)),
+            search=wanted.search.strip(),
+            date_from=self._dated("start_date", wanted.start_date, from_micros),
+            date_until=self._dated("end_date", wanted.end_date, until_micros),
+            incident=wanted.incident,
+        )
+
+    def _span(self, wanted: NewCameraEvent, now: int) -> _Span:
+        """When the moment was, and from when to when its footage is kept. Raises RequestRefused."""
+        moment = self._dated("date_at", wanted.date_at, from_micros)
+        at = now if moment is None else moment
+        begin = self._dated("start_date", wanted.start_date, from_micros)
+        end = self._dated("end_date", wanted.end_date, until_micros)
+        span = _Span(at, at - self._before if begin is None else begin, at + self._after if end is None else end)
+        if not 0 <= at <= now + _SLACK:
+            raise RequestRefused(400, "date_at: must be a moment that has been")
+        if not 0 <= span.begin <= at:
+            raise RequestRefused(400, "start_date: must not be after date_at")
+        if span.end < at:
+            raise RequestRefused(400, "end_date: must not be before date_at")
+        if span.end - span.begin > LONGEST_PIN:
+            raise RequestRefused(400, "end_date: must be within an hour of start_date")
+        return span
+
+    def _dated(self, place: str, text: str, read: Callable[[str, ZoneInfo], int]) -> int | None:
+        if not text.strip():
+            return None
+        try:
+            return read(text, self._zone)
+        except ValueError as error:
+            raise RequestRefused(400, f"{place}: {error}") from error
 
     async def _known(self, camera_event_id: int) -> CameraEvent:
         known = await self._store.camera_events.get(camera_event_id)

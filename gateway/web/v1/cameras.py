@@ -3,29 +3,51 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Sequence
 
 from aiohttp import web
 
 from gateway.domain.errors import NotFoundError
+from gateway.domain.writes import CAMERA_CREATE as WRITE_CREATE
+from gateway.domain.writes import CAMERA_DELETE as WRITE_DELETE
+from gateway.domain.writes import CAMERA_UPDATE as WRITE_UPDATE
+from gateway.domain.writes import JsonObject, WaitingWrite
+from gateway.site import Camera
 from gateway.store import KnownRecord, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import Body, ById, path_id, read_body
-from gateway.web.catalogue.cameras import CAMERA, CAMERA_LIST, CAMERA_LIVE, CAMERA_STATUS, CAMERA_THUMBNAIL
+from gateway.web.bodies import Body, ById, path_id, read_body, read_record, without_id
+from gateway.web.catalogue.cameras import (
+    CAMERA,
+    CAMERA_DELETE,
+    CAMERA_LIST,
+    CAMERA_LIVE,
+    CAMERA_PATCH,
+    CAMERA_PUT,
+    CAMERA_STATUS,
+    CAMERA_THUMBNAIL,
+)
 from gateway.web.envelope import success
+from gateway.web.errors import RequestRefused
 from gateway.web.media import JPEG, SEGMENT, as_file, as_lasting_file, as_playlist, in_time
-from gateway.web.rooms import CameraView, Recording
+from gateway.web.rooms import CameraView, CentralWrites, Recording
 from gateway.web.sessions import Caller
+from gateway.web.shapes.cameras import ChangedCamera, NewCamera
 from gateway.web.v1.records import Record, camera_record, camera_status
 from gateway.web.v1.whep import PREFIX
 from gateway.web.view_tokens import ViewTokens
 
+_KIND = "camera"
+_OF_THE_SITE_FILE = frozenset(Camera.model_fields) - {"id", "name"}
+_TOLD_BY_THE_SITE = frozenset({"stream", "status", "at_site", "sync", "sync_error"})
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 
 
 class Cameras:
     """`/v1/camera`."""
 
-    def __init__(self, *, store: Store, recording: Recording, tokens: ViewTokens) -> None:
+    def __init__(self, *, store: Store, recording: Recording, tokens: ViewTokens, writes: CentralWrites) -> None:
+        self._writes = writes
         self._store = store
         self._tokens = tokens
         self._recording = recording
@@ -35,22 +57,55 @@ class Cameras:
         return (
             Route(CAMERA_LIST, self._list),
             Route(CAMERA, self._get),
+            Route(CAMERA_PUT, self._create),
+            Route(CAMERA_PATCH, self._change),
+            Route(CAMERA_DELETE, self._delete),
             Route(CAMERA_STATUS, self._status),
             Route(CAMERA_THUMBNAIL, self._thumbnail),
             Route(CAMERA_LIVE, self._live),
         )
 
+    async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """A camera of central's. What this gateway records is in the site file."""
+        body = _writable(without_id((await read_record(request, NewCamera))[1]))
+        written = await self._writes.write(WRITE_CREATE, body)
+        known = None if written.record_id is None else await self._store.cameras.get(written.record_id)
+        return success(camera=written.record if known is None else await self._shown(known, request))
+
+    async def _change(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted, body = await read_record(request, ChangedCamera)
+        known = await self._known(wanted.id)
+        if known.at_site:
+            shown = await self._shown(known, request)
+            for name in _OF_THE_SITE_FILE & body.keys():
+                if body[name] != shown.get(name):
+                    raise RequestRefused(409, f"{name}: the site file says what it is for camera {known.id}")
+        await self._writes.write(WRITE_UPDATE, {**_writable(body), "id": known.id})
+        return success(camera=await self._shown(await self._known(known.id), request))
+
+    async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, ById)
+        known = await self._known(wanted.id)
+        if known.at_site:
+            raise RequestRefused(
+                409, f"camera {known.id} is recorded by this site; take it out of the site file before it is deleted"
+            )
+        shown = await self._shown(known, request)
+        await self._writes.write(WRITE_DELETE, {"id": known.id})
+        return success(camera=shown)
+
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         await read_body(request, Body)
         known = await self._store.cameras.all()
-        return success(cameras=[self._record(item, request) for item in known], count=len(known))
+        waiting = defaultdict[int, list[WaitingWrite]](list)
+        for write in await self._store.held.waiting(_KIND):
+            waiting[write.record_id].append(write)
+        cameras = [self._record(item, request, waiting[item.id]) for item in known]
+        return success(cameras=cameras, count=len(known))
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
-        known = await self._store.cameras.get(wanted.id)
-        if known is None:
-            raise NotFoundError(f"there is no camera {wanted.id}")
-        return success(camera=self._record(known, request))
+        return success(camera=await self._shown(await self._known(wanted.id), request))
 
     async def _status(self, request: web.Request, _: Caller) -> web.StreamResponse:
         camera_id = path_id(request)
@@ -74,10 +129,24 @@ class Cameras:
                 return as_lasting_file(await self._recording.live.segment(camera_id, int(segment[1])), SEGMENT)
         raise NotFoundError(f"camera {camera_id} has no such file")
 
-    def _record(self, known: KnownRecord, request: web.Request) -> Record:
+    async def _known(self, camera_id: int) -> KnownRecord:
+        known = await self._store.cameras.get(await self._store.held.site_id(_KIND, camera_id))
+        if known is None:
+            raise NotFoundError(f"there is no camera {camera_id}")
+        return known
+
+    async def _shown(self, known: KnownRecord, request: web.Request) -> Record:
+        return self._record(known, request, await self._store.held.waiting(_KIND, known.id))
+
+    def _record(self, known: KnownRecord, request: web.Request, waiting: Sequence[WaitingWrite]) -> Record:
         seen = self._seen(known.id)
         stream = f"{request.url.origin()}{PREFIX}{known.id}?token={self._tokens.issue(known.id)}" if seen else ""
-        return camera_record(known, seen, stream=stream)
+        return camera_record(known, seen, stream=stream, waiting=waiting)
 
     def _seen(self, camera_id: int) -> CameraView | None:
         return next((item for item in self._recording.cameras() if item.camera_id == camera_id), None)
+
+
+def _writable(body: JsonObject) -> JsonObject:
+    """What was sent without what the site alone tells, which a client that sends a whole record back sends along."""
+    return {name: value for name, value in body.items() if name not in _TOLD_BY_THE_SITE}

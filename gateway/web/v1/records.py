@@ -3,60 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import JsonValue
 
 from gateway.clock import iso_utc
 from gateway.domain.commands import Command
 from gateway.domain.events import RecordedEvent
+from gateway.domain.exhibits import Exhibit
 from gateway.domain.passages import CameraEvent
 from gateway.domain.writes import WaitingWrite
 from gateway.lanes.board import DeviceSnapshot
 from gateway.store import KnownRecord
 from gateway.web.rooms import CameraView
+from gateway.web.shapes.camera_events import CameraEventRecord
+from gateway.web.shapes.cameras import CameraStatus, Status
+from gateway.web.shapes.evidence import evidence_record
 
 Record = dict[str, JsonValue]
-Status = Literal["online", "offline", "unknown"]
-
-
-class CameraEventRecord(BaseModel):
-    """A camera event, with the paths of its media. `ready`: all the footage that will ever be there is there."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: int
-    central_id: int | None
-    camera_id: int
-    event_id: int
-    lane_id: str
-    name: str
-    description: str
-    date_at: str
-    start_date: str
-    end_date: str
-    clock_trusted: bool
-    ready: bool
-    clip: str
-    thumbnail: str
-    vod: str
-
-
-class CameraStatus(BaseModel):
-    """What a camera does now."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: int
-    name: str
-    status: Status
-    condition: str
-    detail: str
-    since: str
-    last_segment_at: str | None
-    bits_per_second: int
-    reconnects: int
 
 
 def event_record(event: RecordedEvent) -> Record:
@@ -76,25 +40,33 @@ def event_record(event: RecordedEvent) -> Record:
     }
 
 
-def camera_event_record(event: CameraEvent) -> CameraEventRecord:
-    """A camera event as the interface shows it."""
+def camera_event_record(
+    event: CameraEvent, *, exhibits: Iterable[Exhibit] = (), waiting: Sequence[WaitingWrite] = ()
+) -> CameraEventRecord:
+    """A camera event as the interface shows it, with what was added to it and what waits of it for central."""
     media = "/v1/camera/event"
-    return CameraEventRecord(
-        id=event.id,
-        central_id=event.central_id,
-        camera_id=event.camera_id,
-        event_id=event.event_id,
-        lane_id=event.lane_id,
-        name=event.name,
-        description=event.description,
-        date_at=iso_utc(event.date_at),
-        start_date=iso_utc(event.pinned_from),
-        end_date=iso_utc(event.pinned_until),
-        clock_trusted=event.clock_trusted,
-        ready=event.ready,
-        clip=f"{media}/clip/{event.id}",
-        thumbnail=f"{media}/thumbnail/{event.id}",
-        vod=f"{media}/vod/{event.id}/master.m3u8",
+    standing = standing_with_central(waiting)
+    return CameraEventRecord.model_validate(
+        {
+            "id": event.id,
+            "central_id": event.central_id,
+            "camera_id": event.camera_id,
+            "event_id": event.event_id,
+            "lane_id": event.lane_id,
+            "name": event.name,
+            "description": event.description,
+            "date_at": iso_utc(event.date_at),
+            "start_date": iso_utc(event.pinned_from),
+            "end_date": iso_utc(event.pinned_until),
+            "clock_trusted": event.clock_trusted,
+            "ready": event.ready,
+            "incident": event.incident,
+            "clip": f"{media}/clip/{event.id}",
+            "thumbnail": f"{media}/thumbnail/{event.id}",
+            "vod": f"{media}/vod/{event.id}/master.m3u8",
+            "evidence": tuple(evidence_record(item) for item in exhibits if item.camera_event_id == event.id),
+            **standing,
+        }
     )
 
 
@@ -140,10 +112,17 @@ def command_record(command: Command) -> Record:
     }
 
 
-def camera_record(known: KnownRecord, seen: CameraView | None, *, stream: str) -> Record:
-    """A camera as the interface shows it. `stream` is its WHEP address, "" for one that is not recorded here."""
+def camera_record(
+    known: KnownRecord, seen: CameraView | None, *, stream: str, waiting: Sequence[WaitingWrite] = ()
+) -> Record:
+    """A camera as the interface shows it. `stream` is its WHEP address, "" for one that is not recorded here.
+
+    Its name is central's, which people can change; the site file's as long as central has none.
+    """
     central = _central(known)
-    record: Record = {**central, "id": known.id, "name": known.name, "stream": stream, "at_site": known.at_site}
+    name = _text(central, "name").strip() or known.name
+    record: Record = {**central, "id": known.id, "name": name, "stream": stream, "at_site": known.at_site}
+    record |= standing_with_central(waiting)
     record["status"] = camera_status_word(seen.condition) if seen else _text(central, "status") or "unknown"
     return record
 

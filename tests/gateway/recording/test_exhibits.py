@@ -201,11 +201,23 @@ async def test_what_is_let_go_of_goes_with_its_file_and_foreign_files_stay(shelf
     (tmp_path / FOLDER / "notes.txt").write_text("a technician's")
     await files.expire(transactions_before=2**60, incidents_before=0)
     assert there(tmp_path) == {one.file, two.file, "notes.txt"}, "central has neither yet"
-    await store.exhibits.delivered(one.id, central_id=None)
-    await store.exhibits.delivered(two.id, central_id=77)
+    for central_id in (None, 77):
+        await store.exhibits.sent(await store.exhibits.due(now=2**62), central_id=central_id)
     await files.expire(transactions_before=2**60, incidents_before=0)
     assert there(tmp_path) == {two.file, "notes.txt"}
     assert [row.id for row in await store.exhibits.all()] == [two.id]
     assert await store.exhibits.bytes_kept() == two.size
     await files.open()
     assert there(tmp_path) == {two.file, "notes.txt"}
+
+
+async def test_a_whole_file_that_lost_its_row_without_a_crash_is_set_aside(shelf, pin, store, tmp_path):
+    files = shelf()
+    await files.open()
+    one = await kept(files, await pin(1, before=1, after=1), b"the only copy")
+    await store._site.write(lambda connection: connection.execute("DELETE FROM exhibit"))
+    (tmp_path / FOLDER / ("0" * 32 + ".part")).write_bytes(b"half of one")
+    for _ in range(2):
+        await files.open()
+        assert there(tmp_path) == {f"{one.file}.found"}
+    assert (tmp_path / FOLDER / f"{one.file}.found").read_bytes() == b"the only copy"

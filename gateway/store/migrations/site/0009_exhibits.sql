@@ -33,8 +33,15 @@ CREATE TABLE exhibit_link (
 ) STRICT;
 CREATE INDEX exhibit_link_by_exhibit ON exhibit_link (exhibit_id);
 
+-- Camera events that were deleted here, with central's id: it has to be told which.
+CREATE TABLE camera_event_gone (
+    id         INTEGER PRIMARY KEY,
+    central_id INTEGER
+) STRICT;
+
 -- Whoever deletes a camera event lets go of what was added to it.
-CREATE TRIGGER camera_event_gone AFTER DELETE ON camera_event BEGIN
+CREATE TRIGGER camera_event_deleted AFTER DELETE ON camera_event BEGIN
+    INSERT OR REPLACE INTO camera_event_gone (id, central_id) VALUES (old.id, old.central_id);
     UPDATE exhibit SET garbage = 1 WHERE camera_event_id = old.id;
 END;
 CREATE TRIGGER exhibit_let_go AFTER UPDATE OF garbage ON exhibit WHEN new.garbage = 1 BEGIN

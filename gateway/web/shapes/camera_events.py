@@ -1,0 +1,89 @@
+"""Camera events: what is asked, written and told."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gateway.web.bodies import Body, Id, Paged, Text
+from gateway.web.shapes.answers import Answer, Listed
+from gateway.web.shapes.evidence import EvidenceRecord
+
+_Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
+_Name = Annotated[str, Field(strict=True, min_length=1, max_length=200)]
+
+
+class CameraEventListBody(Paged):
+    """Which camera events. `camera_id` and `camera_ids` are one filter, and so are `event_id` and `event_ids`."""
+
+    search: Text = ""
+    camera_id: Id | None = None
+    camera_ids: _Ids = ()
+    event_id: Id | None = None
+    event_ids: _Ids = ()
+    start_date: Text = ""
+    end_date: Text = ""
+    incident: Annotated[bool, Field(strict=True)] | None = None
+
+
+class NewCameraEvent(Body):
+    """A moment that somebody marks. Without `date_at` it is now; its footage is kept from `start_date` to `end_date`.
+
+    Without those it is kept as around any event of the site.
+    """
+
+    camera_id: Id
+    name: _Name = "Moment marked"
+    description: Text = ""
+    date_at: Text = ""
+    start_date: Text = ""
+    end_date: Text = ""
+    incident: Annotated[bool, Field(strict=True)] = False
+
+
+class ChangedCameraEvent(Body):
+    """What can be said anew of a camera event; `incident`: its footage is kept for as long as what went wrong."""
+
+    id: Id
+    name: _Name | None = None
+    description: Text | None = None
+    incident: Annotated[bool, Field(strict=True)] | None = None
+
+
+class CameraEventRecord(BaseModel):
+    """A camera event, with the paths of its media. `ready`: all the footage that will ever be there is there."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    central_id: int | None
+    camera_id: int
+    event_id: int
+    lane_id: str
+    name: str
+    description: str
+    date_at: str
+    start_date: str
+    end_date: str
+    clock_trusted: bool
+    ready: bool
+    incident: bool
+    clip: str
+    thumbnail: str
+    vod: str
+    evidence: tuple[EvidenceRecord, ...] = ()
+    sync: Literal["in_step", "waiting", "refused"] = "in_step"
+    sync_error: str = ""
+
+
+class CameraEventAnswer(Answer):
+    """One camera event."""
+
+    event: CameraEventRecord
+
+
+class CameraEventsAnswer(Listed):
+    """Camera events, newest first."""
+
+    events: tuple[CameraEventRecord, ...]

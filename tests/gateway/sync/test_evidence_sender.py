@@ -1,0 +1,155 @@
+"""Evidence goes up from the disk: after its camera event, whole, once, and beside the outbox."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.demo.central import Faults
+from gateway.domain.errors import CameraUnavailable
+from gateway.domain.events import Event, EventKind
+from gateway.domain.exhibits import Exhibit, KeptAs
+from gateway.domain.passages import Moment
+from gateway.store import Entry, EventFilter
+from gateway.supervision import Backoff
+from gateway.sync.evidence import EvidenceSender
+from gateway.sync.outbox import OutboxSender
+
+AT = 1_767_268_800_000_000
+
+
+@dataclass
+class House:
+    """A camera event with files beside it, and what sends them."""
+
+    store: object
+    folder: object
+    evidence: EvidenceSender
+    outbox: OutboxSender
+    camera_event_id: int
+    fault: str = ""
+
+    def path(self, exhibit):
+        if self.fault:
+            raise CameraUnavailable(self.fault)
+        return self.folder / exhibit.file
+
+    async def upload(self, content, name="scene.jpg"):
+        digest = hashlib.sha256(content).hexdigest()
+        (self.folder / digest).write_bytes(content)
+        draft = Exhibit(
+            id=0, camera_event_id=self.camera_event_id, name=name, description="Left door", kept_as=KeptAs.INCIDENT,
+            media_type="image/jpeg", size=len(content), sha256=digest, file=digest, created_at=AT, clock_trusted=True,
+            username="chief",
+        )  # fmt: skip
+        told = Event(EventKind.EVIDENCE_ADDED, AT, clock_trusted=True, description="Evidence came.")
+        return await self.store.exhibits.add(draft, event=told, most=99)
+
+    async def send(self, turns=3):
+        for _ in range(turns):
+            await self.store.outbox.retry_now()
+            await self.evidence.send_due()
+
+    async def at_central(self, central):
+        known = await self.store.camera_events.get(self.camera_event_id)
+        return central.tables.camera_events[known.central_id]["evidence"] if known.central_id else []
+
+
+@pytest.fixture
+async def house(store, client, tmp_path):
+    folder = tmp_path / "exhibits"
+    folder.mkdir()
+    event = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, description="A vehicle passed.")
+    moment = Moment(201, "Vehicle passed", "", AT - 5, AT + 5, clock_trusted=True)
+    recorded = await store.journal.record(Entry(events=(event,), moments=(moment,)))
+    made = House(store, folder, None, None, recorded.camera_event_ids[0])
+    backoff = Backoff(first=60.0, longest=60.0)
+    made.evidence = EvidenceSender(client=client, store=store, clock=SystemClock(), path=made.path, backoff=backoff)
+    made.outbox = OutboxSender(client=client, store=store, clock=SystemClock())
+    return made
+
+
+async def test_a_file_waits_for_its_camera_event_and_arrives_whole(house, central):
+    content = os.urandom(3_000_000)
+    exhibit = await house.upload(content, name='Tür "links".jpg')
+    await house.send()
+    assert await house.at_central(central) == []
+    assert (await house.store.outbox.books()).waiting == 2
+    await house.outbox.send_due()
+    await house.send()
+    (record,) = await house.at_central(central)
+    assert (record["sha256"], record["size"], record["name"]) == (exhibit.sha256, 3_000_000, 'Tür "links".jpg')
+    assert record["idempotency_key"]
+    kept = await house.store.exhibits.get(exhibit.id)
+    assert (kept.delivered, kept.central_id) == (True, record["id"])
+    books = await house.store.outbox.books()
+    assert (books.waiting, books.parked, books.balance()) == (0, 0, True)
+
+
+async def test_the_outbox_does_not_see_files(house):
+    await house.outbox.send_due()
+    await house.upload(b"x")
+    assert await house.store.outbox.due(now=2**62) == ()
+    assert await house.store.outbox.next_due() is None
+    assert (await house.store.outbox.books()).waiting == 1
+
+
+async def test_while_central_is_away_a_file_waits(house, central, client):
+    await house.outbox.send_due()
+    await house.upload(b"x" * 1000)
+    await central.stop()
+    assert await house.evidence.send_due() == 0.0
+    assert client.state.reachable, "one file that fails says nothing of central"
+    assert 5 < await house.evidence.send_due() <= 60
+    await house.outbox.send_due()
+    await central.start()
+    await house.send()
+    assert len(await house.at_central(central)) == 1
+
+
+async def test_a_refused_file_is_parked_and_told(house, central):
+    await house.outbox.send_due()
+    exhibit = await house.upload(b"x")
+    (house.folder / exhibit.file).write_bytes(b"y")  # another hash than the row says
+    await house.send(1)
+    books = await house.store.outbox.books()
+    assert (books.parked, books.balance()) == (1, True)
+    told = await house.store.events.page(EventFilter(types=(int(EventKind.RECORD_PARKED),)))
+    assert "sha256" in told.events[0].description
+    await house.send()
+    assert await house.at_central(central) == []
+
+
+async def test_a_missing_permission_or_an_expired_session_does_not_park(house, central):
+    await house.outbox.send_due()
+    await house.upload(b"x")
+    central.faults = Faults(deny="can_add_camera_events")
+    await house.send(1)
+    assert (await house.store.outbox.books()).waiting == 1
+    central.faults = Faults()
+    central.expire_sessions()
+    await house.send(1)
+    assert len(await house.at_central(central)) == 1
+
+
+async def test_what_was_let_go_of_is_not_sent_and_what_cannot_be_read_waits(house, central):
+    await house.outbox.send_due()
+    exhibit = await house.upload(b"first")
+    house.fault = "the media folder has lost its marker"
+    await house.send(1)
+    assert (await house.store.outbox.books()).waiting == 1
+    house.fault = ""
+    (house.folder / exhibit.file).unlink()
+    await house.send(1)
+    books = await house.store.outbox.books()
+    assert (books.waiting, books.parked) == (1, 0)
+    await house.store.exhibits.let_go(now=AT, transactions_before=0, incidents_before=0)
+    await house.store._site.write(lambda connection: connection.execute("UPDATE exhibit SET garbage = 1"))
+    await house.send(1)
+    books = await house.store.outbox.books()
+    assert (books.waiting, books.dropped, books.balance()) == (0, 1, True)
+    assert await house.at_central(central) == []
