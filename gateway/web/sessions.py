@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import secrets
 from collections.abc import Hashable, Mapping
@@ -33,6 +34,7 @@ log = structlog.get_logger(__name__)
 _MINUTE = 60_000_000
 _TOUCH_EVERY = _MINUTE
 _PENDING_MINUTES = 10
+_LAST_SECONDS = 2.0
 _MOST_WAITING = 16
 _LONGEST_TOKEN = 256
 
@@ -154,9 +156,13 @@ class Sessions:
                 await self._end_at_central(token)
 
     async def end_all_at_central(self) -> None:
-        """The gateway stops: central's tokens are known to nobody from now on."""
-        for token in self._central_sessions.of():
-            await self._end_at_central(token)
+        """The gateway stops: central's tokens are known to nobody from now on. Takes at most 2 s."""
+        try:
+            async with asyncio.timeout(_LAST_SECONDS), asyncio.TaskGroup() as group:
+                for token in self._central_sessions.of():
+                    group.create_task(self._end_at_central(token))
+        except TimeoutError:
+            log.info("sessions_left_at_central")  # they end by central's own time
 
     def changed(self, username: str) -> None:
         """The account was changed or removed: what is left of its sessions in memory is over."""
