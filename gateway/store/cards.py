@@ -6,6 +6,7 @@ The same index is kept in memory beside it, for decisions that must not wait; se
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ import structlog
 
 from gateway.domain.credentials import Card, CardStatus, near_alias, plate_alias
 from gateway.domain.errors import StoreError
-from gateway.domain.plates import NearPlate, skeleton
+from gateway.domain.plates import NearPlate, plain_plate, skeleton
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store.card_facts import facts_of, facts_text, read_facts
 from gateway.store.card_index import CardIndex
@@ -25,6 +26,7 @@ log = structlog.get_logger(__name__)
 
 _COLUMNS = "card.id, number, status, valid_from, valid_until, holder, facts"
 _MOST_MATCHES = 8
+_USERNAMES = ("username", "user.username", "guest.username")
 _LISTED = "listed_at"
 _AT_A_STRETCH = 150  # cards that are taken into the index in a few ms
 _RETRY_SECONDS = 5.0
@@ -124,6 +126,47 @@ class Cards:
 
         return await self._database.read(query) if is_id(card_id) else None
 
+    async def page(self, *, search: str = "", offset: int = 0, limit: int = 25) -> tuple[tuple[CardRecord, ...], int]:
+        """Cards by descending id, without their aliases, and how many match in all; see `search_cards`."""
+
+        def query(connection: sqlite3.Connection) -> tuple[tuple[CardRecord, ...], int]:
+            match = search_cards(search)
+            (count,) = connection.execute(f"SELECT count(*) FROM card WHERE {match.sql}", match.values).fetchone()
+            rows = connection.execute(
+                f"SELECT {_COLUMNS}, record FROM card WHERE {match.sql} ORDER BY id DESC LIMIT ? OFFSET ?",
+                (*match.values, max(limit, 0), offset),
+            ).fetchall()
+            return tuple(CardRecord(_card(row[:7]), row[7]) for row in rows), int(count)
+
+        return await self._database.read(query)
+
+    async def below(self, card_id: int, *, search: str = "", limit: int = 500) -> tuple[CardRecord, ...]:
+        """The next cards below an id, by descending id, without their aliases: a walk that nothing new disturbs."""
+
+        def query(connection: sqlite3.Connection) -> tuple[CardRecord, ...]:
+            match = search_cards(search)
+            rows = connection.execute(
+                f"SELECT {_COLUMNS}, record FROM card WHERE {match.sql} AND id < ? ORDER BY id DESC LIMIT ?",
+                (*match.values, card_id, limit),
+            ).fetchall()
+            return tuple(CardRecord(_card(row[:7]), row[7]) for row in rows)
+
+        return await self._database.read(query)
+
+    async def of_username(self, username: str) -> CardRecord | None:
+        """The card whose record has this username, whatever its case; of several the one made first."""
+
+        def query(connection: sqlite3.Connection) -> CardRecord | None:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS}, record FROM card WHERE record LIKE ? ESCAPE '\\' ORDER BY id",
+                (f"%{in_pattern(json.dumps(username, ensure_ascii=False)[1:-1])}%",),
+            )
+            found = (row for row in rows if _username(row[7]).casefold() == username.casefold())
+            row = next(found, None)
+            return CardRecord(_with_aliases(connection, _card(row[:7])), row[7]) if row else None
+
+        return await self._database.read(query)
+
     async def count(self) -> int:
         """How many cards there are."""
         return await self._database.read(_count)
@@ -207,6 +250,47 @@ class Cards:
         self._index.put(item.card for item in put)
         if not self._built:
             self._touched.update(remove, (item.card.card_id for item in put))
+
+
+@dataclass(frozen=True, slots=True)
+class CardMatch:
+    """A condition on cards, and its values."""
+
+    sql: str
+    values: tuple[str, ...]
+
+
+def search_cards(search: str) -> CardMatch:
+    """Cards whose number, holder, username or plate holds this text, whatever its case; all for none."""
+    if not search:
+        return CardMatch("1", ())
+    if "\0" in search:
+        return CardMatch("0", ())  # to SQLite a pattern ends there; no field has one
+    text = f"%{in_pattern(search)}%"
+    plate = f"{plate_alias('')}%{in_pattern(plain_plate(search))}%" if plain_plate(search) else ""
+    fields = " OR ".join(f"json_extract(record, '$.{path}') LIKE ?1 ESCAPE '\\'" for path in _USERNAMES)
+    return CardMatch(
+        f"(number LIKE ?1 ESCAPE '\\' OR holder LIKE ?1 ESCAPE '\\' OR {fields}"
+        " OR id IN (SELECT card_id FROM card_alias WHERE alias >= 'plate:' AND alias < 'plate;'"
+        " AND alias LIKE ?2 ESCAPE '\\'))",
+        (text, plate),
+    )
+
+
+def in_pattern(text: str) -> str:
+    """A text as it is taken literally in a LIKE pattern with a backslash for escape."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _username(record: str) -> str:
+    value: object = json.loads(record)
+    for path in _USERNAMES:
+        found = value
+        for part in path.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+        if isinstance(found, str) and found:
+            return found
+    return ""
 
 
 def _stretch(behind: int, connection: sqlite3.Connection) -> tuple[int, list[Card]] | None:

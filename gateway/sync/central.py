@@ -124,6 +124,27 @@ class CentralClient:
                 verdict = CentralDenied(f"{operation}: authentication required, also right after a sign-in")
         return self._taken(verdict)
 
+    async def call_for(
+        self, method: Method, path: str, body: JsonObject, *, token: str | None, hide: str = ""
+    ) -> JsonObject:
+        """Call an operation for a person, with that person's session at central or none.
+
+        What is refused to a person is not noted of the gateway's own account. `hide` is a secret that central may
+        repeat in what it says. Raises CentralRefused, CentralUnavailable.
+        """
+        async with self._people:
+            verdict = await self._exchange(method, path, body, key="", token=token)
+        if isinstance(verdict, NeedsSignIn):
+            verdict = CentralDenied(f"{method} {path}: authentication required")
+        if isinstance(verdict, CentralRefused | CentralUnavailable) and hide:
+            verdict = type(verdict)(str(verdict).replace(hide, "***"))
+        if isinstance(verdict, CentralUnavailable):
+            raise self._noted(verdict)
+        self._note(reachable=True, error=self._state.last_error if self._state.reachable else "")
+        if isinstance(verdict, CentralRefused):
+            raise verdict
+        return verdict
+
     async def upload(self, path: str, upload: Upload, *, key: str) -> JsonObject:
         """Send a file and give central's answer. Raises as `call`, and OSError when the file cannot be opened.
 
@@ -160,27 +181,6 @@ class CentralClient:
         finally:
             await asyncio.to_thread(file.close)
         return judge(operation, status, raw)
-
-    async def call_for(
-        self, method: Method, path: str, body: JsonObject, *, token: str | None, hide: str = ""
-    ) -> JsonObject:
-        """Call an operation for a person, with that person's session at central or none.
-
-        What is refused to a person is not noted of the gateway's own account. `hide` is a secret that central may
-        repeat in what it says. Raises CentralRefused, CentralUnavailable.
-        """
-        async with self._people:
-            verdict = await self._exchange(method, path, body, key="", token=token)
-        if isinstance(verdict, NeedsSignIn):
-            verdict = CentralDenied(f"{method} {path}: authentication required")
-        if isinstance(verdict, CentralRefused | CentralUnavailable) and hide:
-            verdict = type(verdict)(str(verdict).replace(hide, "***"))
-        if isinstance(verdict, CentralUnavailable):
-            raise self._noted(verdict)
-        self._note(reachable=True, error=self._state.last_error if self._state.reachable else "")
-        if isinstance(verdict, CentralRefused):
-            raise verdict
-        return verdict
 
     async def look(self) -> None:
         """Ask whether central runs, without a session. Raises CentralUnavailable, CentralRefused."""

@@ -53,6 +53,7 @@ from gateway.web.rooms import (
 )
 from gateway.web.roster import Roster
 from gateway.web.sessions import Sessions
+from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC, StatusPage
@@ -64,6 +65,8 @@ from gateway.web.usher import Usher
 from gateway.web.v1.auth import Auth
 from gateway.web.v1.camera_events import CameraEventsFamily
 from gateway.web.v1.cameras import Cameras
+from gateway.web.v1.card_sheet import CardSheet
+from gateway.web.v1.cards import CardsFamily
 from gateway.web.v1.devices import Devices
 from gateway.web.v1.events import EventsFamily
 from gateway.web.v1.evidence import EvidenceFamily
@@ -152,6 +155,7 @@ def build_app(
         version=release,
         demo_cards=demo_cards,
     )
+    spreadsheets = Spreadsheets(folder=data / "spreadsheets")
     tokens = ViewTokens(monotonic=clock.monotonic)
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
@@ -159,6 +163,8 @@ def build_app(
         *Description(release=release).routes(),
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
+        *CardsFamily(store=store, writes=writes).routes(),
+        *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens, writes=writes).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),

@@ -20,6 +20,8 @@ LARGEST_ID = 2**63 - 1
 _READ_SECONDS = 15.0
 _LARGEST_PAGE = 1_000_000_000
 _CAP = 500
+_IS_NAME = re.compile(r"\w+")
+_KINDS = frozenset({"int", "str", "float", "bool"})  # which of several kinds a value was tried as
 _PATH_ID = re.compile(r"[0-9]{1,19}")
 
 Id = Annotated[int, Field(strict=True, ge=0, le=LARGEST_ID)]
@@ -145,7 +147,7 @@ async def _read(request: web.Request) -> bytes:
 def _sentence(error: ValidationError) -> str:
     """The first fault with its place; never the value, which may be a secret."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
+    place = ".".join(str(part) for part in first["loc"] if part not in _KINDS and _IS_NAME.fullmatch(str(part)))
     said = (
         first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").replace("a valid tuple", "an array")
     )

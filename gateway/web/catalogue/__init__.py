@@ -6,6 +6,7 @@ Handlers are bound to it where the application is built; an operation without a 
 from __future__ import annotations
 
 from gateway.web.catalogue import (
+    access,
     camera_events,
     cameras,
     description,
@@ -24,6 +25,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *description.OPERATIONS,
     *session.OPERATIONS,
     *devices.OPERATIONS,
+    *access.OPERATIONS,
     *events.OPERATIONS,
     *cameras.OPERATIONS,
     *camera_events.OPERATIONS,

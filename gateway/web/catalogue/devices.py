@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+from gateway.web.bodies import ById, Cursored
 from gateway.web.catalogue.operation import Operation, needs
+from gateway.web.shapes.devices import CommandAnswer, DeviceAnswer, DeviceConfigBody, DevicesAnswer, NewDeviceBody
 
-DEVICE_LIST = Operation("POST", "/v1/device/list", needs("can_view_devices"), "devices")
-DEVICE = Operation("POST", "/v1/device", needs("can_view_devices"), "device")
-DEVICE_PUT = Operation("PUT", "/v1/device", needs("can_add_devices"), "device")
-DEVICE_CONFIG = Operation("PATCH", "/v1/device/config", needs("can_edit_devices"), "device")
-DEVICE_OPEN = Operation("POST", "/v1/device/open", needs("can_control_devices"), "device")
-DEVICE_CLOSE = Operation("POST", "/v1/device/close", needs("can_control_devices"), "device")
+_VIEW = needs("can_view_devices")
+_CONTROL = needs("can_control_devices")
+
+DEVICE_LIST = Operation(
+    "POST", "/v1/device/list", _VIEW, "devices", purpose="List devices", body=Cursored, answer=DevicesAnswer
+)
+DEVICE = Operation(
+    "POST", "/v1/device", _VIEW, "device", purpose="One device by its id", body=ById, answer=DeviceAnswer
+)
+DEVICE_PUT = Operation(
+    "PUT",
+    "/v1/device",
+    needs("can_add_devices"),
+    "device",
+    purpose="Create a device",
+    body=NewDeviceBody,
+    answer=DeviceAnswer,
+)
+DEVICE_CONFIG = Operation(
+    "PATCH",
+    "/v1/device/config",
+    needs("can_edit_devices"),
+    "device",
+    purpose="Set up a device",
+    body=DeviceConfigBody,
+    answer=DeviceAnswer,
+)
+DEVICE_OPEN = Operation(
+    "POST", "/v1/device/open", _CONTROL, "device", purpose="Open a gate", body=ById, answer=CommandAnswer
+)
+DEVICE_CLOSE = Operation(
+    "POST", "/v1/device/close", _CONTROL, "device", purpose="Close a gate", body=ById, answer=CommandAnswer
+)
 
 OPERATIONS: tuple[Operation, ...] = (
     DEVICE_LIST,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated
 
 from aiohttp import web
-from pydantic import Field
 
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import NotFoundError, StoreError
@@ -17,7 +15,7 @@ from gateway.lanes.board import Board
 from gateway.site.models import Site
 from gateway.store import KnownRecord, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import Body, ById, Cursored, Id, read_body, read_record, without_id
+from gateway.web.bodies import ById, Cursored, read_body, read_record, without_id
 from gateway.web.catalogue.devices import (
     DEVICE,
     DEVICE_CLOSE,
@@ -30,38 +28,11 @@ from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import CentralWrites
 from gateway.web.sessions import Caller
+from gateway.web.shapes.devices import DeviceConfigBody, NewDeviceBody
 from gateway.web.v1.records import Record, command_record, device_record, standing_with_central
 
 _KIND = "device"
 _OF_THE_SITE_FILE = ("name", "type", "location", "status", "position", "at_site")
-
-Name = Annotated[str, Field(strict=True, min_length=1, max_length=120)]
-Line = Annotated[str, Field(strict=True, max_length=1000)]
-Word = Annotated[str, Field(strict=True, max_length=120)]
-Number = Annotated[int, Field(strict=True)]
-
-
-class DeviceFields(Body):
-    """What is known of a device's fields; any other is central's."""
-
-    name: Name | None = None
-    type: Number | Word | None = None
-    location: Line | None = None
-    description: Line | None = None
-    serial_number: Word | None = None
-    enabled: Annotated[bool, Field(strict=True)] | None = None
-
-
-class NewDevice(DeviceFields):
-    """A device to be created."""
-
-    name: Name
-
-
-class DeviceConfig(DeviceFields):
-    """A device whose fields change."""
-
-    id: Id
 
 
 class Devices:
@@ -100,13 +71,13 @@ class Devices:
 
     async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
         """A device of central's. This gateway does not handle it: what it handles is in the site file."""
-        body = without_id((await read_record(request, NewDevice))[1])
+        body = without_id((await read_record(request, NewDeviceBody))[1])
         written = await self._writes.write(WRITE_CREATE, body)
         known = None if written.record_id is None else await self._store.devices.get(written.record_id)
         return success(device=written.record if known is None else await self._shown(known))
 
     async def _config(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted, body = await read_record(request, DeviceConfig)
+        wanted, body = await read_record(request, DeviceConfigBody)
         known = await self._known(wanted.id)
         self._refuse_the_site_files(known, body)
         await self._writes.write(WRITE_CONFIG, {**body, "id": known.id})

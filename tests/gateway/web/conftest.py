@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from fractions import Fraction
 from ipaddress import ip_network
 from pathlib import Path
@@ -33,8 +35,9 @@ from gateway.lanes.recorder import Recorder
 from gateway.recording.exhibits import ExhibitFiles, ExhibitLimits
 from gateway.recording.forecast import StorageForecast
 from gateway.site.models import CentralAccountsSection, CentralSection, Site
-from gateway.store import Entry, KnownRecord, Segment, Store
+from gateway.store import CardRecord, Entry, KnownRecord, Segment, Store
 from gateway.sync.central import CentralClient
+from gateway.sync.field_map import CardFieldMap, map_card
 from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import Accounts, hash_accounts
@@ -464,6 +467,17 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         await shelf.open()
         board, central = FieldInMemory(store=store, clock=clock), CentralInMemory()
         recording = FootageOnDisk(footage, shelf)
+        record = {
+            "id": 4001,
+            "number": "00111572",
+            "username": "ada",
+            "holder_name": "Ada",
+            "plate": "DM 001",
+            "pin": "4711",
+        }
+        await store.cards.apply(
+            put=[CardRecord(map_card(4001, record, CardFieldMap(), UTC).card, json.dumps(record))], now=START
+        )
         if viewing is not None:
             recording.viewing = viewing
         recorder = Recorder(journal=store.journal, clock=clock)

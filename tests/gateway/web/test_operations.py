@@ -14,6 +14,12 @@ BODIES = {
     "/v1/device/config": {"id": 101, "description": "by the oak"},
     "/v1/device/open": {"id": 101},
     "/v1/device/close": {"id": 101},
+    "/v1/access": {"id": 4001},
+    "/v1/access/username": {"username": "ada"},
+    "PUT /v1/access": {"number": "77123"},
+    "PATCH /v1/access": {"id": 4001, "note": "by the oak"},
+    "/v1/access/lifecycle": {"id": 4001, "status": "lost"},
+    "/v1/access/device": {"id": 4001, "device_id": 101},
     "/v1/event": {"id": 1},
     "/status/lane/order": {"lane_id": "entry", "order": "lock_down"},
     "/status/lane/stop": {"lane_id": "entry"},
@@ -31,10 +37,10 @@ READS_BODY = [
     for item in OPERATIONS
     if item.method == "POST" and item.resource and item.path != "/v1/auth/logout" and "{" not in item.path
 ]
-BY_ID = [item for item in READS_BODY if "id" in BODIES.get(item.path, {})]
+BY_ID = [item for item in READS_BODY if set(BODIES.get(item.path, {})) == {"id"}]
 HELD = [item for item in OPERATIONS if item.rule.session]
 SHUT = [item for item in OPERATIONS if item.rule.groups]
-BY_OTHERS = ("/v1/auth/mfa", "/status/live", "/status/webhook/", "/v1/camera/event/evidence")
+BY_OTHERS = ("/v1/auth/mfa", "/status/live", "/status/webhook/", "/v1/camera/event/evidence", "/v1/access/device")
 PLAIN = [item for item in HELD if not item.path.startswith(BY_OTHERS) and (item.method, item.path) not in OF_THEIR_OWN]
 
 

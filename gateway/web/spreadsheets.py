@@ -1,0 +1,161 @@
+"""Excel files: rows go to a process that makes the sheet, and the finished file goes out as it is read from disk."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shutil
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+import structlog
+from aiohttp import web
+from pydantic_core import to_json
+
+from gateway.domain.errors import StoreError
+from gateway.web.errors import RequestRefused
+
+log = structlog.get_logger(__name__)
+
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+_AT_ONCE = 2
+_MOST_WAITING = 8
+_WHOLE_SECONDS = 600.0
+_CHUNK = 256 * 1024
+_MOST_SAID = 64 * 1024
+
+Cell = str | int | float | None
+Rows = Sequence[Sequence[Cell]]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its title, what its cells are, and how many characters wide it is.
+
+    Texts stay texts, whatever they begin with; moments are wall micros, shown in the site's zone.
+    """
+
+    title: str
+    kind: Literal["text", "number", "moment"] = "text"
+    width: int = 16
+
+
+class Spreadsheets:
+    """Makes Excel files: two at a time, each in a process of its own with bounded memory."""
+
+    def __init__(self, *, folder: Path) -> None:
+        """`folder`: of these files alone; what an earlier run left in it is removed."""
+        self._folder = folder
+        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._waiting = 0
+        self._cleared = False
+
+    async def answer(
+        self,
+        request: web.Request,
+        *,
+        name: str,
+        sheet: str,
+        columns: Sequence[Column],
+        rows: AsyncIterator[Rows],
+        zone: ZoneInfo,
+    ) -> web.StreamResponse:
+        """Make a file of all rows and send it.
+
+        Args:
+            request: what is answered.
+            name: of the file, without its ending.
+            sheet: the sheet's name.
+            columns: what each row holds.
+            rows: in stretches of a few hundred, so that none takes long.
+            zone: in which moments are shown.
+
+        Raises RequestRefused (503) when too many are being made, StoreError when the disk does not take the file.
+        """
+        if self._waiting >= _MOST_WAITING:
+            raise RequestRefused(503, "too many sheets are being made; try again", headers={"Retry-After": "10"})
+        self._waiting += 1
+        try:
+            async with self._places, asyncio.timeout(_WHOLE_SECONDS):
+                path = await asyncio.to_thread(self._new_path)
+                try:
+                    header: dict[str, object] = {
+                        "sheet": sheet,
+                        "zone": str(zone),
+                        "columns": [(column.title, column.kind, column.width) for column in columns],
+                    }
+                    await _make(path, header, rows)
+                    file = path.open("rb", buffering=0)  # it has no name any more when it is sent
+                finally:
+                    await asyncio.to_thread(_remove, path)
+        finally:
+            self._waiting -= 1
+        with file:
+            return await _sent(request, file, f"{name}.xlsx")
+
+    def _new_path(self) -> Path:
+        if not self._cleared:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._cleared = True
+        folder = self._folder / secrets.token_hex(8)
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise StoreError(f"the disk takes no sheet: {error.strerror}") from error
+        return folder / "sheet.xlsx"
+
+
+async def _make(path: Path, header: dict[str, object], rows: AsyncIterator[Rows]) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gateway.spreadsheet_process", str(path), stdin=PIPE, stderr=PIPE
+    )
+    if process.stdin is None or process.stderr is None:
+        raise AssertionError("both are pipes")
+    try:
+        await _feed(process.stdin, header, rows)
+        said = (await process.stderr.read(_MOST_SAID)).decode("utf-8", "replace").strip().rpartition("\n")[2]
+        status = await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if status != 0:
+        log.warning("sheet_not_made", status=status, said=said)
+        raise StoreError(f"the sheet could not be written: {said or f'its process ended with {status}'}")
+
+
+async def _feed(pipe: asyncio.StreamWriter, header: dict[str, object], rows: AsyncIterator[Rows]) -> None:
+    """Write all rows; a process that has ended meanwhile says why by its status."""
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        pipe.write(to_json(header) + b"\n")
+        async for stretch in rows:
+            pipe.write(to_json(stretch) + b"\n")
+            await pipe.drain()
+        pipe.write(b"null\n")
+        await pipe.drain()
+        pipe.close()
+
+
+async def _sent(request: web.Request, file: FileIO, name: str) -> web.StreamResponse:
+    response = web.StreamResponse(
+        headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    )
+    response.content_type = XLSX
+    response.content_length = os.fstat(file.fileno()).st_size
+    await response.prepare(request)
+    while chunk := await asyncio.to_thread(file.read, _CHUNK):
+        await response.write(chunk)
+    await response.write_eof()
+    return response
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path.parent, ignore_errors=True)

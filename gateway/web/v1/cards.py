@@ -1,0 +1,174 @@
+"""Access cards: read, and written through the one way of writes. Every change counts in the lanes at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gateway.domain.credentials import Card, CardStatus
+from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.writes import (
+    CARD_CREATE,
+    CARD_DELETE,
+    CARD_LIFECYCLE,
+    CARD_UPDATE,
+    JsonObject,
+    WaitingWrite,
+    Written,
+)
+from gateway.store import CardRecord, Store
+from gateway.web.admission import Route
+from gateway.web.bodies import ById, read_body, read_record, without_id
+from gateway.web.catalogue.access import (
+    ACCESS,
+    ACCESS_DELETE,
+    ACCESS_DEVICE,
+    ACCESS_LIFECYCLE,
+    ACCESS_LIST,
+    ACCESS_PATCH,
+    ACCESS_PUT,
+    ACCESS_USERNAME,
+)
+from gateway.web.envelope import success
+from gateway.web.errors import RequestRefused
+from gateway.web.rooms import CentralWrites
+from gateway.web.sessions import Caller
+from gateway.web.shapes.cards import CardBody, CardListBody, CardToDeviceBody, LifecycleBody, NewCardBody, UsernameBody
+from gateway.web.v1.records import Record, standing_with_central
+
+KIND = "access_card"
+SECRETS = ("pin", "pin_code")
+"""Fields of a card's record that nobody is shown."""
+
+_LARGEST_RECORD = 64 * 1024
+
+
+class CardsFamily:
+    """`/v1/access`, but for its sheet. A card is found by any id that it ever had."""
+
+    def __init__(self, *, store: Store, writes: CentralWrites) -> None:
+        self._store = store
+        self._writes = writes
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(ACCESS, self._get),
+            Route(ACCESS_USERNAME, self._of_username),
+            Route(ACCESS_LIST, self._list),
+            Route(ACCESS_PUT, self._create),
+            Route(ACCESS_PATCH, self._update),
+            Route(ACCESS_LIFECYCLE, self._lifecycle),
+            Route(ACCESS_DELETE, self._delete),
+            Route(ACCESS_DEVICE, self._to_device),
+        )
+
+    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, ById)
+        return await self._answer(await self._known(wanted.id))
+
+    async def _of_username(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, UsernameBody)
+        known = await self._store.cards.of_username(wanted.username)
+        if known is None:
+            raise NotFoundError("there is no access card with this username")
+        return await self._answer(known)
+
+    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, CardListBody)
+        known, count = await self._store.cards.page(search=wanted.search, offset=wanted.offset, limit=wanted.limit)
+        waiting = (await self._store.held.arriving(KIND, [item.card.card_id for item in known])).waiting
+        shown = [card_record(item, waiting.get(item.card.card_id, ())) for item in known]
+        return success(access_cards=shown, count=count)
+
+    async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """A card that no reading can match is taken, with a warning: its credential may be added later."""
+        body = _of_bounded_size(without_id((await read_record(request, NewCardBody))[1]))
+        if all(value in (None, "") for value in body.values()):
+            raise RequestRefused(400, "body: an access card needs at least one field")
+        return await self._written(await self._writes.write(CARD_CREATE, body))
+
+    async def _update(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted, body = await read_record(request, CardBody)
+        known = await self._known(wanted.id)
+        body = _of_bounded_size({**body, "id": known.card.card_id})
+        return await self._written(await self._writes.write(CARD_UPDATE, body))
+
+    async def _lifecycle(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """Any state may follow any other: the interface knows no moves, and who may edit may set it right again."""
+        wanted = await read_body(request, LifecycleBody)
+        known = await self._known(wanted.id)
+        body: JsonObject = {"id": known.card.card_id, "status": wanted.status.value}
+        if wanted.reason is not None:
+            body["reason"] = wanted.reason
+        return await self._written(await self._writes.write(CARD_LIFECYCLE, body))
+
+    async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """Answers what the card was."""
+        wanted = await read_body(request, ById)
+        known = await self._known(wanted.id)
+        written = await self._writes.write(CARD_DELETE, {"id": known.card.card_id})
+        shown = {**card_record(known, ()), "sync": "waiting" if written.held else "in_step"}
+        return success(access_card=shown, warnings=())
+
+    async def _to_device(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """No driver has a place for cards: readers only read, and the gateway decides."""
+        wanted = await read_body(request, CardToDeviceBody)
+        known = await self._known(wanted.id)
+        device = await self._store.devices.get(await self._store.held.site_id("device", wanted.device_id))
+        if device is None:
+            raise NotFoundError(f"device_id: there is no device {wanted.device_id}")
+        card = f"access card {known.card.card_id} was not sent"
+        if not device.at_site:
+            raise CommandRefused(f"{card}: device {device.id} is not handled by this gateway")
+        raise CommandRefused(
+            f"{card}: the driver {device.kind} of device {device.id} keeps no cards; this gateway decides for its lanes"
+        )
+
+    async def _known(self, card_id: int) -> CardRecord:
+        known = await self._store.cards.get(await self._store.held.site_id(KIND, card_id))
+        if known is None:
+            raise NotFoundError(f"there is no access card {card_id}")
+        return known
+
+    async def _written(self, written: Written) -> web.StreamResponse:
+        known = None if written.record_id is None else await self._store.cards.get(written.record_id)
+        if known is not None:
+            return await self._answer(known)
+        return success(access_card=_without_secrets({"id": None, **written.record}), warnings=())
+
+    async def _answer(self, known: CardRecord) -> web.StreamResponse:
+        waiting = await self._store.held.waiting(KIND, known.card.card_id)
+        return success(access_card=card_record(known, waiting), warnings=_warnings(known.card))
+
+
+def card_record(known: CardRecord, waiting: Sequence[WaitingWrite]) -> Record:
+    """A card as the interface shows it."""
+    record = json.loads(known.record)
+    shown: Record = _without_secrets(record if isinstance(record, dict) else {})
+    shown |= {"id": known.card.card_id, "decided_as": known.card.status.value, "has_pin": bool(known.card.pin)}
+    return shown | standing_with_central(waiting)
+
+
+def _without_secrets(record: Record) -> Record:
+    return {name: value for name, value in record.items() if name not in SECRETS}
+
+
+def _warnings(card: Card) -> tuple[str, ...]:
+    """Why a card opens nothing, as far as the card itself says so."""
+    told = []
+    if not card.aliases:
+        told.append("no reader can match this card: it has no number, UID or plate that can be read")
+    if card.unread:
+        told.append(f"{card.unread}: cannot be understood, so the card counts as {card.status.value}")
+    elif card.status is not CardStatus.ACTIVE:
+        told.append(f"the card counts as {card.status.value} and opens nothing")
+    return tuple(told)
+
+
+def _of_bounded_size(body: JsonObject) -> JsonObject:
+    if len(json.dumps(body)) > _LARGEST_RECORD:
+        raise RequestRefused(400, f"body: an access card has at most {_LARGEST_RECORD // 1024} KiB")
+    return body

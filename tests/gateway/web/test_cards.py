@@ -1,0 +1,310 @@
+"""Access cards and devices over real sockets: alone, and through the simulated central."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import zipfile
+from contextlib import asynccontextmanager
+from io import BytesIO
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.demo.central import Central, CentralAccount, Faults, seed_site
+from gateway.domain.credentials import CardStatus
+from gateway.domain.writes import FIRST_PROVISIONAL_ID
+from gateway.sync.central import CentralClient
+from gateway.sync.outbox import OutboxSender
+from gateway.web.errors import AUTHENTICATION_REQUIRED
+
+ONE_FAULT = {
+    "number": ("PATCH", "/v1/access", {"id": 4001, "number": 5}),
+    "valid_until": ("PATCH", "/v1/access", {"id": 4001, "valid_until": "soon"}),
+    "pin": ("PATCH", "/v1/access", {"id": 4001, "pin": "12"}),
+    "facility_code": ("PUT", "/v1/access", {"number": "1", "facility_code": -1}),
+    "id": ("DELETE", "/v1/access", {"id": "4001"}),
+    "status": ("PATCH", "/v1/access/lifecycle", {"id": 4001, "status": "eaten"}),
+    "device_id": ("POST", "/v1/access/device", {"id": 4001}),
+    "username": ("POST", "/v1/access/username", {"username": ""}),
+    "search": ("POST", "/v1/access/excel", {"search": 7}),
+    "page_limit": ("POST", "/v1/access/list", {"page_limit": 0}),
+    "name": ("PUT", "/v1/device", {"name": ""}),
+    "enabled": ("PATCH", "/v1/device/config", {"id": 101, "enabled": "yes"}),
+}
+
+
+@pytest.fixture
+async def central():
+    clock = SystemClock()
+    service = Central(clock=clock, accounts=(CentralAccount("gateway", "right horse"),))
+    seed_site(service.tables, now=clock.wall(), devices={101: "Gate", 109: "Kiosk"}, cameras={}, cards=12)
+    await service.start()
+    yield service
+    await service.stop()
+
+
+@pytest.fixture
+def house_below(open_house, central):
+    """Opens the house with a client of that central."""
+
+    @asynccontextmanager
+    async def opened():
+        client = CentralClient(url=central.url, username="gateway", password="right horse", clock=SystemClock())
+        try:
+            async with open_house(client=client) as house:
+                house.up = OutboxSender(client=client, store=house.store, clock=SystemClock())
+                yield house
+        finally:
+            await client.close()
+
+    return opened
+
+
+async def card(house, card_id):
+    status, answer = await house.call("/v1/access", {"id": card_id})
+    return answer["access_card"] if status == 200 else status
+
+
+async def test_a_card_is_made_changed_and_deleted_and_lanes_know_at_once(house):
+    status, made = await house.call("/v1/access", {"number": "77123", "holder_name": "Nora"}, method="PUT")
+    assert (status, made["warnings"], made["access_card"]["sync"]) == (200, [], "in_step")
+    number = made["access_card"]["id"]
+    assert [item.card_id for item in house.store.cards.at_once(["text:77123"]) or ()] == [number]
+    status, changed = await house.call("/v1/access", {"id": number, "plate": "AB 12"}, method="PATCH")
+    assert changed["access_card"] | {"plate": "AB 12", "holder_name": "Nora"} == changed["access_card"]
+    status, lost = await house.call("/v1/access/lifecycle", {"id": number, "status": "lost"}, method="PATCH")
+    assert (lost["access_card"]["decided_as"], lost["warnings"]) == (
+        "lost",
+        ["the card counts as lost and opens nothing"],
+    )
+    assert house.store.cards.at_once(["plate:AB12"])[0].status is CardStatus.LOST
+    status, gone = await house.call("/v1/access", {"id": number}, method="DELETE")
+    assert (status, gone["access_card"]["id"]) == (200, number)
+    assert house.store.cards.at_once(["text:77123"]) == ()
+    assert await card(house, number) == 404
+
+
+async def test_every_state_may_follow_every_other(house):
+    for status in ("suspended", "lost", "blocked", "expired", "active", "blocked", "active"):
+        _, answer = await house.call("/v1/access/lifecycle", {"id": 4001, "status": status}, method="PATCH")
+        assert answer["access_card"]["decided_as"] == status
+
+
+async def test_a_card_that_nothing_can_read_is_taken_with_a_warning(house):
+    status, answer = await house.call("/v1/access", {"holder_name": "Nora"}, method="PUT")
+    assert status == 200
+    assert "no reader can match" in answer["warnings"][0]
+    status, answer = await house.call("/v1/access", {"number": "5", "status": "eaten"}, method="PUT")
+    assert answer["warnings"] == ["status: cannot be understood, so the card counts as suspended"]
+    status, answer = await house.call("/v1/access", {}, method="PUT")
+    assert (status, answer["error"]) == (400, "body: an access card needs at least one field")
+    status, answer = await house.call(
+        "/v1/access", {"number": "6", "note": "x" * 900, "more": "x" * 70_000}, method="PUT"
+    )
+    assert (status, answer["error"]) == (400, "body: an access card has at most 64 KiB")
+
+
+async def test_a_pin_is_shown_nowhere(house):
+    shown = [await card(house, 4001)]
+    shown.append((await house.call("/v1/access/list", {}))[1])
+    shown.append((await house.call("/v1/access/username", {"username": "ADA"}))[1])
+    shown.append((await house.call("/v1/access", {"id": 4001, "pin": "4712"}, method="PATCH"))[1])
+    shown.append((await house.call("/v1/access", {"id": 4001}, method="DELETE"))[1])
+    assert not re.search(r"471[12]|pin_code", json.dumps(shown))
+    assert all('"has_pin": true' in json.dumps(item) for item in shown)
+
+
+@pytest.mark.parametrize("field", ONE_FAULT)
+async def test_a_bad_field_is_named(house, field):
+    method, path, body = ONE_FAULT[field]
+    status, answer = await house.call(path, body, method=method)
+    assert status == 400
+    assert answer["error"].startswith(f"{field}: ")
+    assert answer["success"] is False
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "permission"),
+    [
+        ("PUT", "/v1/access", "can_add_access_cards or can_add_guests"),
+        ("PATCH", "/v1/access", "can_edit_access_cards or can_edit_guests"),
+        ("PATCH", "/v1/access/lifecycle", "can_edit_access_cards"),
+        ("DELETE", "/v1/access", "can_delete_access_cards or can_delete_guests"),
+        ("POST", "/v1/access/excel", "can_view_access_cards or can_view_guests"),
+        ("PUT", "/v1/device", "can_add_devices"),
+        ("PATCH", "/v1/device/config", "can_edit_devices"),
+    ],
+)
+async def test_writing_needs_its_permission_and_a_session(house, method, path, permission):
+    status, answer = await house.call(path, {"id": 4001}, method=method, user="guard")
+    assert (status, answer["error"]) == (500, f"permission denied: this needs {permission}")
+    status, answer = await house.call(path, {"id": 4001}, method=method, user="")
+    assert (status, answer["error"]) == (500, AUTHENTICATION_REQUIRED)
+    assert (await house.store.cards.get(4001)).card.status is CardStatus.ACTIVE
+
+
+async def test_what_is_not_there_is_not_found(house):
+    for method, path in (("POST", ""), ("PATCH", ""), ("DELETE", ""), ("PATCH", "/lifecycle"), ("POST", "/device")):
+        body = {"id": 9, "status": "lost", "device_id": 101}
+        status, answer = await house.call(f"/v1/access{path}", body, method=method)
+        assert (status, answer["error"]) == (404, "there is no access card 9"), path
+    assert (await house.call("/v1/access/username", {"username": "nobody"}))[0] == 404
+    assert (await house.call("/v1/device/config", {"id": 9}, method="PATCH"))[0] == 404
+    assert (await house.call("/v1/access", {"id": 2**63 - 1}))[0] == 404
+
+
+async def test_a_card_is_not_sent_to_what_keeps_none(house):
+    status, answer = await house.call("/v1/access/device", {"id": 4001, "device_id": 102})
+    assert (status, answer["access_card"]) == (409, None)
+    assert "the driver serial-reader of device 102 keeps no cards" in answer["error"]
+    status, answer = await house.call("/v1/access/device", {"id": 4001, "device_id": 7})
+    assert (status, answer["error"]) == (404, "device_id: there is no device 7")
+
+
+async def test_the_list_has_pages_and_a_search(house):
+    for number in range(30):
+        body = {"number": f"88{number:03d}", "holder_name": f"Vera {number}", "plate": f"V{number:03d}"}
+        await house.call("/v1/access", body, method="PUT")
+    _, answer = await house.call("/v1/access/list", {})
+    assert (answer["count"], len(answer["access_cards"])) == (31, 25)
+    ids = [item["id"] for item in answer["access_cards"]]
+    assert ids == sorted(ids, reverse=True)
+    _, second = await house.call("/v1/access/list", {"page": 2})
+    assert [item["id"] for item in second["access_cards"]][-1] == 4001
+    for search, found in (
+        ("vera 7", 1),
+        ("88 ", 0),
+        ("88", 30),
+        ("v-012", 1),
+        ("ADA", 1),
+        ("%", 0),
+        ("a_a", 0),
+        ("\0", 0),
+    ):
+        _, answer = await house.call("/v1/access/list", {"search": search})
+        assert answer["count"] == found, search
+
+
+async def test_a_site_files_device_keeps_what_the_file_says(house):
+    status, answer = await house.call("/v1/device/config", {"id": 101, "name": "Another"}, method="PATCH")
+    assert (status, answer["error"]) == (409, "name: the site file says what it is for device 101")
+    body = {"id": 101, "name": "Entry barrier", "description": "by the oak"}
+    status, answer = await house.call("/v1/device/config", body, method="PATCH")
+    assert (answer["device"]["name"], answer["device"]["description"]) == ("Entry barrier", "by the oak")
+    status, made = await house.call("/v1/device", {"name": "Kiosk", "id": 5, "zone": 7}, method="PUT")
+    assert (made["device"]["id"], made["device"]["zone"]) == (FIRST_PROVISIONAL_ID, 7)
+    assert made["device"]["at_site"] is False
+    status, answer = await house.call("/v1/device/config", {"id": FIRST_PROVISIONAL_ID, "name": "K 2"}, method="PATCH")
+    assert answer["device"]["name"] == "K 2"
+    status, answer = await house.call("/v1/device/list", {"search": "K 2"})
+    assert (answer["count"], answer["next_cursor"]) == (1, FIRST_PROVISIONAL_ID)
+
+
+async def test_what_central_says_is_told_as_it_is(house_below, central):
+    async with house_below() as house:
+        status, made = await house.call("/v1/access", {"number": "77123"}, method="PUT")
+        assert made["access_card"]["created_at"] == central.cards[made["access_card"]["id"]]["created_at"]
+        status, answer = await house.call("/v1/access", {"number": "77123"}, method="PUT")
+        assert (status, answer) == (
+            400,
+            {"success": False, "access_card": None, "error": "number: 77123 is already used"},
+        )
+        central.faults = Faults(deny="can_edit_devices")
+        await house.call("/v1/device", {"name": "New one"}, method="PUT")
+        known = next(number for number, item in central.tables.devices.items() if item["name"] == "New one")
+        status, answer = await house.call("/v1/device/config", {"id": known, "name": "x"}, method="PATCH")
+        assert (status, answer["error"]) == (500, "permission denied: can_edit_devices")
+
+
+async def test_while_central_is_away_all_goes_on_and_the_old_id_leads_to_the_new(house_below, central):
+    async with house_below() as house:
+        await central.stop()
+        status, made = await house.call("/v1/access", {"number": "77123", "username": "Nora"}, method="PUT")
+        old = made["access_card"]["id"]
+        assert (status, old, made["access_card"]["sync"]) == (200, FIRST_PROVISIONAL_ID, "waiting")
+        await house.call("/v1/access", {"id": old, "note": "by hand"}, method="PATCH")
+        assert (await house.call("/v1/access/list", {}))[1]["access_cards"][0]["sync"] == "waiting"
+        await central.start()
+        async with asyncio.timeout(10):
+            while (await house.store.outbox.books()).waiting:
+                await house.store.outbox.retry_now()
+                await house.up.send_due()
+        shown = await card(house, old)
+        assert shown["id"] < FIRST_PROVISIONAL_ID
+        assert (shown["note"], shown["sync"]) == ("by hand", "in_step")
+        assert central.cards[shown["id"]]["note"] == "by hand"
+        await house.call("/v1/access/lifecycle", {"id": old, "status": "lost"}, method="PATCH")
+        assert central.cards[shown["id"]]["status"] == "lost"
+        _, found = await house.call("/v1/access/username", {"username": "nora"})
+        assert found["access_card"]["id"] == shown["id"]
+
+
+def cells(data):
+    """The cells of the first sheet by their place: kind and text."""
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml").decode()
+    assert "<f>" not in sheet
+    assert "hyperlink" not in sheet
+    found = {}
+    for place, kind, body in re.findall(r'<c r="([A-Z]+\d+)"(?: s="\d+")?(?: t="(\w+)")?>(.*?)</c>', sheet):
+        found[place] = (kind, re.sub(r"<[^>]*>", "", body))
+    return found
+
+
+async def test_the_sheet_has_texts_that_are_no_formulas_and_moments_of_the_sites_zone(house):
+    body = {
+        "number": "=cmd|' /C calc'!A0",
+        "holder_name": "@SUM(1)<&\x01\ufeff",
+        "note": "https://a.example/",
+        "valid_from": "2026-07-01T12:00:00Z",
+        "customer_id": 12,
+    }
+    await house.call("/v1/access", body, method="PUT")
+    headers = await house.sign_in()
+    async with house.client.post(f"{house.url}/v1/access/excel", json={}, headers=headers) as answer:
+        data = await answer.read()
+        assert answer.status == 200
+        assert answer.content_type == "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+        assert answer.headers["Content-Disposition"] == 'attachment; filename="access-cards.xlsx"'
+        assert answer.content_length == len(data)
+    found = cells(data)
+    assert found["A1"] == ("inlineStr", "Id")
+    assert found["B2"] == ("inlineStr", "=cmd|&apos; /C calc&apos;!A0".replace("&apos;", "'"))
+    assert found["D2"][0] == "inlineStr"
+    assert found["D2"][1].startswith("@SUM(1)&lt;&amp;_x0001_")
+    assert found["E2"] == ("", "46204.33333333334")  # 08:00 in Toronto
+    assert (found["N2"], found["P2"]) == (("", "12"), ("inlineStr", "https://a.example/"))
+    assert found["A3"] == ("", "4001")
+    assert "4711" not in {text for _, text in found.values()}
+    assert not list((house.store._site.path.parent / "spreadsheets").iterdir())
+
+
+async def test_a_sheet_of_a_search_has_only_what_was_found(house):
+    await house.call("/v1/access", {"number": "77123"}, method="PUT")
+    headers = await house.sign_in()
+    async with house.client.post(f"{house.url}/v1/access/excel", json={"search": "ada"}, headers=headers) as answer:
+        found = cells(await answer.read())
+    assert {place for place in found if place.startswith("A")} == {"A1", "A2"}
+
+
+async def test_only_so_many_sheets_are_made_at_once(house):
+    headers = await house.sign_in()
+
+    async def sheet():
+        async with house.client.post(f"{house.url}/v1/access/excel", json={}, headers=headers) as answer:
+            await answer.read()
+            return answer.status, answer.headers.get("Retry-After")
+
+    answers = await asyncio.gather(*(sheet() for _ in range(11)))
+    assert answers.count((200, None)) == 8
+    assert answers.count((503, "10")) == 3
+
+
+async def test_a_disk_that_takes_no_sheet_says_so(house):
+    (house.store._site.path.parent / "spreadsheets").write_text("in the way")
+    headers = await house.sign_in()
+    async with house.client.post(f"{house.url}/v1/access/excel", json={}, headers=headers) as answer:
+        assert answer.status == 503
+        assert (await answer.json())["error"].startswith("the disk takes no sheet")
