@@ -207,7 +207,7 @@ class ExhibitFiles:
             await asyncio.to_thread(self._set_aside, whole)
             strays -= whole
         strays |= {file + _WORKING_SUFFIX for file in known if file + _WORKING_SUFFIX in there}
-        await asyncio.to_thread(self._remove, strays)
+        await asyncio.to_thread(self._removed, strays)
         await self._note_missing(
             [item for item in known.values() if item.file not in there and not item.missing],
             [item for item in known.values() if item.file in there and item.missing],
@@ -274,18 +274,18 @@ class ExhibitFiles:
         return self._folder / exhibit.file
 
     async def delete_let_go(self) -> None:
-        """Delete the files of exhibits that were let go of, then their rows. Raises OSError, StoreError."""
-        gone = await self._store.exhibits.garbage()
-        if gone:
-            await asyncio.to_thread(self._remove, {item.file for item in gone})
+        """Delete the files of exhibits that were let go of, then their rows. Raises StoreError.
+
+        What cannot be removed now is tried again at the next call.
+        """
+        let_go = await self._store.exhibits.garbage()
+        removed = await asyncio.to_thread(self._removed, {item.file for item in let_go})
+        if gone := [item for item in let_go if item.file in removed]:
             await self._store.exhibits.forget(gone)
             log.info("exhibits_deleted", files=len(gone), bytes=sum(item.size for item in gone))
 
     async def expire(self, *, transactions_before: int, incidents_before: int) -> None:
-        """Let go of what is older than its class may be and has gone up. Only by a trusted clock.
-
-        Raises OSError, StoreError.
-        """
+        """Let go of what is older than its class may be, by a trusted clock, and has gone up. Raises StoreError."""
         await self._store.exhibits.let_go(
             now=self._clock.wall().micros, transactions_before=transactions_before, incidents_before=incidents_before
         )
@@ -307,11 +307,22 @@ class ExhibitFiles:
                 entry.name for entry in entries if _NAME.fullmatch(entry.name) or _WORKING.fullmatch(entry.name)
             )
 
-    def _remove(self, names: set[str]) -> None:
+    def _removed(self, names: set[str]) -> set[str]:
+        """Remove files; those that are gone for good."""
+        removed: set[str] = set()
         for name in names:
-            (self._folder / name).unlink(missing_ok=True)
-        if names:
-            sync_folder(self._folder)
+            try:
+                (self._folder / name).unlink(missing_ok=True)
+                removed.add(name)
+            except OSError as error:  # one bad file must not keep the rest, nor footage, from being thinned out
+                log.warning("exhibit_not_removed", file=name, error=error.strerror)
+        try:
+            if removed:
+                sync_folder(self._folder)
+        except OSError as error:
+            log.warning("exhibits_not_removed", error=error.strerror)
+            return set()
+        return removed
 
     def _set_aside(self, names: set[str]) -> None:
         """Give files whose rows were lost a name under which nothing touches them any more."""

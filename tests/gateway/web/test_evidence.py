@@ -334,3 +334,13 @@ async def test_deleting_a_camera_event_takes_its_evidence_and_links_along(house,
     assert await house.store.exhibits.bytes_kept() == 0
     (told,) = await of_kind(house, EventKind.CAMERA_EVENT_DELETED)
     assert evidence["sha256"] in told.data
+
+
+async def test_a_link_that_is_used_without_end_is_slowed_down(house, uploaded, linked):
+    evidence = await uploaded(b"small")
+    access, other = await linked(evidence["id"]), await linked(evidence["id"])
+    found = [(await fetched(house, access["url"]))[0] for _ in range(62)]
+    assert found == [200] * 60 + [429] * 2
+    assert (await fetched(house, other["url"]))[0] == 200
+    house.clock.pushed += 61
+    assert (await fetched(house, access["url"]))[0] == 200
