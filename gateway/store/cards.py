@@ -279,17 +279,16 @@ def search_cards(search: str) -> CardMatch:
     if "\0" in search:
         return CardMatch("0", ())  # to SQLite a pattern ends there; no field has one
     text = f"%{in_pattern(search)}%"
+    written = f"%{in_pattern(json.dumps(search, ensure_ascii=False)[1:-1])}%"
     plate = f"{plate_alias('')}%{in_pattern(plain_plate(search))}%" if plain_plate(search) else ""
-    fields = " OR ".join(
-        # A record that SQLite takes for no JSON must not keep the others from being found.
-        f"CASE WHEN json_valid(record) THEN json_extract(record, '$.{path}') END LIKE ?1 ESCAPE '\\'"
-        for path in _USERNAMES
-    )
+    username = " OR ".join(f"json_extract(record, '$.{path}') LIKE ?1 ESCAPE '\\'" for path in _USERNAMES)
     return CardMatch(
-        f"(number LIKE ?1 ESCAPE '\\' OR holder LIKE ?1 ESCAPE '\\' OR {fields}"
+        "(number LIKE ?1 ESCAPE '\\' OR holder LIKE ?1 ESCAPE '\\'"
+        # Few records are taken apart; one that SQLite takes for no JSON keeps no other from being found.
+        f" OR CASE WHEN record LIKE ?3 ESCAPE '\\' AND json_valid(record) THEN {username} ELSE 0 END"
         " OR id IN (SELECT card_id FROM card_alias WHERE alias >= 'plate:' AND alias < 'plate;'"
         " AND alias LIKE ?2 ESCAPE '\\'))",
-        (text, plate),
+        (text, plate, written),
     )
 
 

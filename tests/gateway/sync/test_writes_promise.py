@@ -242,5 +242,5 @@ class InStep(RuleBasedStateMachine):
 
 TestInStep = InStep.TestCase
 TestInStep.settings = settings(
-    max_examples=12, stateful_step_count=16, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=8, stateful_step_count=16, deadline=None, suppress_health_check=list(HealthCheck)
 )

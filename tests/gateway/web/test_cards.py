@@ -93,6 +93,14 @@ async def test_every_state_may_follow_every_other(house):
         assert answer["access_card"]["decided_as"] == status
 
 
+async def test_null_takes_a_bound_away_and_never_a_state(house):
+    await house.call("/v1/access", {"id": 4001, "status": "lost", "valid_until": "2020-01-31"}, method="PATCH")
+    body = {"id": 4001, "status": None, "enabled": None, "valid_until": None}
+    _, answer = await house.call("/v1/access", body, method="PATCH")
+    assert (answer["access_card"]["decided_as"], answer["access_card"]["valid_until"]) == ("lost", None)
+    assert (await house.store.cards.get(4001)).card.valid_until is None
+
+
 async def test_a_card_that_nothing_can_read_is_taken_with_a_warning(house):
     status, answer = await house.call("/v1/access", {"holder_name": "Nora"}, method="PUT")
     assert status == 200
