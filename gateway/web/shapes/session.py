@@ -19,10 +19,14 @@ class LoginBody(Body):
 
 
 class MfaBody(Body):
-    """The current code, in either field."""
+    """The current code, in either field; a recovery code is one too."""
 
     token: Annotated[str, Field(strict=True, max_length=64, repr=False)] = ""
     code: Annotated[str, Field(strict=True, max_length=64, repr=False)] = ""
+
+
+class LogoutBody(Body):
+    """Nothing: the session is the request's."""
 
 
 class SignedInUser(BaseModel):
