@@ -198,7 +198,7 @@ class House:
     async def _serve(self) -> None:
         site = self._site
         demo = site.demo
-        accounts = await hash_accounts(site.api.accounts, self._secrets.get)
+        accounts = await hash_accounts(site.api.accounts, self._secrets.get, await self._known_hashes())
         while True:
             app = build_app(
                 site=site,
@@ -227,6 +227,14 @@ class House:
                 self._interface_fault = str(error)
                 self._store.changes.bump()
             await asyncio.sleep(_SERVE_AGAIN_SECONDS)
+
+    async def _known_hashes(self) -> dict[str, str]:
+        """How the site file's passwords were hashed before; nothing when that cannot be read."""
+        try:
+            return await self._store.accounts.site_file_hashes()
+        except StoreError as error:
+            log.warning("known_hashes_not_read", error=str(error))
+            return {}
 
     def _serving(self, port: int) -> None:
         self._interface_fault = ""

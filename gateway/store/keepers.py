@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from gateway.domain.presence import card_holder
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+from gateway.store.entry_keeper import EntryKeeper
 from gateway.store.presence import record_rename
 
 _RECORD = TypeAdapter(JsonObject)
@@ -251,7 +252,7 @@ KEEPERS: Mapping[str, Keeper] = MappingProxyType(
         "device": RecordKeeper("device"),
         "camera": RecordKeeper("camera"),
         "access_card": CardIds(),
-        "entry": KeptElsewhere("entry"),
+        "entry": EntryKeeper(),
         "camera_event": CameraEventKeeper(),
     }
 )

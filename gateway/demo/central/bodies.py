@@ -134,22 +134,6 @@ class NewCameraEvent(Asked):
         return value if value is None else _moment(value)
 
 
-class NewEntry(Asked):
-    """PUT /v1/entry."""
-
-    device_id: int
-    access_id: int | None = None
-    type: Literal["entry", "exit"]
-    plate: str = ""
-    date_at: str
-    data: str = ""
-
-    @field_validator("date_at")
-    @classmethod
-    def _dated(cls, value: str) -> str:
-        return _moment(value)
-
-
 def _moment(value: str) -> str:
     """ISO 8601 as sent; a value that is none raises ValueError."""
     datetime.fromisoformat(value)
