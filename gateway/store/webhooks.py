@@ -16,6 +16,7 @@ from gateway.store.webhook_queue import MOST_WAITING, Message, message_id_of, pu
 
 _MOST_FAILED = 10_000
 _PAGE = 500
+_RECENT = 2 * 86_400_000_000
 _MESSAGE = "id, webhook_id, event_id, message_id, body, created_at, tries, next_at, error"
 _WEBHOOK = (
     "id, url, secret, created_at, created_by, disabled, failing_since, failed_at, error, accepted, delivered, failed,"
@@ -121,15 +122,16 @@ class Webhooks:
         return await self._database.read(query)
 
     async def due(self, webhook_id: str, *, now: int, farthest: int, limit: int = 20) -> tuple[Message, ...]:
-        """Messages to try now, those first that have been due for longest.
+        """Messages to try now, in the order in which they were put.
 
         One that would wait for more than `farthest` micros was stamped by a clock that has stepped back: it is due.
         """
 
         def query(connection: sqlite3.Connection) -> tuple[Message, ...]:
             rows = connection.execute(
-                f"SELECT {_MESSAGE} FROM webhook_message WHERE webhook_id = ? AND failed = 0"
-                " AND (next_at <= ? OR next_at > ?) ORDER BY next_at, id LIMIT ?",
+                f"SELECT {_MESSAGE} FROM webhook_message WHERE id IN (SELECT id FROM webhook_message"
+                " WHERE webhook_id = ? AND failed = 0 AND (next_at <= ? OR next_at > ?) ORDER BY id LIMIT ?)"
+                " ORDER BY id",
                 (webhook_id, now, now + farthest, limit),
             ).fetchall()
             return tuple(Message(*row) for row in rows)
@@ -148,10 +150,19 @@ class Webhooks:
 
         return await self._database.read(query)
 
-    async def delivered(self, message: Message) -> None:
-        """The receiver has it."""
+    async def delivered(self, message: Message, *, is_back: bool, now: int) -> None:
+        """The receiver has it. When it is back after long, what waits is due at once, and that costs no try.
+
+        Not what has waited for days: it may be what the receiver never takes.
+        """
 
         def job(connection: sqlite3.Connection) -> None:
+            if is_back:
+                connection.execute(
+                    "UPDATE webhook_message SET next_at = 0, tries = tries - 1 WHERE webhook_id = ? AND failed = 0"
+                    " AND tries > 0 AND created_at > ?",
+                    (message.webhook_id, now - _RECENT),
+                )
             gone = connection.execute("DELETE FROM webhook_message WHERE id = ?", (message.id,)).rowcount
             connection.execute(
                 "UPDATE webhook SET delivered = delivered + ?, failing_since = NULL, failed_at = NULL, error = '',"

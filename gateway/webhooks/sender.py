@@ -26,6 +26,7 @@ log = structlog.get_logger(__name__)
 
 _LOOK_SECONDS = 60.0
 _STORE_AGAIN_SECONDS = 2.0
+_LONG_FAILURE = 300.0
 _DAY = 86_400_000_000
 _DISABLED_AFTER = 5 * _DAY
 _FARTHEST = int(LONGEST_WAIT * 1.3 * 1_000_000)
@@ -98,6 +99,7 @@ class _Queue:
         self._pace = pace
         self._slow = 0
         self._paused_until = float("-inf")
+        self._failing_at: float | None = float("-inf")  # before a start nobody counted
 
     async def run(self) -> None:
         """Send until cancelled, or until the webhook is gone or disabled."""
@@ -141,14 +143,17 @@ class _Queue:
             secret=webhook.secret, message_id=message.message_id, timestamp=stamp.micros // 1_000_000, body=body
         )
         answer = await self._post.send(webhook.url, headers=signed, body=body)
-        now = self._clock.wall()
+        now, now_at = self._clock.wall(), self._clock.monotonic()
         verdict = judge(answer, tries=message.tries, slow=self._slow, now=now.as_datetime(), chance=self._chance())
         if verdict.fate is Fate.DELIVERED:
             self._slow = 0
-            await self._webhooks.delivered(message)
+            is_back = now_at - self._failing_at > _LONG_FAILURE if self._failing_at is not None else False
+            self._failing_at = None
+            await self._webhooks.delivered(message, is_back=is_back, now=now.micros)
             if webhook.error:
                 log.info("webhook_delivers_again", webhook=self._id)
             return True
+        self._failing_at = now_at if self._failing_at is None else self._failing_at
         self._slow = self._slow + 1 if verdict.pause else 0
         if verdict.pause:
             self._paused_until = self._clock.monotonic() + self._pace(verdict.pause)

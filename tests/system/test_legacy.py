@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import json
+import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,10 +16,8 @@ import pytest
 
 from gateway.demo.scene import CARDS_SENT, LANES
 from gateway.domain.events import EventKind
-from gateway.store import Store
 
 pytestmark = pytest.mark.timeout(180)
-KEY = "egk_of-the-system-tests"
 SECRET = "s3cret-of-the-system-tests"
 EXPIRED = 11
 """A seeded card whose days are over, of customer 9003."""
@@ -64,19 +64,16 @@ def inbox() -> Iterator[Inbox]:
     inbox.server.server_close()
 
 
-def program(site, method, path, body=None):
-    status, answer, _ = site.api.raw(method, path, body, Authorization=f"Bearer {KEY}", SessionID="")
+def program(site, key, method, path, body=None):
+    status, answer, _ = site.api.raw(method, path, body, Authorization=f"Bearer {key}", SessionID="")
     return status, json.loads(answer)
 
 
-async def give_key(folder) -> None:
-    """A key in the store of a gateway that has never run."""
-    folder.mkdir()
-    store = Store(folder=folder, site_name="Demo", sends=True)
-    await store.open()
-    key_hash = hashlib.sha256(KEY.encode()).digest()
-    await store.api_keys.add("till", key_hash=key_hash, permissions=frozenset({"*"}), now=0, expires_at=None)
-    await store.close()
+def key_of(site) -> str:
+    """A key for a program that may do all."""
+    words = [sys.executable, "-m", "gateway", "users", "key", "add", "till", "--may", "*", "--data", str(site.data)]
+    answer = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True)
+    return re.search(r"egk_\S+", answer.stdout)[0]
 
 
 def test_a_program_lets_people_in_and_hears_of_it(make_site, wait_until, inbox):
@@ -85,19 +82,19 @@ def test_a_program_lets_people_in_and_hears_of_it(make_site, wait_until, inbox):
     before, reader, after = text.rpartition('form = "wiegand26"')  # the exit's reader sends codes
     site.site.write_text(f'{before}form = "text"{after}\n[webhooks]\nprivate_receivers = ["127.0.0.1"]\n')
     assert reader
-    asyncio.run(give_key(site.data))
     site.start_gateway()
+    key = key_of(site)
     entry, exit_ = (str(lane.gate) for lane in LANES[:2])
     wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=30, why="the cards come down")
     hook = {"url": inbox.url, "events": ["access.granted", "access.denied"], "secret": SECRET}
-    assert program(site, "POST", "/api/v1/webhooks", hook)[0] == 201
+    assert program(site, key, "POST", "/api/v1/webhooks", hook)[0] == 201
 
     site.present("entry", CARDS_SENT[EXPIRED])
     wait_until(lambda: inbox.of("access.denied", user_id="9003"), within=20, why="the denial is told")
-    status, _ = program(site, "POST", "/api/v1/access/grant", {"user_id": "9003", "device_id": entry})
+    status, _ = program(site, key, "POST", "/api/v1/access/grant", {"user_id": "9003", "device_id": entry})
     assert status == 200
     status, guest = program(
-        site, "POST", "/api/v1/access/grant", {"user_id": "a guest", "device_id": exit_, "duration": "permanent"}
+        site, key, "POST", "/api/v1/access/grant", {"user_id": "a guest", "device_id": exit_, "duration": "permanent"}
     )
     assert (status, guest["expires_at"]) == (200, None)
 
@@ -112,11 +109,11 @@ def test_a_program_lets_people_in_and_hears_of_it(make_site, wait_until, inbox):
     site.present("entry", CARDS_SENT[EXPIRED])
     told = wait_until(lambda: inbox.of("access.granted", user_id="9003"), within=30, why="the grant opens")
     assert "a grant lets its holder pass" in told[0]["data"]["description"]
-    assert program(site, "GET", "/api/v1/access/permissions")[1]["total"] == 2
-    assert program(site, "POST", "/api/v1/access/revoke", {"access_id": guest["access_id"]})[0] == 200
+    assert program(site, key, "GET", "/api/v1/access/permissions")[1]["total"] == 2
+    assert program(site, key, "POST", "/api/v1/access/revoke", {"access_id": guest["access_id"]})[0] == 200
     site.present("exit", guest["access_id"])
     where = {"device_id": exit_}
     wait_until(lambda: inbox.of("access.denied", **where), within=40, why="the code is worth nothing any more")
     log = site.log.read_text(errors="replace")
     assert SECRET not in log
-    assert KEY not in log
+    assert key not in log

@@ -30,6 +30,7 @@ ACCESS_PERMISSIONS = Operation(
     "/api/v1/access/permissions",
     needs("can_view_access_cards", "can_view_guests"),
     purpose="Grants that stand",
+    query=shapes.PageQuery,
     answer=shapes.PermissionsTold,
 )
 ACCESS_UNLOCK = Operation(
@@ -41,7 +42,12 @@ ACCESS_UNLOCK = Operation(
     answer=shapes.UnlockTold,
 )
 DEVICES = Operation(
-    "GET", "/api/v1/devices", needs("can_view_devices"), purpose="Every device", answer=shapes.DevicesTold
+    "GET",
+    "/api/v1/devices",
+    needs("can_view_devices"),
+    purpose="Every device",
+    query=shapes.PageQuery,
+    answer=shapes.DevicesTold,
 )
 DEVICE_REGISTER = Operation(
     "POST",

@@ -11,7 +11,7 @@ from gateway.domain.grants import Grant
 from gateway.lanes.board import Board
 from gateway.lanes.granting import Granting
 from gateway.web.admission import Route
-from gateway.web.bodies import read_body
+from gateway.web.bodies import read_body, read_query
 from gateway.web.catalogue.legacy import ACCESS_GRANT, ACCESS_PERMISSIONS, ACCESS_REVOKE, ACCESS_UNLOCK
 from gateway.web.legacy.answers import number_of, told
 from gateway.web.sessions import Caller
@@ -19,6 +19,7 @@ from gateway.web.shapes.legacy import (
     AccessIdBody,
     GrantBody,
     GrantTold,
+    PageQuery,
     PermissionsTold,
     PermissionTold,
     RevokedTold,
@@ -58,9 +59,10 @@ class LegacyAccess:
         await self._granting.revoke(wanted.access_id, by=caller.username)
         return told(RevokedTold(status="revoked", access_id=wanted.access_id))
 
-    async def _permissions(self, _request: web.Request, _: Caller) -> web.StreamResponse:
-        standing = self._granting.standing()
-        return told(PermissionsTold(permissions=tuple(map(self._told, standing)), total=len(standing)))
+    async def _permissions(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted, standing = read_query(request, PageQuery), self._granting.standing()
+        part = standing[wanted.offset : wanted.offset + wanted.limit]
+        return told(PermissionsTold(permissions=tuple(map(self._told, part)), total=len(standing)))
 
     async def _unlock(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """One opening, as any command: recorded, with a deadline, and refused with its reason."""

@@ -10,12 +10,12 @@ from gateway.domain.writes import DEVICE_CREATE
 from gateway.lanes.board import Board
 from gateway.store import KnownRecord, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import read_body
+from gateway.web.bodies import read_body, read_query
 from gateway.web.catalogue.legacy import DEVICE, DEVICE_DELETE, DEVICE_REGISTER, DEVICES
 from gateway.web.legacy.answers import number_of, told
 from gateway.web.rooms import CentralWrites
 from gateway.web.sessions import Caller
-from gateway.web.shapes.legacy import DeviceBody, DevicesTold, DeviceTold
+from gateway.web.shapes.legacy import DeviceBody, DevicesTold, DeviceTold, PageQuery
 from gateway.web.v1.records import Record, device_record
 
 _KIND = "device"
@@ -43,9 +43,10 @@ class LegacyDevices:
             Route(DEVICE_DELETE, self._delete),
         )
 
-    async def _list(self, _request: web.Request, _: Caller) -> web.StreamResponse:
-        known = await self._store.devices.all()
-        return told(DevicesTold(devices=tuple(map(self._told, known)), total=len(known)))
+    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = read_query(request, PageQuery)
+        known, total, _older = await self._store.devices.page(offset=wanted.offset, limit=wanted.limit)
+        return told(DevicesTold(devices=tuple(map(self._told, known)), total=total))
 
     async def _register(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, DeviceBody)

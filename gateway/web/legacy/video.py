@@ -32,7 +32,6 @@ from gateway.web.v1.records import camera_status_word
 from gateway.web.v1.whep import PREFIX
 from gateway.web.view_tokens import LIFE_SECONDS, ViewTokens
 
-_CAP = 500
 _EVER = 2**62
 
 
@@ -81,9 +80,8 @@ class LegacyVideo:
         wanted = read_query(request, RecordingsQuery)
         start, end = self._span(wanted)
         camera_id = wanted.camera if wanted.camera is not None else wanted.camera_id
-        limit = min(wanted.page_limit, _CAP)
         found, count = await self._store.camera_events.recorded(
-            camera_id=camera_id, start=start, end=end, offset=(wanted.page - 1) * limit, limit=limit
+            camera_id=camera_id, start=start, end=end, offset=wanted.offset, limit=wanted.limit
         )
         recordings = tuple(_recording(event, request) for event in found)
         return told(RecordingsTold(recordings=recordings, total=count))

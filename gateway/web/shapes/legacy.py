@@ -164,18 +164,33 @@ class CamerasTold(Told):
     total: int
 
 
-class RecordingsQuery(BaseModel):
-    """Which recordings: of a day or between two moments, in the site's time zone; of one camera."""
+class PageQuery(BaseModel):
+    """Which part of a list; `total` tells of all. At most 500 at a time."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+    page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    page_limit: Annotated[int, Field(ge=1)] = 500
+
+    @property
+    def limit(self) -> int:
+        """How many at most."""
+        return min(self.page_limit, 500)
+
+    @property
+    def offset(self) -> int:
+        """How many to pass over."""
+        return (self.page - 1) * self.limit
+
+
+class RecordingsQuery(PageQuery):
+    """Which recordings: of a day or between two moments, in the site's time zone; of one camera."""
 
     date: Line = ""
     start_date: Line = ""
     end_date: Line = ""
     camera: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     camera_id: Annotated[int, Field(ge=0, lt=2**63)] | None = None
-    page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    page_limit: Annotated[int, Field(ge=1)] = 100
 
 
 class RecordingTold(Told):

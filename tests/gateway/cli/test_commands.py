@@ -58,10 +58,6 @@ def test_version(tmp_path):
         ("evidence", "chain"),
         ("users",),
         ("webhooks",),
-        ("webhooks", "list"),
-        ("webhooks", "enable"),
-        ("webhooks", "replay"),
-        ("webhooks", "test"),
     ],
 )
 def test_every_command_has_help_with_an_example(command, tmp_path):

@@ -7,6 +7,11 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from gateway.cli.webhooks import app
+
 PROGRAM = Path(sys.executable).with_name("edge-gateway")
 SECRET = "s3cret-s3cret"
 
@@ -27,24 +32,31 @@ async def test_webhooks_are_listed_tried_replayed_and_enabled(house, tmp_path):
     port = house.url.rpartition(":")[2]
     accounts = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
     (tmp_path / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{accounts}')
-    status, out, err = await call(tmp_path, "list")
-    assert (status, err) == (0, "")
-    assert out.startswith("no webhooks")
     _, made = await house.program(
         "POST",
         "/api/v1/webhooks",
         {"url": f"{house.url}/v1/nowhere", "events": ["alert.triggered"], "secret": SECRET},
     )
-    status, out, _ = await call(tmp_path, "list")
-    assert status == 0
-    assert out.splitlines()[0] == f"{made['id']}  {house.url}/v1/nowhere  (enabled)"
+    known = made["id"]
+    listed, tried, replayed, enabled, unknown = await asyncio.gather(
+        call(tmp_path, "list"),
+        call(tmp_path, "test", known),
+        call(tmp_path, "replay", known, "--since", "2026-01-31"),
+        call(tmp_path, "enable", known),
+        call(tmp_path, "enable", "wh_0"),
+    )
+    status, out, err = listed
+    assert (status, err) == (0, "")
+    assert out.splitlines()[0] == f"{known}  {house.url}/v1/nowhere  (enabled)"
     assert "0 waiting, 0 delivered, 0 failed, 0 dropped" in out
-    status, out, err = await call(tmp_path, "test", made["id"])
-    assert (status, out) == (1, "")
-    assert err == f"edge-gateway: {made['id']} took no message: the receiver answered 404\n"
-    status, out, _ = await call(tmp_path, "replay", made["id"], "--since", "2026-01-31")
-    assert (status, out) == (0, f"0 messages are sent to {made['id']} again\n")
-    status, out, _ = await call(tmp_path, "enable", made["id"])
-    assert (status, out) == (0, f"{made['id']} is enabled; 0 messages wait for it\n")
-    status, _, err = await call(tmp_path, "enable", "wh_0")
-    assert (status, err) == (1, "edge-gateway: the gateway refused: there is no webhook 'wh_0'\n")
+    assert tried == (1, "", f"edge-gateway: {known} took no message: the receiver answered 404\n")
+    assert replayed == (0, f"0 messages are sent to {known} again\n", "")
+    assert enabled == (0, f"{known} is enabled; 0 messages wait for it\n", "")
+    assert unknown == (1, "", "edge-gateway: the gateway refused: there is no webhook 'wh_0'\n")
+
+
+@pytest.mark.parametrize("command", ["list", "enable", "replay", "test"])
+def test_each_command_has_help_with_an_example(command):
+    answer = CliRunner().invoke(app, [command, "--help"])
+    assert answer.exit_code == 0
+    assert "Example: edge-gateway webhooks" in answer.output

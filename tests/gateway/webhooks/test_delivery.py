@@ -11,6 +11,7 @@ import random
 
 from gateway.domain.events import EventKind
 from gateway.store import webhook_queue
+from gateway.webhooks import sender
 
 
 async def test_an_announcement_is_as_the_interface_says_and_signed_in_both_ways(site, receiving):
@@ -132,6 +133,28 @@ async def test_429_holds_back_the_whole_queue_for_as_long_as_the_receiver_wishes
         await site.settled(webhook)
         assert site.clock.monotonic() - begun > 0.5
         assert len(receiver.answered) == 5
+
+
+async def test_what_waits_is_tried_at_once_when_a_receiver_is_back_after_long(opened, receiving, tmp_path, monkeypatch):
+    monkeypatch.setattr(sender, "_LONG_FAILURE", 0.2)
+    async with opened(tmp_path, pace=float) as site:
+        receiver = await receiving()
+        webhook = await site.hook(receiver.url)
+        receiver.answer = lambda _got, _count: 200
+        await site.happened()
+        await site.settled(webhook)
+        receiver.answer = lambda _got, _count: 500
+        for number in range(3):
+            await site.happened(description=f"card {number}")
+        await receiver.until(lambda: len(receiver.got) == 4)
+        await asyncio.sleep(0.25)
+        receiver.answer = lambda _got, _count: 200
+        await site.happened(description="it is back")
+        began = site.clock.monotonic()
+        known = await site.settled(webhook)
+        assert site.clock.monotonic() - began < 3  # the next tries would have been five seconds later
+        assert known.books.delivered == 5
+        assert [got.event_id for got in receiver.got[:4]] == sorted(got.event_id for got in receiver.got[:4])
 
 
 async def test_a_redirection_is_a_failure_and_is_not_followed(site, receiving):
