@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets as randomness
 import signal
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -120,7 +121,12 @@ class House:
             client=client, store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone)
         )
         self._sync = _build_sync(
-            site, client=client, store=self._store, clock=self._clock, exhibits=self._recording.exhibits
+            site,
+            client=client,
+            store=self._store,
+            clock=self._clock,
+            exhibits=self._recording.exhibits,
+            card_renamed=self._lanes.areas.card_renamed,
         )
         self._relay = _build_relay(site, client=client)
         self._people = _build_people(site, client=client)
@@ -192,7 +198,7 @@ class House:
     async def _serve(self) -> None:
         site = self._site
         demo = site.demo
-        accounts = await hash_accounts(site.api.accounts, self._secrets.get)
+        accounts = await hash_accounts(site.api.accounts, self._secrets.get, await self._known_hashes())
         while True:
             app = build_app(
                 site=site,
@@ -221,6 +227,14 @@ class House:
                 self._interface_fault = str(error)
                 self._store.changes.bump()
             await asyncio.sleep(_SERVE_AGAIN_SECONDS)
+
+    async def _known_hashes(self) -> dict[str, str]:
+        """How the site file's passwords were hashed before; nothing when that cannot be read."""
+        try:
+            return await self._store.accounts.site_file_hashes()
+        except StoreError as error:
+            log.warning("known_hashes_not_read", error=str(error))
+            return {}
 
     def _serving(self, port: int) -> None:
         self._interface_fault = ""
@@ -349,7 +363,13 @@ def _build_people(site: Site, *, client: CentralClient | None) -> CentralPeople 
 
 
 def _build_sync(
-    site: Site, *, client: CentralClient | None, store: Store, clock: Clock, exhibits: ExhibitFiles
+    site: Site,
+    *,
+    client: CentralClient | None,
+    store: Store,
+    clock: Clock,
+    exhibits: ExhibitFiles,
+    card_renamed: Callable[[int, int], None],
 ) -> Sync | None:
     if site.central is None or client is None:
         return None
@@ -357,7 +377,7 @@ def _build_sync(
     return Sync(
         client=client,
         down=DownSync(client=client, store=store, clock=clock, zone=zone),
-        sender=OutboxSender(client=client, store=store, clock=clock, zone=zone),
+        sender=OutboxSender(client=client, store=store, clock=clock, zone=zone, card_renamed=card_renamed),
         store=store,
         clock=clock,
         pull_seconds=site.central.pull_seconds,

@@ -29,6 +29,7 @@ class Passage:
         card_id: the card that was granted, or None (operator, or no decision).
         credential: the reading as shown to technicians, "" for none.
         reason: the decision's reason, "" for none.
+        plate: the vehicle's plate, without blanks and dashes, if it was read; "" for none.
     """
 
     lane_id: str
@@ -40,6 +41,7 @@ class Passage:
     card_id: int | None = None
     credential: str = ""
     reason: str = ""
+    plate: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,11 @@ class Whereabouts:
     since: int
 
 
+def card_holder(card_id: int) -> str:
+    """Under which name a card's holder is known where cards are counted."""
+    return f"card:{card_id}"
+
+
 class Presence:
     """Counts and whereabouts. Whatever is told here is told to the store too; see `gateway.store.presence`.
 
@@ -152,6 +157,11 @@ class Presence:
                 self._opened[way.enters] = movement.at
         if movement.holder:
             self._holders[movement.holder] = Whereabouts(way.enters, movement.at)
+
+    def rename(self, holder: str, name: str) -> None:
+        """A holder goes by another name from now on."""
+        if (whereabouts := self._holders.pop(holder, None)) is not None:
+            self._holders[name] = whereabouts
 
     def correct(self, correction: Correction) -> None:
         """Take an operator's word."""

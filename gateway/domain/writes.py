@@ -100,7 +100,8 @@ CAMERA_EVENT_CREATE = WriteOperation("camera_event", "create", Effect.CREATE, "P
 CAMERA_EVENT_UPDATE = WriteOperation("camera_event", "update", Effect.CHANGE, "PATCH", "/v1/camera/event", _EVENT)
 CAMERA_EVENT_DELETE = WriteOperation("camera_event", "delete", Effect.DELETE, "DELETE", "/v1/camera/event", _EVENT)
 
-ENTRY_CREATE = WriteOperation("entry", "create", Effect.CREATE, "PUT", "/v1/entry", ("entry",))
+_ENTRIES = Lookup("/v1/entry/list", "entries", ("plate", "credential"))
+ENTRY_CREATE = WriteOperation("entry", "create", Effect.CREATE, "PUT", "/v1/entry", ("entry",), _ENTRIES)
 ENTRY_UPDATE = WriteOperation("entry", "update", Effect.CHANGE, "PATCH", "/v1/entry", ("entry",))
 
 WRITES: Mapping[tuple[str, str], WriteOperation] = MappingProxyType(

@@ -8,7 +8,7 @@ from gateway.clock import Clock
 from gateway.domain.access import holder_of
 from gateway.domain.errors import NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.presence import Correction, CountCorrection, Forgiveness, Movement, Presence
+from gateway.domain.presence import Correction, CountCorrection, Forgiveness, Movement, Presence, card_holder
 from gateway.lanes.board import AreaSnapshot
 from gateway.lanes.recorder import Recorder
 from gateway.site import Site
@@ -50,6 +50,10 @@ class Areas:
     def move(self, movement: Movement) -> None:
         """A passage is being recorded: from now on decisions know of it."""
         self._presence.move(movement)
+
+    def card_renamed(self, card_id: int, new_id: int) -> None:
+        """Central gave a card its id: whoever went in with it comes out with it. The store has noted that already."""
+        self._presence.rename(card_holder(card_id), card_holder(new_id))
 
     async def correct_count(self, area_id: str, count: int, *, source: str) -> None:
         """An operator says how many are in an area; recorded on return.

@@ -78,6 +78,7 @@ class Turn:
             card_id=card.card_id if card else None,
             credential=visit.credential.shown() if visit.credential else "",
             reason=reason or (visit.decision.reason if visit.decision else visit.opened_by),
+            plate=visit.credential.plate if visit.credential else "",
         )
 
     def observe(self, event: m.LaneEvent) -> None:

@@ -1,7 +1,8 @@
 """Exhibits on disk: files that people upload, beside the footage.
 
 A file is written under a working name, hashed as it comes, made durable, given its own name, and only then its row. So
-a crash leaves no row without a file, and a file without a row was never acknowledged: it goes at the next start.
+a crash leaves no row without a file, and a file that it leaves without a row was never acknowledged: that goes at the
+next start. Whole files that have lost their rows in any other way are set aside as `*.found`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ FOLDER = "exhibits"
 _NAME = re.compile(r"[0-9a-f]{32}")
 _WORKING = re.compile(r"[0-9a-f]{32}\.part")
 _WORKING_SUFFIX = ".part"
+_FOUND_SUFFIX = ".found"
 _PIECE = 1024 * 1024
 _TAKES_NOTHING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
@@ -199,13 +201,13 @@ class ExhibitFiles:
         await self.delete_let_go()
         known = {item.file: item for item in await self._store.exhibits.all()}
         strays = {name for name in there if name.removesuffix(_WORKING_SUFFIX) not in known.keys() | coming}
-        if self._store.salvaged:  # rows were lost: what looks like nobody's may be the only copy
-            kept = {name for name in strays if _NAME.fullmatch(name)}
-            if kept:
-                log.warning("exhibits_without_rows", files=len(kept))
-            strays -= kept
+        whole = {name for name in strays if _NAME.fullmatch(name)}
+        if not self._store.was_unclean or self._store.salvaged or self._is_open:
+            # No crash of ours explains them: rows were lost, or an older database was put in place.
+            await asyncio.to_thread(self._set_aside, whole)
+            strays -= whole
         strays |= {file + _WORKING_SUFFIX for file in known if file + _WORKING_SUFFIX in there}
-        await asyncio.to_thread(self._remove, strays)
+        await asyncio.to_thread(self._removed, strays)
         await self._note_missing(
             [item for item in known.values() if item.file not in there and not item.missing],
             [item for item in known.values() if item.file in there and item.missing],
@@ -272,18 +274,18 @@ class ExhibitFiles:
         return self._folder / exhibit.file
 
     async def delete_let_go(self) -> None:
-        """Delete the files of exhibits that were let go of, then their rows. Raises OSError, StoreError."""
-        gone = await self._store.exhibits.garbage()
-        if gone:
-            await asyncio.to_thread(self._remove, {item.file for item in gone})
+        """Delete the files of exhibits that were let go of, then their rows. Raises StoreError.
+
+        What cannot be removed now is tried again at the next call.
+        """
+        let_go = await self._store.exhibits.garbage()
+        removed = await asyncio.to_thread(self._removed, {item.file for item in let_go})
+        if gone := [item for item in let_go if item.file in removed]:
             await self._store.exhibits.forget(gone)
             log.info("exhibits_deleted", files=len(gone), bytes=sum(item.size for item in gone))
 
     async def expire(self, *, transactions_before: int, incidents_before: int) -> None:
-        """Let go of what is older than its class may be and has gone up. Only by a trusted clock.
-
-        Raises OSError, StoreError.
-        """
+        """Let go of what is older than its class may be, by a trusted clock, and has gone up. Raises StoreError."""
         await self._store.exhibits.let_go(
             now=self._clock.wall().micros, transactions_before=transactions_before, incidents_before=incidents_before
         )
@@ -305,11 +307,30 @@ class ExhibitFiles:
                 entry.name for entry in entries if _NAME.fullmatch(entry.name) or _WORKING.fullmatch(entry.name)
             )
 
-    def _remove(self, names: set[str]) -> None:
+    def _removed(self, names: set[str]) -> set[str]:
+        """Remove files; those that are gone for good."""
+        removed: set[str] = set()
         for name in names:
-            (self._folder / name).unlink(missing_ok=True)
+            try:
+                (self._folder / name).unlink(missing_ok=True)
+                removed.add(name)
+            except OSError as error:  # one bad file must not keep the rest, nor footage, from being thinned out
+                log.warning("exhibit_not_removed", file=name, error=error.strerror)
+        try:
+            if removed:
+                sync_folder(self._folder)
+        except OSError as error:
+            log.warning("exhibits_not_removed", error=error.strerror)
+            return set()
+        return removed
+
+    def _set_aside(self, names: set[str]) -> None:
+        """Give files whose rows were lost a name under which nothing touches them any more."""
+        for name in names:
+            (self._folder / name).rename(self._folder / (name + _FOUND_SUFFIX))
         if names:
             sync_folder(self._folder)
+            log.error("exhibits_without_rows", folder=str(self._folder), kept_as=f"*{_FOUND_SUFFIX}", files=len(names))
 
     async def _note_missing(self, missing: list[Exhibit], found: list[Exhibit]) -> None:
         if not missing and not found:

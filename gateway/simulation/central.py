@@ -25,13 +25,18 @@ class CentralFarEnd:
         self.ids: dict[str, int] = {}
         self.sources: dict[int, str] = {}
 
-    def take(self, key: str, source_id: int) -> tuple[int, bool]:
-        """Keep a record; its id, and whether it was there already under this key."""
+    def take(self, key: str, source_id: int | None) -> tuple[int, int, bool]:
+        """Keep a record, or a change of one, which has no source of its own.
+
+        Its id, what tells it from others, and whether it was there already under this key.
+        """
         again = key in self.ids
         if not again:
             self.ids[key] = len(self.ids) + 1
-            self.sources.setdefault(source_id, key)
-        return self.ids[key], again
+        number = self.ids[key]
+        source = -number if source_id is None else source_id
+        self.sources.setdefault(source, key)
+        return number, source, again
 
 
 class SimulatedCentral(CentralClient):
@@ -55,10 +60,13 @@ class SimulatedCentral(CentralClient):
             raise CentralFailed(f"{method} {path}: something went wrong")
         if chance < 0.022:
             raise CentralRefused(f"{method} {path}: refused")
-        source = (body or {}).get("source_id")
-        number, again = self._far_end.take(key, source if isinstance(source, int) else 0)
-        self._witness.see(seen.CentralTook(self._time(), key, source if isinstance(source, int) else 0, again))
+        resource = "entry" if path.startswith("/v1/entry") else "event"
+        if method == "POST":  # it is asked whether it has a record: never, for each comes again with its key
+            return {"entries": [], "count": 0}
+        said = (body or {}).get("source_id")
+        number, source, again = self._far_end.take(key, said if isinstance(said, int) else None)
+        self._witness.see(seen.CentralTook(self._time(), key, source, again))
         if chance < 0.035:
             await asyncio.sleep(_NO_ANSWER)
             raise CentralUnavailable("the answer was lost")
-        return {"event": {"id": number}}
+        return {resource: {"id": number}}

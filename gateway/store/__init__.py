@@ -10,6 +10,7 @@ from gateway.store.exhibits import TooMany
 from gateway.store.held import Arriving, Held
 from gateway.store.journal import Entry, Journal, Recorded
 from gateway.store.outbox import Books, OutboxRow
+from gateway.store.parking_entries import EntryFilter, EntryTotals
 from gateway.store.passages import RecordedPassage
 from gateway.store.records import KnownRecord, Records
 from gateway.store.remembered import RememberedAccount
@@ -30,6 +31,8 @@ __all__ = [
     "Changes",
     "Choice",
     "Entry",
+    "EntryFilter",
+    "EntryTotals",
     "EventFilter",
     "EventPage",
     "Held",

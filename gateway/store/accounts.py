@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gateway.domain.accounts import AccountRefused
@@ -189,6 +189,27 @@ class Accounts:
                 raise NotFoundError(f"there is no role {name!r}")
 
         await self._database.write(job)
+
+    async def site_file_hashes(self) -> dict[str, str]:
+        """The password hashes of the site file's accounts as `note_site_file` had them last."""
+        return await self._database.read(
+            lambda connection: dict(connection.execute("SELECT username, password_hash FROM site_file_account"))
+        )
+
+    async def note_site_file(self, hashes: Mapping[str, str]) -> tuple[str, ...]:
+        """The site file's accounts, all of them; whose sessions ended: the password is another, or it is gone."""
+
+        def job(connection: sqlite3.Connection) -> tuple[str, ...]:
+            known = dict(connection.execute("SELECT username, password_hash FROM site_file_account"))
+            changed = tuple(name for name, password_hash in known.items() if hashes.get(name) != password_hash)
+            for username in changed:
+                _end_sessions(connection, username)
+            if known != hashes:
+                connection.execute("DELETE FROM site_file_account")
+                connection.executemany("INSERT INTO site_file_account VALUES (?, ?)", hashes.items())
+            return changed
+
+        return await self._database.write(job)
 
     async def _change(self, username: str, assignment: str, value: str | int) -> None:
         await self._database.write(lambda connection: _update(connection, username, assignment, value))

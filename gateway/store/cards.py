@@ -140,15 +140,27 @@ class Cards:
 
         return await self._database.read(query)
 
-    async def below(self, card_id: int, *, search: str = "", limit: int = 500) -> tuple[CardRecord, ...]:
-        """The next cards below an id, by descending id, without their aliases: a walk that nothing new disturbs."""
+    async def ids_below(self, card_id: int, *, search: str = "", limit: int) -> tuple[int, ...]:
+        """The next ids below one, descending: a walk that nothing new disturbs."""
 
-        def query(connection: sqlite3.Connection) -> tuple[CardRecord, ...]:
+        def query(connection: sqlite3.Connection) -> tuple[int, ...]:
             match = search_cards(search)
             rows = connection.execute(
-                f"SELECT {_COLUMNS}, record FROM card WHERE {match.sql} AND id < ? ORDER BY id DESC LIMIT ?",
+                f"SELECT id FROM card WHERE {match.sql} AND id < ? ORDER BY id DESC LIMIT ?",
                 (*match.values, card_id, limit),
-            ).fetchall()
+            )
+            return tuple(number for (number,) in rows)
+
+        return await self._database.read(query)
+
+    async def of_ids(self, card_ids: Sequence[int]) -> tuple[CardRecord, ...]:
+        """Those of these cards that are there, by descending id, without their aliases."""
+        places = ", ".join("?" * len(card_ids))
+
+        def query(connection: sqlite3.Connection) -> tuple[CardRecord, ...]:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS}, record FROM card WHERE id IN ({places}) ORDER BY id DESC", tuple(card_ids)
+            )
             return tuple(CardRecord(_card(row[:7]), row[7]) for row in rows)
 
         return await self._database.read(query)
@@ -267,13 +279,16 @@ def search_cards(search: str) -> CardMatch:
     if "\0" in search:
         return CardMatch("0", ())  # to SQLite a pattern ends there; no field has one
     text = f"%{in_pattern(search)}%"
+    written = f"%{in_pattern(json.dumps(search, ensure_ascii=False)[1:-1])}%"
     plate = f"{plate_alias('')}%{in_pattern(plain_plate(search))}%" if plain_plate(search) else ""
-    fields = " OR ".join(f"json_extract(record, '$.{path}') LIKE ?1 ESCAPE '\\'" for path in _USERNAMES)
+    username = " OR ".join(f"json_extract(record, '$.{path}') LIKE ?1 ESCAPE '\\'" for path in _USERNAMES)
     return CardMatch(
-        f"(number LIKE ?1 ESCAPE '\\' OR holder LIKE ?1 ESCAPE '\\' OR {fields}"
+        "(number LIKE ?1 ESCAPE '\\' OR holder LIKE ?1 ESCAPE '\\'"
+        # Few records are taken apart; one that SQLite takes for no JSON keeps no other from being found.
+        f" OR CASE WHEN record LIKE ?3 ESCAPE '\\' AND json_valid(record) THEN {username} ELSE 0 END"
         " OR id IN (SELECT card_id FROM card_alias WHERE alias >= 'plate:' AND alias < 'plate;'"
         " AND alias LIKE ?2 ESCAPE '\\'))",
-        (text, plate),
+        (text, plate, written),
     )
 
 

@@ -70,11 +70,11 @@ class Exhibits:
         return await self._database.write(job, then=self._changes.bump)
 
     async def get(self, exhibit_id: int) -> Exhibit | None:
-        """One exhibit by the site's id, or None."""
+        """One exhibit by the site's id or by central's, or None."""
         if not is_id(exhibit_id):
             return None
-        found = await self._select("id = ? AND garbage = 0", (exhibit_id,))
-        return found[0] if found else None
+        found = await self._select("(id = ? OR central_id = ?) AND garbage = 0", (exhibit_id, exhibit_id))
+        return next((item for item in found if item.id == exhibit_id), found[0] if found else None)
 
     async def of(self, camera_event_ids: Sequence[int]) -> tuple[Exhibit, ...]:
         """What was added to these camera events, oldest first."""

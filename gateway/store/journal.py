@@ -15,10 +15,11 @@ from gateway.domain.announcements import Places
 from gateway.domain.commands import Command
 from gateway.domain.events import Event, Severity
 from gateway.domain.passages import Moment, Passage
-from gateway.domain.presence import Correction, Movement
+from gateway.domain.presence import OUTSIDE, Correction, Movement
 from gateway.store.changes import Changes
 from gateway.store.commands import put_command
 from gateway.store.database import Database
+from gateway.store.entry_rows import Gone, record_entry
 from gateway.store.events import insert_event
 from gateway.store.outbox import insert_outbox
 from gateway.store.presence import record_correction, record_movement
@@ -104,6 +105,9 @@ class Journal:
                 fed += feed_webhooks(connection, event, event_id, places=self._places)
             last, last_id = entry.events[-1], ids[-1]
             passage_id = _insert_passage(connection, entry.passage, last_id) if entry.passage else None
+            if entry.passage and passage_id is not None:
+                gone = Gone(entry.passage, passage_id, last.device_id, _area(entry))
+                record_entry(connection, gone, sends=self._site_name if self._sends else None)
             for movement in entry.movements:
                 record_movement(connection, movement)
             for correction in entry.corrections:
@@ -163,6 +167,14 @@ class Journal:
                 now=event.date_at,
             )
         return camera_event_id
+
+
+def _area(entry: Entry) -> str:
+    """The area that an entry's vehicle went into, or out of."""
+    if entry.passage is None or not entry.movements:
+        return OUTSIDE
+    way = entry.movements[-1].way
+    return way.leaves if entry.passage.direction == "exit" else way.enters
 
 
 def _insert_passage(connection: sqlite3.Connection, passage: Passage, event_id: int) -> int:

@@ -13,7 +13,10 @@ from typing import Literal, Protocol
 
 from pydantic import TypeAdapter
 
+from gateway.domain.presence import card_holder
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+from gateway.store.entry_keeper import EntryKeeper
+from gateway.store.presence import record_rename
 
 _RECORD = TypeAdapter(JsonObject)
 _LONGEST_NAME = 120
@@ -160,6 +163,20 @@ class KeptElsewhere(GivenIds):
         """Done elsewhere."""
 
 
+class CardIds(KeptElsewhere):
+    """Access cards; whoever went in with a card comes out with it, whatever its id."""
+
+    def __init__(self) -> None:
+        super().__init__("access_card")
+
+    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
+        """From now on the card, and whoever holds it, is known by central's id."""
+        known = super().learn(connection, record_id, central_id)
+        if known != record_id:
+            record_rename(connection, card_holder(record_id), card_holder(known))
+        return known
+
+
 class CameraEventIds:
     """Camera events keep the site's id and learn central's beside it."""
 
@@ -234,8 +251,8 @@ KEEPERS: Mapping[str, Keeper] = MappingProxyType(
     {
         "device": RecordKeeper("device"),
         "camera": RecordKeeper("camera"),
-        "access_card": KeptElsewhere("access_card"),
-        "entry": KeptElsewhere("entry"),
+        "access_card": CardIds(),
+        "entry": EntryKeeper(),
         "camera_event": CameraEventKeeper(),
     }
 )

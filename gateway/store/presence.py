@@ -67,3 +67,8 @@ def record_correction(connection: sqlite3.Connection, correction: Correction) ->
             connection.execute("DELETE FROM holder")
         case Forgiveness(holder):
             connection.execute("DELETE FROM holder WHERE holder = ?", (holder,))
+
+
+def record_rename(connection: sqlite3.Connection, holder: str, name: str) -> None:
+    """The same as `Presence.rename`."""
+    connection.execute("UPDATE OR REPLACE holder SET holder = ? WHERE holder = ?", (name, holder))

@@ -26,6 +26,7 @@ from gateway.store.journal import Journal
 from gateway.store.lock import FolderLock
 from gateway.store.migrations import FAMILIES, after_salvage, migrations
 from gateway.store.outbox import Outbox
+from gateway.store.parking_entries import ParkingEntries
 from gateway.store.passages import Passages
 from gateway.store.presence import PresenceRows
 from gateway.store.recent import RecentWrites
@@ -84,6 +85,7 @@ class Store:
         self.camera_events = CameraEvents(database=self._site, changes=self.changes)
         self.exhibits = Exhibits(database=self._site, changes=self.changes, sends=sends)
         self.passages = Passages(database=self._site)
+        self.entries = ParkingEntries(database=self._site)
         self.presence = PresenceRows(database=self._site)
         recent = RecentWrites()
         self.outbox = Outbox(database=self._site, recent=recent)

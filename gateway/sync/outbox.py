@@ -8,6 +8,7 @@ Reactions to a try that fails:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 
@@ -79,7 +80,10 @@ class OutboxSender:
         away_backoff: Backoff | None = None,
         zone: tzinfo = UTC,
         fields: CardFieldMap | None = None,
+        card_renamed: Callable[[int, int], None] | None = None,
     ) -> None:
+        """`card_renamed` hears of a card that has got central's id in place of the site's."""
+        self._card_renamed = card_renamed
         self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
         self._client = client
         self._store = store
@@ -171,6 +175,8 @@ class OutboxSender:
             )
             if row.kind == CARD:
                 await self._cards.settle(operation, known, record, formerly=row.record_id)
+                if known != row.record_id and self._card_renamed is not None:
+                    self._card_renamed(row.record_id, known)
 
     async def _refused(self, row: OutboxRow, shipment: Shipment, error: CentralRefused) -> None:
         """A record that central has no more is nobody's to change; anything else waits for a person."""

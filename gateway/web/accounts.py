@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from argon2 import PasswordHasher
-from argon2.exceptions import VerificationError
+from argon2.exceptions import InvalidHashError, VerificationError
 
 from gateway.site.models import Account
 
@@ -50,6 +51,10 @@ class Accounts:
         """Their names."""
         return tuple(self._accounts)
 
+    def hashes(self) -> dict[str, str]:
+        """Their passwords' hashes by name."""
+        return {name: account.password_hash for name, account in self._accounts.items()}
+
     async def matches(self, password_hash: str | None, password: str) -> bool:
         """Whether the password is the one of this hash. None, for nobody's, takes as long as a wrong one."""
         async with self._one:
@@ -67,26 +72,37 @@ def hash_password(password: str) -> str:
     return _HASHER.hash(password)
 
 
-async def hash_accounts(accounts: Iterable[Account], password_of: Callable[[str], str]) -> Accounts:
-    """The site file's accounts. `password_of` looks a secret up by its name and raises ConfigError."""
+async def hash_accounts(
+    accounts: Iterable[Account],
+    password_of: Callable[[str], str],
+    known: Mapping[str, str] = MappingProxyType({}),
+) -> Accounts:
+    """The site file's accounts. `password_of` looks a secret up by its name and raises ConfigError.
+
+    `known` are hashes of before, by name: one that fits the password still is kept, so that a change can be seen.
+    """
 
     def hashed() -> tuple[list[KnownAccount], str]:
-        known = [
+        found = [
             KnownAccount(
                 username=account.username,
-                password_hash=hash_password(password_of(account.password)),
+                password_hash=_kept_or_new(known.get(account.username), password_of(account.password)),
                 permissions=frozenset(account.permissions),
             )
             for account in accounts
         ]
-        return known, hash_password("")
+        return found, hash_password("")
 
-    known, nobody = await asyncio.to_thread(hashed)
-    return Accounts(accounts=known, nobody_hash=nobody)
+    found, nobody = await asyncio.to_thread(hashed)
+    return Accounts(accounts=found, nobody_hash=nobody)
+
+
+def _kept_or_new(known: str | None, password: str) -> str:
+    return known if known is not None and _verify(known, password) else hash_password(password)
 
 
 def _verify(password_hash: str, password: str) -> bool:
     try:
         return _HASHER.verify(password_hash, password)
-    except VerificationError:
+    except (VerificationError, InvalidHashError):
         return False

@@ -72,10 +72,12 @@ async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.
         caught: Exception = error
     except Exception as error:  # noqa: BLE001 (the one place where a request's errors end; unexpected ones are logged)
         caught = error
-    refusal = refusal_of(caught, method=request.method, path=request.path)
+    operation = request.get(_OPERATION)
+    secret = operation is not None and "{token}" in operation.path  # which no log may have
+    path = operation.path if operation is not None and secret else request.path
+    refusal = refusal_of(caught, method=request.method, path=path)
     if request.path.startswith(LEGACY):
         return as_json({"error": refusal.sentence}, status=refusal.status, headers=refusal.headers)
-    operation = request.get(_OPERATION)
     return failure(
         status=refusal.status,
         error=refusal.sentence,

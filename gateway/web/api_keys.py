@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
 from collections.abc import Mapping
@@ -27,15 +28,17 @@ class ApiKeys:
         self._clock = clock
         self._keys: Mapping[bytes, ApiKey] = {}
         self._loaded = False
+        self._reading = asyncio.Lock()
 
     async def load(self) -> None:
         """Read the keys anew. Never raises for a store that cannot be read: it is tried again."""
-        try:
-            self._keys = {key.key_hash: key for key in await self._store.api_keys.all()}
-            self._loaded = True
-        except StoreError as error:
-            self._loaded = False
-            log.warning("keys_not_read", error=str(error))
+        async with self._reading:  # an older reading must not come after a newer one
+            try:
+                self._keys = {key.key_hash: key for key in await self._store.api_keys.all()}
+                self._loaded = True
+            except StoreError as error:
+                self._loaded = False
+                log.warning("keys_not_read", error=str(error))
 
     async def of(self, request: web.Request) -> ApiKey | None:
         """The key that a request carries, or None: no key, an unknown one, one that was removed or is over."""

@@ -68,6 +68,7 @@ from gateway.web.v1.cameras import Cameras
 from gateway.web.v1.card_sheet import CardSheet
 from gateway.web.v1.cards import CardsFamily
 from gateway.web.v1.devices import Devices
+from gateway.web.v1.entries import EntriesFamily
 from gateway.web.v1.events import EventsFamily
 from gateway.web.v1.evidence import EvidenceFamily
 from gateway.web.v1.whep import CORS, PREFIX, Whep
@@ -163,6 +164,7 @@ def build_app(
         *Description(release=release).routes(),
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
+        *EntriesFamily(site=site, store=store, writes=writes, clock=clock, spreadsheets=spreadsheets).routes(),
         *CardsFamily(store=store, writes=writes).routes(),
         *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),

@@ -89,7 +89,7 @@ async def read_record(request: web.Request, model: type[M]) -> tuple[M, dict[str
     """
     raw = await _read(request)
     try:
-        data = from_json(raw) if raw.strip() else {}
+        data = from_json(raw, allow_inf_nan=False) if raw.strip() else {}
     except ValueError as error:
         raise RequestRefused(400, "the body is not JSON") from error
     if not isinstance(data, dict):

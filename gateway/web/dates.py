@@ -6,6 +6,8 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from gateway.web.errors import RequestRefused
+
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FOR_EVER = 2**63 - 1
@@ -29,6 +31,18 @@ def until_micros(text: str, zone: ZoneInfo) -> int:
         )  # wall arithmetic: the next local midnight, whatever summer time does
     except OverflowError:
         return _FOR_EVER
+
+
+def asked_period(start_date: str, end_date: str, zone: ZoneInfo) -> tuple[int | None, int | None]:
+    """What a request's `start_date` and `end_date` mean: from, until. Raises RequestRefused with the field."""
+    place = "start_date"
+    try:
+        start = from_micros(start_date, zone) if start_date.strip() else None
+        place = "end_date"
+        end = until_micros(end_date, zone) if end_date.strip() else None
+    except ValueError as error:
+        raise RequestRefused(400, f"{place}: {error}") from error
+    return start, end
 
 
 def _moment(text: str, zone: ZoneInfo) -> datetime:

@@ -26,7 +26,7 @@ _SECURITY: Schema = {
     "ApiKey": {"type": "http", "scheme": "bearer", "description": "An API key, of the family under /api/v1 alone."},
 }
 _REFUSALS = """
-A failure is `{success: false, <resource>: null, error}`:
+A failure is `{success: false, <resource>: null, error}`; under `/api/v1` it is `{error}`:
 
 | Status | What it says |
 |---|---|
@@ -43,6 +43,10 @@ A failure is `{success: false, <resource>: null, error}`:
 | 502 | central refused, or was lost before its answer was whole |
 | 503, 504 | it cannot be served now, or not in time |
 """
+_RELAYED = (
+    "Central's own answer, as it is. While there is none, a refusal of the gateway in the envelope: 400, 403, 404, "
+    "408, 413, 500, 502, 503, 504."
+)
 _TITLE = "Site operations"
 _LABEL = "2.0.0"
 
@@ -61,10 +65,9 @@ def described(operations: Iterable[Operation], *, release: str) -> Schema:
         there = paths.setdefault(item.path, {})
         if isinstance(there, dict):
             there[item.method.lower()] = _operation(item, names)
-    refusals: Schema = {}
-    for resource in sorted({item.resource for item in shown}):
-        name = _refusal_name(resource)
-        schemas[name] = _refusal(resource)
+    refusals: Schema = {"Relayed": {"description": _RELAYED}}
+    for name, schema in sorted({_refusal_name(item): _refusal(item) for item in shown}.items()):
+        schemas[name] = schema
         refusals[name] = {"description": "A refusal, by its status", "content": {JSON: {"schema": _ref(name)}}}
     return {
         "openapi": "3.1.0",
@@ -119,15 +122,15 @@ def _operation(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonVal
 
 
 def _responses(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonValue:
-    refusal: Schema = {"$ref": f"#/components/responses/{_refusal_name(item.resource)}"}
-    found: Schema = {str(status): refusal for status in _refused(item)}
     if item.answered_by == "central":
-        return {**found, "default": {"description": "Central's own answer, as it is"}}
+        return {"default": {"$ref": "#/components/responses/Relayed"}}
+    refusal: Schema = {"$ref": f"#/components/responses/{_refusal_name(item)}"}
+    found: Schema = {str(status): refusal for status in _refused(item)}
     success: Schema = {"description": "Success"}
     if item.answer is not None:
         success["content"] = {item.answer_type: {"schema": _ref(names[item.answer])}}
     elif item.answer_type != JSON:
-        success["content"] = {item.answer_type: {"schema": {}}}
+        success["content"] = {media_type: {"schema": {}} for media_type in (item.answer_type, *item.other_types)}
     found[str(item.status)] = success
     if item.answer_type != JSON and item.head:
         found["206"] = {**success, "description": "A part of the file"}
@@ -137,15 +140,13 @@ def _responses(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonVal
 
 
 def _refused(item: Operation) -> list[int]:
-    """How an operation may refuse. Of what central answers: how the gateway itself may."""
+    """How an operation that the gateway answers may refuse."""
     found = {503, *item.refuses}
     if item.rule.session:
         found |= {401, 403} if item.path.startswith(_LEGACY) else {500}
-    if item.writes or item.answered_by == "central":
-        found |= {403}
     if item.writes:
-        found |= {400, 409}
-    if item.body is not None or item.body_type != JSON or (item.answered_by == "central" and item.method != "GET"):
+        found |= {400, 403, 409}
+    if item.body is not None or item.body_type != JSON:
         found |= {400, 404, 408, 413}
     if item.body_type != JSON:
         found |= {415}
@@ -153,10 +154,6 @@ def _refused(item: Operation) -> list[int]:
         found |= {400}
     if "{" in item.path:
         found |= {404, 504}
-    if item.path == "/v1/auth/login":
-        found |= {429}
-    if item.answered_by == "central":
-        found |= {404, 500, 502, 504}
     return sorted(found | {500} if not item.path.startswith("/health") and item.path != "/" else found)
 
 
@@ -208,15 +205,19 @@ def _place(name: str, item: Operation) -> JsonValue:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": pattern}}
 
 
-def _refusal(resource: str) -> JsonValue:
-    properties: Schema = {"success": {"const": False}, "error": {"type": "string"}}
-    if resource:
-        properties[resource] = {"type": "null"}
-    return {"type": "object", "properties": properties, "required": [*properties], "title": _refusal_name(resource)}
+def _refusal(item: Operation) -> Schema:
+    properties: Schema = {"error": {"type": "string"}}
+    if not item.path.startswith(_LEGACY):
+        properties = {"success": {"const": False}, **properties}
+        if item.resource:
+            properties[item.resource] = {"type": "null"}
+    return {"type": "object", "properties": properties, "required": [*properties]}
 
 
-def _refusal_name(resource: str) -> str:
-    return f"Refused_{resource}" if resource else "Refused"
+def _refusal_name(item: Operation) -> str:
+    if item.path.startswith(_LEGACY):
+        return "Refused_program"
+    return f"Refused_{item.resource}" if item.resource else "Refused"
 
 
 def _ref(name: str) -> JsonValue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 import structlog
@@ -25,15 +26,23 @@ class Roster:
         self._stored: Mapping[str, KnownAccount] = {}
         self._folded: frozenset[str] = frozenset()
         self._loaded = False
+        self._noted = False
+        self._reading = asyncio.Lock()
 
     async def load(self) -> None:
         """Read the store's accounts anew. Never raises for a store that cannot be read: it is tried again."""
+        async with self._reading:  # an older reading must not come after a newer one
+            await self._load()
+
+    async def _load(self) -> None:
         try:
             found = await self._store.accounts.all()
         except StoreError as error:
             self._loaded = False
             log.warning("accounts_not_read", error=str(error))
             return
+        if not self._noted:
+            await self._note_site_file()
         self._stored = {account.username: _known(account) for account in found}
         self._folded = frozenset(_folded(name) for name in (*self._site.names(), *self._stored))
         for name in self._stored:
@@ -41,13 +50,18 @@ class Roster:
                 log.warning("account_hidden", username=name, why="the site file has an account of that name")
         self._loaded = True
 
+    async def _note_site_file(self) -> None:
+        """Whoever signed in with a password that the site file has no more is signed out."""
+        try:
+            for username in await self._store.accounts.note_site_file(self._site.hashes()):
+                log.info("site_file_account_changed", username=username)
+            self._noted = True
+        except StoreError as error:
+            log.warning("site_file_accounts_not_noted", error=str(error))
+
     def get(self, username: str) -> KnownAccount | None:
         """The account, or None; also one that is disabled."""
         return self._site.get(username) or self._stored.get(username)
-
-    def is_site_file(self, username: str) -> bool:
-        """Whether it is an account of the site file."""
-        return self._site.get(username) is not None
 
     async def has(self, username: str) -> bool:
         """Whether the site has an account of that name, however its letters are written, or may have one.

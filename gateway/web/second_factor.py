@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from enum import Enum
 
 import pyotp
 import structlog
@@ -23,6 +24,14 @@ _RECOVERY_LENGTH = 16
 _MEMORY = 1024
 
 
+class Proof(Enum):
+    """What a code proves."""
+
+    NONE = "none"
+    CODE = "code"
+    RECOVERY_CODE = "recovery code"
+
+
 class SecondFactor:
     """Proves codes. Each counts once, and none that is older than one that was used."""
 
@@ -36,16 +45,17 @@ class SecondFactor:
         """Whether an authenticator's codes may be right and still not count: this machine's clock is not set."""
         return not self._clock.wall().trusted
 
-    async def proves(self, account: KnownAccount, code: str) -> bool:
+    async def proves(self, account: KnownAccount, code: str) -> Proof:
         """Whether this is the account's current code, or a recovery code that was not used yet.
 
         Raises StoreError for a recovery code that cannot be crossed out.
         """
         text = "".join(code.split()).replace("-", "").lower()
         if len(text) == _RECOVERY_LENGTH:
-            return await self._accounts.use_recovery_code(account.username, recovery_hash(text))
+            used = await self._accounts.use_recovery_code(account.username, recovery_hash(text))
+            return Proof.RECOVERY_CODE if used else Proof.NONE
         step = step_of(account.totp_secret, text, at=self._clock.wall().micros // 1_000_000)
-        return step is not None and await self._first_use(account, step)
+        return Proof.CODE if step is not None and await self._first_use(account, step) else Proof.NONE
 
     async def _first_use(self, account: KnownAccount, step: int) -> bool:
         key = (account.username, account.totp_secret)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import secrets
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import structlog
 from aiohttp import web
@@ -13,7 +15,7 @@ from pydantic import JsonValue
 
 from gateway.clock import Clock
 from gateway.domain.errors import StoreError
-from gateway.domain.events import Event, EventKind
+from gateway.domain.events import Event, EventKind, Scalar
 from gateway.store import Entry, Session, Store
 from gateway.web.accounts import KnownAccount
 from gateway.web.callers import COOKIE, NOBODY, Caller, Carrier, carried, from_foreign_page, from_own_page
@@ -21,7 +23,7 @@ from gateway.web.central_sessions import CentralSessions
 from gateway.web.central_sign_in import CentralSignIn
 from gateway.web.errors import RequestRefused
 from gateway.web.roster import Roster
-from gateway.web.second_factor import SecondFactor
+from gateway.web.second_factor import Proof, SecondFactor
 from gateway.web.spare_sessions import SpareSessions
 from gateway.web.throttle import Throttle
 
@@ -32,6 +34,7 @@ log = structlog.get_logger(__name__)
 _MINUTE = 60_000_000
 _TOUCH_EVERY = _MINUTE
 _PENDING_MINUTES = 10
+_LAST_SECONDS = 2.0
 _MOST_WAITING = 16
 _LONGEST_TOKEN = 256
 
@@ -153,9 +156,13 @@ class Sessions:
                 await self._end_at_central(token)
 
     async def end_all_at_central(self) -> None:
-        """The gateway stops: central's tokens are known to nobody from now on."""
-        for token in self._central_sessions.of():
-            await self._end_at_central(token)
+        """The gateway stops: central's tokens are known to nobody from now on. Takes at most 2 s."""
+        try:
+            async with asyncio.timeout(_LAST_SECONDS), asyncio.TaskGroup() as group:
+                for token in self._central_sessions.of():
+                    group.create_task(self._end_at_central(token))
+        except TimeoutError:
+            log.info("sessions_left_at_central")  # they end by central's own time
 
     def changed(self, username: str) -> None:
         """The account was changed or removed: what is left of its sessions in memory is over."""
@@ -238,12 +245,18 @@ class Sessions:
     async def _proves(self, caller: Caller, code: str) -> bool:
         if not caller.central:
             account = self._roster.get(caller.username)
-            return account is not None and await self._second_factor.proves(account, code)
+            return account is not None and await self._proves_here(account, code)
         token = self._central_sessions.pending(caller)
         if self._central is None or token is None:
             await self._sessions.remove(caller.token)
             raise RequestRefused(400, "the gateway was started anew; sign in again")
         return await self._central.prove(token, code)
+
+    async def _proves_here(self, account: KnownAccount, code: str) -> bool:
+        proof = await self._second_factor.proves(account, code)
+        if proof is Proof.RECOVERY_CODE:
+            await self._note(EventKind.ACCOUNT_CHANGED, f"A recovery code of {account.username} was used.")
+        return proof is not Proof.NONE
 
     async def _verified(self, username: str, password: str) -> KnownAccount | None:
         if self._waiting >= _MOST_WAITING:
@@ -270,16 +283,15 @@ class Sessions:
 
     async def _note_refusal(self, username: str, address: str, what: str, *, known: bool) -> None:
         """Record the refusal. A name that is no account is not written down: it may be a mistyped password."""
+        who = username if known else "an unknown user"
+        data: dict[str, Scalar] = {"address": address, **({"username": username} if known else {})}
+        await self._note(EventKind.SIGN_IN_REFUSED, f"{what} of {who} from {address} was refused.", data)
+
+    async def _note(self, kind: EventKind, text: str, data: Mapping[str, Scalar] = MappingProxyType({})) -> None:
         stamp = self._clock.wall()
-        event = Event(
-            kind=EventKind.SIGN_IN_REFUSED,
-            date_at=stamp.micros,
-            clock_trusted=stamp.trusted,
-            description=f"{what} of {username if known else 'an unknown user'} from {address} was refused.",
-            data={"address": address, **({"username": username} if known else {})},
-        )
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
         try:
             await self._store.journal.record(Entry(events=(event,)))
         except StoreError as error:
-            # The refusal itself stands whether or not it can be written down.
-            log.warning("refusal_not_recorded", error=str(error))
+            # What happened stands whether or not it can be written down.
+            log.warning("not_recorded", what=text, error=str(error))

@@ -85,6 +85,8 @@ class NewCard(Asked):
     username: str = ""
     type: str = ""
     pin: str = Field(default="", repr=False)
+    zones: list[int | str] = []
+    schedules: list[int | str] = []
     status: Literal["active", "suspended", "lost", "blocked", "expired"] = "active"
     holder_name: str = ""
     customer_id: int | None = None
@@ -130,22 +132,6 @@ class NewCameraEvent(Asked):
     @classmethod
     def _dated(cls, value: str | None) -> str | None:
         return value if value is None else _moment(value)
-
-
-class NewEntry(Asked):
-    """PUT /v1/entry."""
-
-    device_id: int
-    access_id: int | None = None
-    type: Literal["entry", "exit"]
-    plate: str = ""
-    date_at: str
-    data: str = ""
-
-    @field_validator("date_at")
-    @classmethod
-    def _dated(cls, value: str) -> str:
-        return _moment(value)
 
 
 def _moment(value: str) -> str:

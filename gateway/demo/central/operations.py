@@ -14,7 +14,6 @@ from gateway.demo.central.bodies import (
     Events,
     NewCameraEvent,
     NewCard,
-    NewEntry,
     One,
     Pages,
     moment_of,
@@ -28,6 +27,7 @@ from gateway.demo.central.camera_operations import (
 )
 from gateway.demo.central.card_operations import card_of_user, change_lifecycle
 from gateway.demo.central.device_operations import add_device, configure_device
+from gateway.demo.central.parking import add_entry, change_entry
 from gateway.demo.central.records import Batch, Filter
 from gateway.demo.central.tables import Tables
 
@@ -76,7 +76,8 @@ def operations() -> Iterator[Operation]:
     yield Operation("PUT", "/v1/camera/event", "event", ("can_add_camera_events",), _add_camera_event)
     yield Operation("POST", "/v1/camera/event", "event", ("can_view_camera_events",), _camera_event)
     yield Operation("POST", "/v1/camera/event/list", "events", ("can_view_camera_events",), _camera_events)
-    yield Operation("PUT", "/v1/entry", "entry", ("can_add_entries",), _add_entry)
+    yield Operation("PUT", "/v1/entry", "entry", ("can_add_entries",), add_entry)
+    yield Operation("PATCH", "/v1/entry", "entry", ("can_edit_entries",), change_entry)
     yield Operation("POST", "/v1/entry/list", "entries", ("can_view_entries",), _entries)
 
 
@@ -156,13 +157,6 @@ def _camera_events(tables: Tables, call: Call) -> JsonObject:
     asked = call.body(Pages)
     limit = min(asked.page_limit, CAMERA_EVENT_CAP)
     return _list("events", tables.camera_events.page(_search(asked.search), page=asked.page, limit=limit))
-
-
-def _add_entry(tables: Tables, call: Call) -> JsonObject:
-    new = call.body(NewEntry)
-    tables.devices.find(new.device_id)
-    extra: JsonObject = {"idempotency_key": call.key, "created_at": iso_utc(call.at.micros)}
-    return success("entry", tables.entries.add({**new.model_dump(), **extra}))
 
 
 def _entries(tables: Tables, call: Call) -> JsonObject:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from gateway.domain.credentials import Card
 from gateway.domain.plates import NearPlate
-from gateway.domain.presence import Area, Way
+from gateway.domain.presence import Area, Way, card_holder
 from gateway.domain.schedules import Calendar, Schedule
 
 
@@ -82,7 +82,7 @@ class AccessRules:
 
 def holder_of(card: Card, *, by_owner: bool) -> str:
     """Under which name presence knows the holder of a card: by their owner's where those are counted."""
-    return f"owner:{card.owner}" if by_owner and card.owner else f"card:{card.card_id}"
+    return f"owner:{card.owner}" if by_owner and card.owner else card_holder(card.card_id)
 
 
 @dataclass(frozen=True, slots=True)

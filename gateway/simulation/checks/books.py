@@ -22,7 +22,7 @@ class BooksCheck:
                 self._acknowledged.update(observation.recorded.camera_event_ids)
             case seen.CentralTook():
                 if self._taken.setdefault(observation.source_id, observation.key) != observation.key:
-                    return f"camera event {observation.source_id} went up under two keys"
+                    return f"what {observation.source_id} tells of went up under two keys"
             case seen.BooksSeen():
                 return self._judge(observation)
             case _:
@@ -41,6 +41,6 @@ class BooksCheck:
         kept = books.waiting + books.parked + books.dropped
         if observation.settled and missing > kept:
             return f"{missing} acknowledged camera events are not at central, and only {kept} are still kept"
-        if observation.settled and books.waiting:
+        if observation.settled and books.waiting > books.parked:  # behind an entry that was refused waits its exit
             return f"{books.waiting} rows still wait long after central came back"
         return ""

@@ -89,6 +89,7 @@ CAMERA_EVENT_VOD = Operation(
     head=True,
     purpose="The recorded footage as HLS: master.m3u8 and what it names",
     answer_type="application/vnd.apple.mpegurl",
+    other_types=("video/MP2T",),
 )
 EVIDENCE_UPLOAD = Operation(
     "POST",

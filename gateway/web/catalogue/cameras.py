@@ -76,7 +76,16 @@ CAMERA_THUMBNAIL = Operation(
     answer_type="image/jpeg",
 )
 
-CAMERA_LIVE = Operation("GET", "/v1/camera/live/{id}/{file}", needs("can_view_cameras"), "live", head=True)
+CAMERA_LIVE = Operation(
+    "GET",
+    "/v1/camera/live/{id}/{file}",
+    needs("can_view_cameras"),
+    "live",
+    head=True,
+    purpose="What is recorded now as HLS: master.m3u8 and what it names",
+    answer_type="application/vnd.apple.mpegurl",
+    other_types=("video/MP2T",),
+)
 CAMERA_VIEW_RULE = needs("can_view_cameras")
 # Entered by a session of that rule or by a camera's token; a view that there is, by whoever knows its address.
 CAMERA_WHEP = Operation(

@@ -103,6 +103,7 @@ class Operation:
         query: what the query is validated with.
         answer: the whole JSON body of a success; None when it is not JSON, or none is published.
         answer_type: the media type of a success.
+        other_types: media types that a success may have instead.
         status: the status of a success.
         refuses: statuses of its refusals besides those that every operation of its kind has.
         answered_by: the gateway itself, or central through it.
@@ -119,6 +120,7 @@ class Operation:
     query: type[BaseModel] | None = None
     answer: type[BaseModel] | None = None
     answer_type: str = JSON
+    other_types: tuple[str, ...] = ()
     status: int = 200
     refuses: tuple[int, ...] = ()
     answered_by: Literal["gateway", "central"] = "gateway"

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from aiohttp import web
-from pydantic import Field
 
-from gateway.web.accounts import LONGEST_PASSWORD
 from gateway.web.admission import Route
-from gateway.web.bodies import Body, read_body
+from gateway.web.bodies import read_body
 from gateway.web.catalogue.session import LOGIN, LOGOUT, LOGOUT_BY_GET, MFA
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.sessions import COOKIE, Caller, Carrier, Sessions, from_foreign_page, from_own_page
-
-
-class LoginBody(Body):
-    """Who signs in."""
-
-    username: Annotated[str, Field(strict=True, max_length=120)]
-    password: Annotated[str, Field(strict=True, max_length=LONGEST_PASSWORD, repr=False)]
-
-
-class MfaBody(Body):
-    """The current code, in either field."""
-
-    token: Annotated[str, Field(strict=True, max_length=64, repr=False)] = ""
-    code: Annotated[str, Field(strict=True, max_length=64, repr=False)] = ""
+from gateway.web.shapes.session import LoginBody, MfaBody
 
 
 class Auth:

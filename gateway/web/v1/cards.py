@@ -43,6 +43,7 @@ SECRETS = ("pin", "pin_code")
 """Fields of a card's record that nobody is shown."""
 
 _LARGEST_RECORD = 64 * 1024
+_NEVER_NOTHING = frozenset({"status", "enabled"})  # null leaves them as they are: a card without a state would be good
 
 
 class CardsFamily:
@@ -93,6 +94,7 @@ class CardsFamily:
     async def _update(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted, body = await read_record(request, CardBody)
         known = await self._known(wanted.id)
+        body = {name: value for name, value in body.items() if value is not None or name not in _NEVER_NOTHING}
         body = _of_bounded_size({**body, "id": known.card.card_id})
         return await self._written(await self._writes.write(CARD_UPDATE, body))
 

@@ -12,9 +12,8 @@ from gateway.store import EventFilter, EventPage, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import ById, read_body
 from gateway.web.catalogue.events import EVENT, EVENT_LIST
-from gateway.web.dates import from_micros, until_micros
+from gateway.web.dates import asked_period
 from gateway.web.envelope import from_json_text, json_text, success
-from gateway.web.errors import RequestRefused
 from gateway.web.sessions import Caller
 from gateway.web.shapes.events import EventListBody
 from gateway.web.v1.records import event_record
@@ -64,13 +63,7 @@ class EventsFamily:
         return success(event=event_record(event))
 
     def _filter(self, wanted: EventListBody) -> EventFilter:
-        try:
-            place = "start_date"
-            start = from_micros(wanted.start_date, self._zone) if wanted.start_date.strip() else None
-            place = "end_date"
-            end = until_micros(wanted.end_date, self._zone) if wanted.end_date.strip() else None
-        except ValueError as error:
-            raise RequestRefused(400, f"{place}: {error}") from error
+        start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
         return EventFilter(
             device_ids=wanted.device_ids,
             types=wanted.types + wanted.event_types,

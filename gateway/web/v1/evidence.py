@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections import deque
 from pathlib import Path
 from urllib.parse import quote
 
@@ -38,6 +39,8 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _FILE = "/v1/camera/event/evidence/file/"
 _MINUTE = 60_000_000
 _SAME_USE_SECONDS = 600.0
+_WINDOW_SECONDS = 60.0
+_MOST_USES = 60  # of one link in that time: each is an event on disk
 _MOST_USES_KNOWN = 1000
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -51,6 +54,7 @@ class EvidenceFamily:
         self._clock = clock
         self._places = UploadPlaces()
         self._uses: dict[tuple[int, str], float] = {}
+        self._told: deque[tuple[int, float]] = deque(maxlen=_MOST_USES_KNOWN)
 
     def routes(self) -> tuple[Route, ...]:
         """The operations of this family."""
@@ -145,6 +149,9 @@ class EvidenceFamily:
         if further and tick - self._uses.get(seen, float("-inf")) < _SAME_USE_SECONDS:
             self._uses[seen] = tick
             return
+        if sum(number == link.id and tick - at < _WINDOW_SECONDS for number, at in self._told) >= _MOST_USES:
+            raise RequestRefused(429, "this link is used too often; try again later", headers={"Retry-After": "60"})
+        self._told.append((link.id, tick))
         await self._tell(
             EventKind.EVIDENCE_OPENED,
             exhibit,

@@ -48,3 +48,12 @@ def test_no_count_falls_below_nothing(ways):
     for at, way in enumerate(ways):
         presence.move(Movement(way, at))
         assert all(count >= 0 for count in presence.counts.values())
+
+
+def test_a_holder_who_gets_another_name_stays_where_they_are():
+    presence = Presence(holders=(("card:1", Whereabouts("garage", 5)),))
+    presence.rename("card:1", "card:2")
+    presence.rename("card:9", "card:3")
+    assert presence.whereabouts("card:2") == Whereabouts("garage", 5)
+    assert presence.whereabouts("card:1") is None
+    assert presence.whereabouts("card:3") is None

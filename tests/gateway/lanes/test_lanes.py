@@ -253,8 +253,8 @@ async def test_listed_plate_behind_one_that_is_like_it_is_decided_on(house):
     await house.told(E.VEHICLE_PASSED)
     read("FLT1042")
     await house.until(lambda: len(house.gate.told) == 2)
-    async with asyncio.timeout(5):
-        while "plate FLT1042" not in await house.told(E.ACCESS_GRANTED):  # it is recorded beside the opening
+    async with asyncio.timeout(5):  # the gate opens first, the record comes beside it
+        while "plate FLT1042" not in await house.told(E.ACCESS_GRANTED):
             await asyncio.sleep(0.01)
 
 

@@ -209,3 +209,33 @@ async def test_what_is_let_go_of_goes_with_its_file_and_foreign_files_stay(shelf
     assert await store.exhibits.bytes_kept() == two.size
     await files.open()
     assert there(tmp_path) == {two.file, "notes.txt"}
+
+
+async def test_a_whole_file_that_lost_its_row_without_a_crash_is_set_aside(shelf, pin, store, tmp_path):
+    files = shelf()
+    await files.open()
+    one = await kept(files, await pin(1, before=1, after=1), b"the only copy")
+    await store._site.write(lambda connection: connection.execute("DELETE FROM exhibit"))
+    (tmp_path / FOLDER / ("0" * 32 + ".part")).write_bytes(b"half of one")
+    for _ in range(2):
+        await files.open()
+        assert there(tmp_path) == {f"{one.file}.found"}
+    assert (tmp_path / FOLDER / f"{one.file}.found").read_bytes() == b"the only copy"
+
+
+async def test_one_file_that_cannot_be_removed_keeps_nothing_else(shelf, pin, store, tmp_path):
+    files = shelf()
+    await files.open()
+    event = await pin(1, before=1, after=1)
+    one, two = await kept(files, event, b"one"), await kept(files, event, b"two")
+    path = tmp_path / FOLDER / one.file
+    path.unlink()
+    path.mkdir()  # no file any more, so that it cannot be removed as one
+    await store._site.write(lambda connection: connection.execute("UPDATE exhibit SET garbage = 1"))
+    await files.delete_let_go()
+    assert there(tmp_path) == {one.file}
+    assert [row.id for row in await store.exhibits.garbage()] == [one.id]
+    path.rmdir()
+    await files.delete_let_go()
+    assert await store.exhibits.garbage() == ()
+    assert two.id not in {row.id for row in await store.exhibits.all()}

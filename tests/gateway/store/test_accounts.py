@@ -139,3 +139,15 @@ def test_names_and_permissions_that_are_none():
     for permission in ("view_devices", "can_View", "can_", "**"):
         with pytest.raises(AccountRefused, match="no permission"):
             checked_permissions(frozenset({permission}))
+
+
+async def test_another_password_in_the_site_file_ends_the_sessions_of_the_old(store, accounts):
+    assert await accounts.note_site_file({"chief": "hash-c", "tech": "hash-t"}) == ()
+    for name in ("chief", "tech"):
+        await signed_in(store, name, proven="")
+    assert await accounts.note_site_file({"chief": "hash-c", "tech": "hash-t"}) == ()
+    assert await accounts.site_file_hashes() == {"chief": "hash-c", "tech": "hash-t"}
+    assert await accounts.note_site_file({"chief": "hash-2"}) == ("chief", "tech")
+    assert await store.sessions.get("token-chief") is None
+    assert await store.sessions.get("token-tech") is None
+    assert await accounts.site_file_hashes() == {"chief": "hash-2"}

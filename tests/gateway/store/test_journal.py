@@ -36,7 +36,9 @@ async def test_everything_of_an_entry_is_recorded_together(store, event, moment)
     assert await store.camera_events.of_events((first, last)) == footage[::-1]
     assert await store.camera_events.of_events(()) == ()
     assert await store.commands.get("c1") == command()
-    body = json.loads((await store.outbox.due(now=0))[0].body)
+    rows = await store.outbox.due(now=0)
+    assert [row.kind for row in rows] == ["entry", "camera_event", "camera_event"]
+    body = json.loads(rows[1].body)
     assert body["camera_id"] == 7
     assert body["date_at"] == "2026-01-01T12:00:00.000Z"
     assert (body["start_date"], body["end_date"]) == ("2026-01-01T11:59:55.000Z", "2026-01-01T12:00:05.000Z")

@@ -14,7 +14,8 @@ from gateway.clock import SystemClock
 from gateway.demo.central import Faults
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.domain.events import EventKind
+from gateway.domain.events import Event, EventKind
+from gateway.domain.presence import Movement, Way
 from gateway.domain.writes import (
     CARD_CREATE,
     CARD_DELETE,
@@ -25,7 +26,7 @@ from gateway.domain.writes import (
     FIRST_PROVISIONAL_ID,
     is_twin,
 )
-from gateway.store import EventFilter
+from gateway.store import Entry, EventFilter
 from gateway.supervision import Backoff
 from gateway.sync.down import DownSync
 from gateway.sync.outbox import OutboxSender
@@ -119,6 +120,29 @@ async def test_while_central_is_away_a_card_counts_at_once_and_goes_up_later(cen
     await down.pull()
     assert await record(store, central_id) == central.cards[central_id]
     assert await store.cards.count() == len(central.cards)
+
+
+async def test_whoever_went_in_with_a_card_of_the_sites_own_comes_out_with_centrals(
+    central, store, client, down, writes
+):
+    renamed = []
+    sender = OutboxSender(
+        client=client, store=store, clock=SystemClock(), card_renamed=lambda *ids: renamed.append(ids)
+    )
+    await central.stop()
+    with pytest.raises(CentralUnavailable):
+        await down.pull()
+    made = await writes.write(CARD_CREATE, NEW)
+    event = Event(kind=EventKind.VEHICLE_PASSED, date_at=1, clock_trusted=True, description="")
+    inside = Movement(Way(enters="garage"), at=1, holder=f"card:{made.record_id}")
+    await store.journal.record(Entry(events=(event,), movements=(inside,)))
+    await central.start()
+    await sender.send_due()
+    (central_id,) = await known_as(store, "77123")
+    assert renamed == [(made.record_id, central_id)]
+    presence = await store.presence.load()
+    assert presence.whereabouts(f"card:{central_id}").area_id == "garage"
+    assert presence.whereabouts(f"card:{made.record_id}") is None
 
 
 async def test_what_comes_down_does_not_overwrite_what_waits(central, store, down, writes, go_up):

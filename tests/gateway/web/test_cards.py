@@ -13,8 +13,9 @@ import pytest
 
 from gateway.clock import SystemClock
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
-from gateway.domain.credentials import CardStatus
+from gateway.domain.credentials import Card, CardStatus
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
+from gateway.store import CardRecord
 from gateway.sync.central import CentralClient
 from gateway.sync.outbox import OutboxSender
 from gateway.web.errors import AUTHENTICATION_REQUIRED
@@ -92,6 +93,14 @@ async def test_every_state_may_follow_every_other(house):
         assert answer["access_card"]["decided_as"] == status
 
 
+async def test_null_takes_a_bound_away_and_never_a_state(house):
+    await house.call("/v1/access", {"id": 4001, "status": "lost", "valid_until": "2020-01-31"}, method="PATCH")
+    body = {"id": 4001, "status": None, "enabled": None, "valid_until": None}
+    _, answer = await house.call("/v1/access", body, method="PATCH")
+    assert (answer["access_card"]["decided_as"], answer["access_card"]["valid_until"]) == ("lost", None)
+    assert (await house.store.cards.get(4001)).card.valid_until is None
+
+
 async def test_a_card_that_nothing_can_read_is_taken_with_a_warning(house):
     status, answer = await house.call("/v1/access", {"holder_name": "Nora"}, method="PUT")
     assert status == 200
@@ -104,6 +113,18 @@ async def test_a_card_that_nothing_can_read_is_taken_with_a_warning(house):
         "/v1/access", {"number": "6", "note": "x" * 900, "more": "x" * 70_000}, method="PUT"
     )
     assert (status, answer["error"]) == (400, "body: an access card has at most 64 KiB")
+
+
+@pytest.mark.parametrize("raw", [b'{"number":"5","x":NaN}', b'{"number":"5","x":-Infinity}', b'{"number":"\\ud800"}'])
+async def test_what_is_no_json_elsewhere_is_none_here(house, raw):
+    headers = await house.sign_in()
+    async with house.client.put(f"{house.url}/v1/access", data=raw, headers=headers) as answer:
+        assert (answer.status, (await answer.json())["error"]) == (400, "the body is not JSON")
+
+
+async def test_a_record_that_is_no_json_keeps_no_other_from_being_found(house):
+    await house.store.cards.apply(put=[CardRecord(Card(9, "9"), '{"x":NaN}')], now=1)
+    assert (await house.call("/v1/access/list", {"search": "ada"}))[1]["count"] == 1
 
 
 async def test_a_pin_is_shown_nowhere(house):

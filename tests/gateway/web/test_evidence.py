@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import FormData
+from structlog.testing import capture_logs
 
 from gateway.domain.events import EventKind
 from gateway.recording.exhibits import FOLDER
@@ -304,3 +305,42 @@ async def test_no_token_is_on_disk(house, uploaded, linked, tmp_path):
     access = await linked((await uploaded())["id"])
     written = b"".join(path.read_bytes() for path in tmp_path.glob("site.db*"))
     assert access["token"].encode() not in written
+
+
+async def test_an_unexpected_error_does_not_put_a_token_into_the_log(house, uploaded, linked, monkeypatch):
+    access = await linked((await uploaded())["id"])
+
+    def broken(exhibit):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(house.recording.exhibits, "path", broken)
+    with capture_logs() as logged:
+        assert (await fetched(house, access["url"]))[0] == 500
+    assert [entry["path"] for entry in logged] == [f"{UPLOAD}/file/{{token}}"]
+    assert access["token"] not in str(logged)
+
+
+async def test_deleting_a_camera_event_takes_its_evidence_and_links_along(house, uploaded, linked, tmp_path):
+    evidence = await uploaded()
+    access = await linked(evidence["id"])
+    shown = (await house.call("/v1/camera/event", {"id": house.camera_event_id}))[1]["event"]
+    assert [item["id"] for item in shown["evidence"]] == [evidence["id"]]
+    listed = (await house.call("/v1/camera/event/list", {}))[1]["events"]
+    assert listed[0]["evidence"] == shown["evidence"]
+    status, answer = await house.call("/v1/camera/event", {"id": house.camera_event_id}, method="DELETE")
+    assert (status, answer["event"]["evidence"][0]["sha256"]) == (200, evidence["sha256"])
+    assert (await fetched(house, access["url"]))[0] == 404
+    assert list((tmp_path / FOLDER).iterdir()) == []
+    assert await house.store.exhibits.bytes_kept() == 0
+    (told,) = await of_kind(house, EventKind.CAMERA_EVENT_DELETED)
+    assert evidence["sha256"] in told.data
+
+
+async def test_a_link_that_is_used_without_end_is_slowed_down(house, uploaded, linked):
+    evidence = await uploaded(b"small")
+    access, other = await linked(evidence["id"]), await linked(evidence["id"])
+    found = [(await fetched(house, access["url"]))[0] for _ in range(62)]
+    assert found == [200] * 60 + [429] * 2
+    assert (await fetched(house, other["url"]))[0] == 200
+    house.clock.pushed += 61
+    assert (await fetched(house, access["url"]))[0] == 200

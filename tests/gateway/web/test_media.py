@@ -91,6 +91,33 @@ async def test_playlists_and_segments(house, footage):
             assert answer.status == 404
 
 
+async def test_playlists_and_segments_are_asked_for_in_part_by_head_and_again(house, footage):
+    headers = await house.sign_in()
+    base = f"{house.url}/v1/camera/event/vod/{house.camera_event_id}"
+    whole = footage.segment.read_bytes()
+    async with house.client.get(f"{base}/7.ts", headers=headers | {"Range": "bytes=188-375"}) as answer:
+        assert (answer.status, await answer.read()) == (206, whole[188:376])
+        tag = answer.headers["ETag"]
+    async with house.client.get(f"{base}/7.ts", headers=headers | {"If-None-Match": tag}) as answer:
+        assert answer.status == 304
+    async with house.client.get(f"{base}/7.ts", headers=headers | {"Range": f"bytes={len(whole)}-"}) as answer:
+        assert answer.status == 416
+    for path in (f"{base}/7.ts", f"{base}/master.m3u8", f"{base}/index.m3u8"):
+        async with house.client.get(path, headers=headers) as answer:
+            length, tag = len(await answer.read()), answer.headers["ETag"]
+        async with house.client.head(path, headers=headers) as answer:
+            assert (answer.status, answer.headers["Content-Length"], answer.headers["ETag"]) == (200, str(length), tag)
+        async with house.client.get(path, headers=headers | {"If-None-Match": tag}) as answer:
+            assert (answer.status, await answer.read()) == (304, b"")
+    async with house.client.head(
+        f"{house.url}/v1/camera/event/thumbnail/{house.camera_event_id}", headers=headers
+    ) as got:
+        assert (got.status, got.headers["Content-Length"]) == (200, str(footage.picture.stat().st_size))
+    for method in ("GET", "HEAD"):
+        async with house.client.request(method, f"{base}/7.ts") as answer:
+            assert answer.status == 500, "no session, no footage"
+
+
 async def test_pictures(house, footage):
     headers = await house.sign_in()
     for path in ("/v1/camera/thumbnail/201", f"/v1/camera/event/thumbnail/{house.camera_event_id}"):

@@ -95,3 +95,16 @@ async def test_it_is_served_to_everybody_and_asked_again_by_its_tag(house):
 async def test_it_says_nothing_of_the_site(house, secret):
     async with house.client.get(f"{house.url}/openapi.json") as answer:
         assert secret not in await answer.text()
+
+
+def test_what_the_gateway_answers_is_described_whole():
+    """Purpose, body and answer of each: an operation is not added without."""
+    without_body = {"/v1/auth/logout"}  # and what is deleted by its path
+    for item in PUBLIC:
+        if item.answered_by == "central" or item.method == "OPTIONS":
+            continue
+        assert item.purpose, item
+        assert item.answer is not None or item.answer_type != "application/json" or "/whep/" in item.path, item
+        takes = item.method not in ("GET", "DELETE") or (item.method == "DELETE" and "{" not in item.path)
+        if takes and item.path not in without_body:
+            assert item.body is not None or item.body_type != "application/json", item

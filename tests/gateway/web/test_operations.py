@@ -21,6 +21,8 @@ BODIES = {
     "/v1/access/lifecycle": {"id": 4001, "status": "lost"},
     "/v1/access/device": {"id": 4001, "device_id": 101},
     "/v1/event": {"id": 1},
+    "PUT /v1/entry": {"device_id": 101},
+    "PATCH /v1/entry": {"id": 2_000_000_000, "note": "seen"},  # the one that was just made
     "/status/lane/order": {"lane_id": "entry", "order": "lock_down"},
     "/status/lane/stop": {"lane_id": "entry"},
     "/status/area/count": {"area_id": "garage", "count": 1},

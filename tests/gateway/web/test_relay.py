@@ -293,23 +293,26 @@ async def test_what_is_too_large_is_refused(relayed):
         assert answer.split(b" ")[1] in (b"413", b"200")  # the far end answers before it has read all
 
 
-async def test_an_answer_that_breaks_off_is_not_taken_for_whole(relayed):
-    for script in (
-        said(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"),
-        said(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"),
-    ):
-        async with scripted_central(script) as far, relayed(far.url) as house:
-            headers = await house.sign_in("boss")
-            with pytest.raises((ClientPayloadError, ConnectionError)):
-                async with house.client.post(f"{house.url}/v1/companies/list", json={}, headers=headers) as answer:
-                    await answer.read()
+@pytest.mark.parametrize(
+    "half",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+    ],
+)
+async def test_an_answer_that_breaks_off_is_not_taken_for_whole(relayed, half):
+    async with scripted_central(said(half)) as far, relayed(far.url) as house:
+        headers = await house.sign_in("boss")
+        with pytest.raises((ClientPayloadError, ConnectionError)):
+            async with house.client.post(f"{house.url}/v1/companies/list", json={}, headers=headers) as answer:
+                await answer.read()
 
 
-async def test_a_far_end_at_its_worst_is_one_clear_error(relayed):
-    for script, expected in ((said(b""), 502), (said(b"not http\r\n\r\n"), 502)):
-        async with scripted_central(script) as far, relayed(far.url) as house:
-            status, answer = await house.call("/v1/companies/list", {}, user="boss")
-            assert (status, answer["success"], answer["companies"]) == (expected, False, None)
+@pytest.mark.parametrize("worst", [b"", b"not http\r\n\r\n"])
+async def test_a_far_end_at_its_worst_is_one_clear_error(relayed, worst):
+    async with scripted_central(said(worst)) as far, relayed(far.url) as house:
+        status, answer = await house.call("/v1/companies/list", {}, user="boss")
+        assert (status, answer["success"], answer["companies"]) == (502, False, None)
 
 
 async def test_a_client_that_goes_away_frees_its_place(relayed):

@@ -9,6 +9,7 @@ import pytest
 from gateway.demo.central.accounts import totp
 from gateway.domain.events import EventKind
 from gateway.web.accounts import hash_password
+from gateway.web.api_keys import key_hash, new_key
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.register.changes import (
     AddAccount,
@@ -81,7 +82,7 @@ async def test_nothing_is_answered_before_the_second_factor(house, ada):
     assert answer["user"] == {"username": "ada", "mfa_enabled": True}
     expected = "authentication required: the code of the second factor is missing"
     for operation in OPERATIONS:
-        if operation.rule.whole and not operation.path.startswith("/api/v1/"):  # a key's, not a session's
+        if operation.rule.whole and not operation.path.startswith("/api/"):  # those know no sessions
             path = operation.path.replace("{id}", "1").replace("{file}", "1.ts").replace("{number}", "1")
             status, refused = await sent(house, headers, path, {}, method=operation.method)
             assert (status, refused["error"]) == (500, expected), operation.path
@@ -143,6 +144,8 @@ async def test_a_recovery_code_counts_once_however_it_is_typed(house, ada, chang
     assert (await sent(house, headers, "/v1/auth/mfa", {"token": typed}))[0] == 200
     again, _ = await half_in(house)
     assert (await sent(house, again, "/v1/auth/mfa", {"token": CODES[0]}))[0] == 400
+    _, listed = await house.call("/v1/event/list", {"types": [EventKind.ACCOUNT_CHANGED]})
+    assert listed["events"][0]["description"] == "A recovery code of ada was used."
     (shown,) = [account for account in (await change(Look())).accounts if account.username == "ada"]
     assert (shown.mfa, shown.codes_left) == (True, 9)
 
@@ -225,7 +228,17 @@ async def test_another_page_cannot_sign_anybody_out(house):
 
 
 async def test_a_key_of_a_program_is_no_session(house, change):
-    key_hash = "ab" * 32
-    answer = await change(AddKey(name="app", key_hash=key_hash, permissions=frozenset({"*"}), days=1))
-    assert ("app", ("*",)) in [(key.name, key.permissions) for key in answer.keys]
-    assert "app" not in [key.name for key in (await change(RemoveKey(name="app"))).keys]
+    key, own = new_key(), {"Authorization": f"Bearer {new_key()}"}
+    carried = {"Authorization": f"Bearer {key}"}
+    look = frozenset({"can_view_devices"})
+    await change(AddKey(name="app", key_hash=key_hash(key).hex(), permissions=look, days=1))
+    assert (await sent(house, carried, "/api/v1/devices", method="GET"))[0] == 200
+    assert (await sent(house, carried, "/api/v1/access/permissions", method="GET"))[0] == 403
+    assert (await sent(house, own, "/api/v1/devices", method="GET"))[0] == 401
+    assert (await sent(house, carried, "/v1/device/list", {}))[0] == 500
+    assert (await sent(house, await house.sign_in(), "/api/v1/devices", method="GET"))[0] == 401
+    house.clock.pushed += 86_400
+    assert (await sent(house, carried, "/api/v1/devices", method="GET"))[0] == 401
+    house.clock.pushed -= 86_400
+    await change(RemoveKey(name="app"))
+    assert (await sent(house, carried, "/api/v1/devices", method="GET"))[0] == 401

@@ -1,8 +1,13 @@
 """Signing in and out, the three carriers, foreign pages, throttling and idle sessions."""
 
+import asyncio
+
 import pytest
 
 from gateway.domain.events import EventKind
+from gateway.site.models import Account
+from gateway.web import accounts as accounts_module
+from gateway.web.accounts import hash_accounts
 
 
 async def login(house, body, **more):
@@ -120,3 +125,47 @@ async def test_mfa_of_an_account_without_it(house):
     ):
         status, answer = await house.call("/v1/auth/mfa", body)
         assert (status, answer) == (400, {"success": False, "mfa_enabled": None, "error": sentence})
+
+
+async def test_a_name_that_is_none_costs_as_much_as_a_wrong_password(house, monkeypatch):
+    judged = []
+    verify = accounts_module._verify
+
+    def counted(password_hash, password):
+        judged.append(password_hash)
+        return verify(password_hash, password)
+
+    monkeypatch.setattr(accounts_module, "_verify", counted)
+    for name in ("chief", "nobody-here"):
+        assert (await login(house, {"username": name, "password": "wrong"})).status == 404
+    assert len(judged) == 2
+    costs = {hashed.partition("$m=")[2].partition("$")[0] for hashed in judged}
+    assert costs == {"19456,t=2,p=1"}
+
+
+async def test_a_storm_of_sign_ins_leaves_the_loop_free(house):
+    """Lanes share the loop with whoever guesses passwords."""
+    statuses, lags = [], []
+
+    async def guess(number):
+        statuses.append((await login(house, {"username": f"guess-{number}", "password": "x"})).status)
+
+    async with asyncio.TaskGroup() as group:
+        storm = [group.create_task(guess(number)) for number in range(60)]
+        while not all(task.done() for task in storm):
+            before = house.clock.monotonic()
+            await asyncio.sleep(0.001)
+            lags.append(house.clock.monotonic() - before)
+    assert set(statuses) <= {404, 429, 503}
+    assert sorted(lags)[len(lags) * 9 // 10] < 0.1
+
+
+async def test_a_password_that_was_kept_has_the_same_hash_and_another_a_new_one():
+    account = Account(username="tech", password="tech")
+    first = await hash_accounts([account], lambda _: "one")
+    same = await hash_accounts([account], lambda _: "one", first.hashes())
+    other = await hash_accounts([account], lambda _: "two", first.hashes())
+    broken = await hash_accounts([account], lambda _: "one", {account.username: "no hash"})
+    assert same.hashes() == first.hashes()
+    assert other.hashes() != first.hashes()
+    assert await broken.matches(broken.hashes()[account.username], "one")

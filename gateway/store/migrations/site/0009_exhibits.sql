@@ -19,6 +19,7 @@ CREATE TABLE exhibit (
     garbage         INTEGER NOT NULL DEFAULT 0   -- 1: the file is to be deleted, the row after it
 ) STRICT;
 CREATE INDEX exhibit_by_camera_event ON exhibit (camera_event_id);
+CREATE INDEX exhibit_by_central ON exhibit (central_id) WHERE central_id IS NOT NULL;
 CREATE INDEX exhibit_garbage ON exhibit (id) WHERE garbage = 1;
 INSERT INTO sqlite_sequence (name, seq) VALUES ('exhibit', 1999999999);
 

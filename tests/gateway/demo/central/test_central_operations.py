@@ -116,6 +116,19 @@ async def test_entries(ask, central):
     _, body = await ask("POST", "/v1/entry/list", {})
     assert [each["access_id"] for each in body["entries"]] == [4001]
     assert len(central.entries) == 1
+    (known,) = body["entries"]
+    change = {"id": known["id"], "exit_at": "2026-01-31T13:00:00Z", "exit_device_id": 103, "status": "closed"}
+    _, body = await ask("PATCH", "/v1/entry", change)
+    assert (body["entry"]["exit_at"], body["entry"]["access_id"]) == ("2026-01-31T13:00:00Z", 4001)
+    for wrong, status in (
+        ({"id": 9}, 404),
+        ({"exit_at": "2026-01-31T11:00:00Z"}, 400),
+        ({"exit_at": "soon"}, 400),
+        ({"exit_device_id": 9}, 404),
+        ({"surprise": 1}, 400),
+        ({"plate": 5}, 400),
+    ):
+        assert (await ask("PATCH", "/v1/entry", {"id": known["id"]} | wrong))[0] == status, wrong
 
 
 async def test_event_filters(ask, central):

@@ -1,0 +1,130 @@
+"""Parking entries: what is asked and what is told."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from gateway.domain.parking import EntryStatus
+from gateway.web.bodies import Body, Cursored, Id, Text
+from gateway.web.shapes.answers import Answer, CursorListed
+
+_Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
+_Texts = Annotated[tuple[Text, ...], Field(max_length=1000)]
+_Data = Annotated[str, Field(strict=True, max_length=20_000)]
+
+
+def _as_many(value: object) -> object:
+    """One status may stand alone."""
+    return (value,) if isinstance(value, str) else value
+
+
+class EntryWhich(Body):
+    """Which entries; what is left out does not filter. Dates are of the entry, or of an exit without one."""
+
+    search: Text = ""
+    start_date: Text = ""
+    end_date: Text = ""
+    device_ids: _Ids = ()
+    lane_ids: _Texts = ()
+    access_ids: _Ids = ()
+    plates: _Texts = ()
+    status: Annotated[tuple[EntryStatus, ...], BeforeValidator(_as_many), Field(max_length=20)] = ()
+
+
+class EntryListBody(Cursored, EntryWhich):
+    """Which entries, and which part of them."""
+
+
+class _EntryFields(Body):
+    """What a person may say of an entry; further fields are central's to judge."""
+
+    access_id: Id | None = None
+    plate: Text | None = None
+    exit_at: Text | None = None
+    exit_device_id: Id | None = None
+    note: Text | None = None
+    data: _Data | None = None
+
+
+class NewEntry(_EntryFields):
+    """A manual entry, or an exit that nobody saw come. `date_at` is when that was: now, when it is left out."""
+
+    device_id: Id
+    type: Literal["entry", "exit"] = "entry"
+    date_at: Text = ""
+
+
+class ChangedEntry(_EntryFields):
+    """An entry of which these fields change. With `exit_at` it is closed."""
+
+    id: Id
+    device_id: Id | None = None
+    date_at: Text = ""
+
+
+class EntryRecord(BaseModel):
+    """A parking entry: a stay from its entry to its exit.
+
+    `id` is central's once it has given one, `site_id` the site's own; either names the entry. `date_at` is `entry_at`,
+    or `exit_at` when only the exit is known. What else central or a person says of it is there too.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    id: int
+    site_id: int
+    central_id: int | None
+    type: Literal["entry", "exit"]
+    status: EntryStatus
+    date_at: str
+    entry_at: str | None
+    exit_at: str | None
+    duration_minutes: float | None
+    device_id: int | None
+    exit_device_id: int | None
+    lane_id: str
+    lane_name: str
+    exit_lane_id: str
+    exit_lane_name: str
+    area: str
+    access_id: int | None
+    credential: str
+    plate: str
+    manual: bool
+    clock_trusted: bool
+    sync: Literal["in_step", "waiting", "refused"]
+
+
+class EntryTotalsRecord(BaseModel):
+    """What entries amount to."""
+
+    model_config = ConfigDict(frozen=True)
+
+    count: int
+    open: int
+    closed: int
+    exit_only: int
+    superseded: int
+    timed_out: int
+    average_minutes: float | None
+    longest_minutes: float | None
+
+
+class EntryAnswer(Answer):
+    """One entry."""
+
+    entry: EntryRecord
+
+
+class EntriesAnswer(CursorListed):
+    """Entries, newest first."""
+
+    entries: tuple[EntryRecord, ...]
+
+
+class EntryReportAnswer(EntriesAnswer):
+    """A part of the entries, and what all of them amount to."""
+
+    totals: EntryTotalsRecord

@@ -1,0 +1,312 @@
+"""Parking entries: who came in and went out, listed, reported, as Excel, and by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from aiohttp import web
+
+from gateway.clock import Clock, iso_utc
+from gateway.domain.errors import NotFoundError
+from gateway.domain.parking import ParkingEntry
+from gateway.domain.writes import ENTRY_CREATE, ENTRY_UPDATE, FIRST_PROVISIONAL_ID, JsonObject, WaitingWrite
+from gateway.site.models import LaneSection, Site
+from gateway.store import EntryFilter, EntryTotals, Store
+from gateway.web.admission import Route
+from gateway.web.bodies import read_body, read_record, without_id
+from gateway.web.catalogue.entries import (
+    ENTRY_EXCEL,
+    ENTRY_LIST,
+    ENTRY_PATCH,
+    ENTRY_PUT,
+    ENTRY_REPORT,
+    ENTRY_REPORT_EXCEL,
+)
+from gateway.web.dates import asked_period, from_micros
+from gateway.web.envelope import success
+from gateway.web.errors import RequestRefused
+from gateway.web.rooms import CentralWrites
+from gateway.web.sessions import Caller
+from gateway.web.shapes.entries import ChangedEntry, EntryListBody, EntryTotalsRecord, EntryWhich, NewEntry
+from gateway.web.spreadsheets import Cell, Column, Spreadsheets
+from gateway.web.v1.records import Record, standing_with_central
+
+_KIND = "entry"
+_MINUTE = 60_000_000
+_COLUMNS = (
+    Column("Id", "number", 20),
+    Column("Status", width=12),
+    Column("Entered", "moment", 20),
+    Column("Left", "moment", 20),
+    Column("Minutes", "number", 10),
+    Column("Lane in", width=20),
+    Column("Lane out", width=20),
+    Column("Area", width=14),
+    Column("Access card", "number", 12),
+    Column("Credential", width=20),
+    Column("Plate", width=14),
+    Column("By hand", width=9),
+    Column("Clock trusted", width=13),
+    Column("Note", width=40),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A device's lane."""
+
+    lane_id: str
+    area: str
+
+
+class EntriesFamily:
+    """`/v1/entry`. An entry's id may be the site's or central's; cursors are the site's ids."""
+
+    def __init__(
+        self, *, site: Site, store: Store, writes: CentralWrites, clock: Clock, spreadsheets: Spreadsheets
+    ) -> None:
+        self._store = store
+        self._writes = writes
+        self._clock = clock
+        self._spreadsheets = spreadsheets
+        self._zone = ZoneInfo(site.site.timezone)
+        self._lanes: Mapping[str, str] = {lane.id: lane.name for lane in site.lanes}
+        self._places: Mapping[int, _Place] = {
+            number: _Place(lane.id, lane.inside or "") for lane in reversed(site.lanes) for number in _devices_of(lane)
+        }
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(ENTRY_LIST, self._list),
+            Route(ENTRY_REPORT, self._report),
+            Route(ENTRY_EXCEL, self._as_excel),
+            Route(ENTRY_REPORT_EXCEL, self._report_as_excel),
+            Route(ENTRY_PUT, self._create),
+            Route(ENTRY_PATCH, self._change),
+        )
+
+    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        return success(**await self._page(await read_body(request, EntryListBody)))
+
+    async def _report(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, EntryListBody)
+        page = await self._page(wanted)
+        return success(**page, totals=totals_record(await self._totals(wanted)))
+
+    async def _as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, EntryWhich)
+        return await self._sheet(request, "entries", self._rows(self._filter(wanted)))
+
+    async def _report_as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """The same with the totals below."""
+        wanted = await read_body(request, EntryWhich)
+        totals = totals_rows(await self._totals(wanted))
+        return await self._sheet(request, "entry-report", self._rows(self._filter(wanted), below=totals))
+
+    async def _sheet(
+        self, request: web.Request, name: str, rows: AsyncIterator[list[list[Cell]]]
+    ) -> web.StreamResponse:
+        return await self._spreadsheets.answer(
+            request, name=name, sheet="Entries", columns=_COLUMNS, rows=rows, zone=self._zone
+        )
+
+    async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted, raw = await read_record(request, NewEntry)
+        body = self._moments(without_id(raw))
+        body.setdefault("date_at", iso_utc(self._clock.wall().micros))
+        body["type"] = wanted.type
+        if wanted.type == "exit" and wanted.exit_at is not None:
+            raise RequestRefused(400, "exit_at: the moment of an exit is its date_at")
+        body = await self._placed(body, wanted)
+        _refuse_exit_before(body.get("date_at"), body.get("exit_at"))
+        written = await self._writes.write(ENTRY_CREATE, body)
+        if written.record_id is None:
+            return success(entry=written.record)
+        return success(entry=await self._shown(await self._known(written.record_id)))
+
+    async def _change(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        wanted, raw = await read_record(request, ChangedEntry)
+        known = await self._known(wanted.id)
+        body = await self._placed(self._moments(without_id(raw)), wanted)
+        if known.entry_at is not None:
+            left = None if known.exit_at is None else iso_utc(known.exit_at)
+            _refuse_exit_before(body.get("date_at", iso_utc(known.entry_at)), body.get("exit_at", left))
+        elif body.get("exit_at") is not None:
+            raise RequestRefused(400, "exit_at: the moment of an exit is its date_at")
+        await self._writes.write(ENTRY_UPDATE, {**body, "id": known.id})
+        return success(entry=await self._shown(await self._known(known.id)))
+
+    def _moments(self, body: JsonObject) -> JsonObject:
+        """The body with its moments as central takes them; an empty one is none."""
+        for name in ("date_at", "exit_at"):
+            text = body.get(name)
+            if isinstance(text, str) and text.strip():
+                try:
+                    body[name] = iso_utc(from_micros(text, self._zone))
+                except (ValueError, OverflowError) as error:
+                    raise RequestRefused(400, f"{name}: {error}") from error
+            elif name == "date_at":
+                body.pop(name, None)
+            elif name in body:
+                body[name] = None
+        return body
+
+    async def _placed(self, body: JsonObject, wanted: NewEntry | ChangedEntry) -> JsonObject:
+        """The body with devices as they are known now, and their lanes unless it says other ones."""
+        placed: JsonObject = {}
+        if wanted.device_id is not None:
+            body["device_id"] = await self._device("device_id", wanted.device_id)
+            if (place := self._places.get(wanted.device_id)) is not None:
+                placed |= {"lane": place.lane_id, "area": place.area}
+        if wanted.exit_device_id is not None:
+            body["exit_device_id"] = await self._device("exit_device_id", wanted.exit_device_id)
+            if (place := self._places.get(wanted.exit_device_id)) is not None:
+                placed["exit_lane"] = place.lane_id
+        return {**placed, **body}
+
+    async def _device(self, name: str, number: int) -> int:
+        """The id by which a device is known now. Raises RequestRefused for none."""
+        known = await self._store.held.site_id("device", number)
+        if await self._store.devices.get(known) is None:
+            raise RequestRefused(400, f"{name}: there is no device {number}")
+        return known
+
+    async def _known(self, entry_id: int) -> ParkingEntry:
+        known = await self._store.entries.get(entry_id, now=self._now)
+        if known is None:
+            raise NotFoundError(f"there is no entry {entry_id}")
+        return known
+
+    @property
+    def _now(self) -> int:
+        return self._clock.wall().micros
+
+    async def _page(self, wanted: EntryListBody) -> dict[str, object]:
+        before = wanted.cursor_id
+        if 0 < before < FIRST_PROVISIONAL_ID:  # central's id of one
+            known = await self._store.entries.get(before, now=self._now)
+            before = known.id if known is not None else before
+        page = await self._store.entries.page(
+            self._filter(wanted), now=self._now, before=before, offset=wanted.offset, limit=wanted.limit
+        )
+        waiting = (await self._store.held.arriving(_KIND, [entry.id for entry in page.entries])).waiting
+        shown: dict[str, object] = {
+            "entries": [self._record(entry, waiting.get(entry.id, ())) for entry in page.entries],
+            "count": page.count,
+        }
+        return shown | ({"next_cursor": page.entries[-1].id} if page.entries else {})
+
+    async def _totals(self, wanted: EntryWhich) -> EntryTotals:
+        return await self._store.entries.totals(self._filter(wanted), now=self._now)
+
+    def _filter(self, wanted: EntryWhich) -> EntryFilter:
+        start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
+        return EntryFilter(
+            date_from=start,
+            date_until=end,
+            device_ids=wanted.device_ids,
+            lane_ids=wanted.lane_ids,
+            card_ids=wanted.access_ids,
+            plates=wanted.plates,
+            statuses=wanted.status,
+            search=wanted.search,
+        )
+
+    async def _shown(self, entry: ParkingEntry) -> Record:
+        return self._record(entry, await self._store.held.waiting(_KIND, entry.id))
+
+    def _record(self, entry: ParkingEntry, waiting: Sequence[WaitingWrite]) -> Record:
+        names = {
+            "lane_name": self._lanes.get(entry.entry_lane, ""),
+            "exit_lane_name": self._lanes.get(entry.exit_lane, ""),
+        }
+        return {**entry_record(entry), **names, **standing_with_central(waiting)}
+
+    async def _rows(self, wanted: EntryFilter, *, below: Sequence[list[Cell]] = ()) -> AsyncIterator[list[list[Cell]]]:
+        async for batch in self._store.entries.batches(wanted, now=self._now):
+            yield [self._row(entry) for entry in batch]
+        if below:
+            yield [row + [None] * (len(_COLUMNS) - len(row)) for row in ([], *below)]
+
+    def _row(self, entry: ParkingEntry) -> list[Cell]:
+        note = json.loads(entry.record).get("note", "")
+        return [
+            entry.central_id or entry.id,
+            entry.status.value,
+            entry.entry_at,
+            entry.exit_at,
+            _minutes(entry.stayed),
+            self._lanes.get(entry.entry_lane, entry.entry_lane),
+            self._lanes.get(entry.exit_lane, entry.exit_lane),
+            entry.area,
+            entry.card_id,
+            entry.credential,
+            entry.plate,
+            "yes" if entry.manual else "",
+            "" if entry.clock_trusted else "no",
+            note if isinstance(note, str) else "",
+        ]
+
+
+def entry_record(entry: ParkingEntry) -> Record:
+    """An entry as the interface shows it, but for what others know of it."""
+    is_exit = entry.entry_at is None
+    moments = [None if micros is None else iso_utc(micros) for micros in (entry.entry_at, entry.exit_at)]
+    return {
+        **json.loads(entry.record),
+        "id": entry.central_id or entry.id,
+        "site_id": entry.id,
+        "central_id": entry.central_id,
+        "type": "exit" if is_exit else "entry",
+        "status": entry.status.value,
+        "date_at": moments[1] if is_exit else moments[0],
+        "entry_at": moments[0],
+        "exit_at": moments[1],
+        "duration_minutes": _minutes(entry.stayed),
+        "device_id": entry.exit_device_id if is_exit else entry.entry_device_id,
+        "exit_device_id": entry.exit_device_id,
+        "lane_id": entry.entry_lane,
+        "exit_lane_id": entry.exit_lane,
+        "area": entry.area,
+        "access_id": entry.card_id,
+        "credential": entry.credential,
+        "plate": entry.plate,
+        "manual": entry.manual,
+        "clock_trusted": entry.clock_trusted,
+    }
+
+
+def totals_record(totals: EntryTotals) -> EntryTotalsRecord:
+    """Totals as the interface shows them."""
+    return EntryTotalsRecord(
+        count=totals.count,
+        **{status.value: count for status, count in totals.by_status},
+        average_minutes=_minutes(totals.stayed_on_average),
+        longest_minutes=_minutes(totals.stayed_longest),
+    )
+
+
+def totals_rows(totals: EntryTotals) -> list[list[Cell]]:
+    """Totals as the last rows of a sheet: what, and how many."""
+    shown = totals_record(totals)
+    said: list[tuple[str, object]] = [("Entries", shown.count)]
+    said += ((status.value.replace("_", " ").capitalize(), count) for status, count in totals.by_status)
+    said += (("Minutes on average", shown.average_minutes), ("Minutes at most", shown.longest_minutes))
+    return [[name, "" if value is None else str(value)] for name, value in said]
+
+
+def _minutes(micros: int | None) -> float | None:
+    return None if micros is None else round(micros / _MINUTE, 2)
+
+
+def _refuse_exit_before(came: object, left: object) -> None:
+    if isinstance(came, str) and isinstance(left, str) and left < came:  # both are UTC, to the millisecond
+        raise RequestRefused(400, "exit_at: is before the entry")
+
+
+def _devices_of(lane: LaneSection) -> tuple[int, ...]:
+    return (lane.gate, *lane.readers)
