@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from drivers.contract import Feedback, GatePosition
-from gateway.domain.access import Reason
+from gateway.domain.access import Decision, Reason
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
+from gateway.domain.grants import without_code
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes import closing, flights, intruders, troubles
 from gateway.lanes import messages as m
@@ -74,7 +75,7 @@ def decided(turn: Turn, event: m.Decided) -> None:
     """The decision came; one that is no longer waited for changes nothing."""
     visit, queued = turn.state.visit, turn.state.queued
     if turn.state.phase is Phase.DECIDING and event.number == turn.state.decisions and visit is not None:
-        visit = replace(visit, decision=event.decision)
+        visit = _with_decision(visit, event.decision)
         if turn.state.locked_down:
             turn.enter(Phase.ARMED, visit)
             deny_locked(turn, visit)
@@ -84,7 +85,7 @@ def decided(turn: Turn, event: m.Decided) -> None:
             turn.enter(Phase.ARMED, visit)
             _tell_decision(turn, visit)
     elif queued is not None and queued[0] == event.number:
-        _queued_decided(turn, replace(queued[1], decision=event.decision))
+        _queued_decided(turn, _with_decision(queued[1], event.decision))
 
 
 def deny_locked(turn: Turn, visit: Visit) -> None:
@@ -209,6 +210,16 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     if state.leaving is not None:
         moments.append(state.leaving.until)
     return tuple(moments)
+
+
+def _with_decision(visit: Visit, decision: Decision) -> Visit:
+    """The visit as it is told of from now on: no record holds a code that opens gates."""
+    credential = visit.credential
+    return replace(
+        visit,
+        decision=decision,
+        credential=None if credential is None else without_code(credential, decision.card),
+    )
 
 
 def _open(turn: Turn, visit: Visit) -> None:

@@ -404,6 +404,13 @@ async def test_a_grant_opens_at_once_and_its_decision_names_it(house):
     assert '"grant":1' in event.data
     assert '"user_id":"17"' in event.data
     assert "grant 1 of 17" in event.data
+    assert event.description == "card grant 1 of 17: a grant lets its holder pass"
+    house.report(GateMoved, GatePosition.OPEN)
+    for name, state in (("under", "on"), ("near", "off"), ("under", "off")):
+        house.point(name, PointState(state))
+    await house.told(E.VEHICLE_PASSED)
+    written = await house.store.events.latest(limit=50)
+    assert not [one for one in written if grant.access_id in one.description + one.data]
     told = await house.told(E.GRANT_GIVEN)
     assert told == "key:till lets 17 pass Main for 1 h"
     assert grant.access_id not in told
