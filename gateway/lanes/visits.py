@@ -10,7 +10,7 @@ from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.domain.grants import without_code
 from gateway.domain.passages import PassageOutcome
-from gateway.lanes import closing, flights, intruders, troubles
+from gateway.lanes import closing, flights, intruders, stopping, troubles
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
 from gateway.lanes.plates import Votes
@@ -19,6 +19,7 @@ from gateway.lanes.turn import Turn, named
 
 _GAP_SECONDS = 0.3
 _VEHICLE_SECONDS = 0.8
+_LET_IN = "a vehicle is let in"
 HAS_RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 
 
@@ -108,7 +109,8 @@ def operator_opens(turn: Turn, event: m.CommandRequested) -> None:
     source = event.command.source
     flights.send(turn, event.command, event.deadline)
     troubles.right_of_way_began(turn)
-    turn.set(closing_gate=None, fire_stopped=False, stopped_by="")
+    turn.set(closing_gate=None)
+    stopping.ended(turn, f"{source.removeprefix('user:')} opens it")
     if turn.state.phase not in HAS_RIGHT_OF_WAY:
         side = next((side for side in turn.sides() if turn.state.loop(side).is_on()), Side.NEAR)
         seen = turn.state.loop(side).is_on()
@@ -190,7 +192,8 @@ def watch(turn: Turn) -> None:
     """Openings that take too long, open gates that nobody drives through, and loops that belong to who has left."""
     state, now = turn.state, turn.now.at
     if state.phase is Phase.OPENING and now >= state.since + turn.rules.opening:
-        not_opened(turn, flights.why_not_moved(turn) or f"not seen open within {turn.rules.opening:g} s")
+        stopped = turn.state.stopped_by and f"stopped by {turn.state.stopped_by}"
+        not_opened(turn, stopped or flights.why_not_moved(turn) or f"not seen open within {turn.rules.opening:g} s")
     elif state.phase is Phase.OPEN and now >= _given_up_at(turn.rules, state):
         _give_up(turn)
     leaving = turn.state.leaving
@@ -230,14 +233,15 @@ def _open(turn: Turn, visit: Visit) -> None:
         # Nothing to ask of the gate; a second open would close some gates.
         turn.enter(Phase.OPEN, replace(visit, arming_released=False))
         _tell_decision(turn, visit)
+        stopping.ended(turn, _LET_IN)
         return
     turn.enter(Phase.OPENING, replace(visit, arming_released=False))
     if turn.state.gate_lost:
         _tell_decision(turn, visit)
         not_opened(turn, f"the gate's controller is away: {turn.state.gate_lost}")
         return
-    turn.set(stopped_by="")
     flights.send(turn, turn.command(GateAction.OPEN), turn.now.at + turn.rules.command_life)
+    stopping.ended(turn, _LET_IN)
     troubles.right_of_way_began(turn)
     _tell_decision(turn, visit)
 
@@ -250,6 +254,7 @@ def _queued_decided(turn: Turn, visit: Visit) -> None:
         return
     if visit.granted and turn.state.phase in HAS_RIGHT_OF_WAY:
         turn.set(owed=(*turn.state.owed, visit))
+        stopping.ended(turn, _LET_IN)
     elif visit.granted and turn.state.phase is Phase.ARMED:
         _open(turn, visit)
         return
