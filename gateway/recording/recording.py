@@ -20,9 +20,10 @@ from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
 from gateway.recording.clock_correction import ClockCorrection
-from gateway.recording.exhibits import ExhibitFiles, ExhibitLimits
+from gateway.recording.exhibits import ExhibitFiles
 from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.found_files import FoundFiles
+from gateway.recording.incoming import ExhibitLimits
 from gateway.recording.index import FootageIndex
 from gateway.recording.live_hls import LiveHls
 from gateway.recording.media_folder import LOOK_SECONDS, MediaFolder, no_fault

@@ -32,8 +32,9 @@ from gateway.lanes.areas import Areas
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.recorder import Recorder
-from gateway.recording.exhibits import ExhibitFiles, ExhibitLimits
+from gateway.recording.exhibits import ExhibitFiles
 from gateway.recording.forecast import StorageForecast
+from gateway.recording.incoming import ExhibitLimits
 from gateway.site.models import CentralAccountsSection, CentralSection, Site
 from gateway.store import CardRecord, Entry, KnownRecord, Segment, Store
 from gateway.sync.central import CentralClient
