@@ -18,7 +18,6 @@ from gateway.lanes.turn import Turn
 
 _LONGEST_PAUSE = 60.0
 _OPEN_PAUSE = 1.0
-_SEEN_NOT_CLOSING = frozenset({GatePosition.OPEN, GatePosition.OPENING, GatePosition.STOPPED})
 _ON_ITS_WAY = frozenset({GatePosition.OPEN, GatePosition.OPENING})
 
 
@@ -31,7 +30,7 @@ def watch(turn: Turn, job: Closing) -> bool:
     state = turn.state
     if not job.ours or job.lost or state.gate_lost or state.gate.position is GatePosition.CLOSED:
         return False
-    if not _has_taken(state) or (state.is_stopped and state.gate.position in _SEEN_NOT_CLOSING):
+    if not _has_taken(state) or _is_seen_stopped(state):
         return False
     reason = what_came_into_the_way(turn.rules, state, turn.now.at)
     if not reason:
@@ -101,6 +100,13 @@ def _open(turn: Turn, job: Closing) -> None:
     now = turn.now.at
     turn.set(closing_gate=replace(job, reopening=job.reopening + 1, reopen_at=now + _OPEN_PAUSE))
     flights.send(turn, turn.command(GateAction.OPEN), now + turn.rules.command_life)
+
+
+def _is_seen_stopped(state: LaneState) -> bool:
+    """Whether a person's stop has worked. An open gate may still begin to close while the stop is under way."""
+    if state.gate.position is GatePosition.OPEN:
+        return bool(state.stopped_by)
+    return state.is_stopped and state.gate.position in {GatePosition.OPENING, GatePosition.STOPPED}
 
 
 def _waits_for_other(state: LaneState) -> bool:

@@ -1,8 +1,9 @@
 """Standing orders and the fire input carried out: a gate kept open, or a lane locked down. Part of the machine.
 
-A fire counts for more than any order, and only a stop that a person gives during it counts for more than a fire. Nobody is trapped by a
-lock-down: who has the right of way goes on, and fire and stop work as ever. No output is held on to keep a gate open:
-when the gate is seen elsewhere it is told again, with a pause between and, but for a fire, a few times only.
+A fire counts for more than any order, and only a stop that a person gives during it counts for more than a fire.
+Nobody is trapped by a lock-down: who has the right of way goes on, and fire and stop work as ever. No output is held on
+to keep a gate open: when the gate is seen elsewhere it is told again, with a pause between and, but for a fire, a few
+times only.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ def arrived(turn: Turn, side: Side, *, free_for: float = float("inf")) -> None:
     if visit is not None and not visit.vehicle_seen:
         turn.set(visit=replace(visit, vehicle_seen=True, side=side))
     elif visit is not None and phase is Phase.PASSING and side is visit.side and visit.arming_released:
+        turn.set(votes_behind=turn.state.votes_behind.recent(since=turn.now.at - turn.rules.plate_early))
         turn.set(visit=replace(visit, followed=visit.followed or free_for >= _GAP_SECONDS))
     if phase is Phase.IDLE and not intruders.came_from_behind(turn):
         votes = turn.state.votes.recent(since=turn.now.at - turn.rules.plate_early)
