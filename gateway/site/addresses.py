@@ -8,13 +8,14 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "rtsp": 554, "rtsps": 322, "whep": 80, "wheps": 443}
 _SERIAL = "serial:"
 _LISTEN = "http-listen://"
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _WEB = ("http://", "https://")
+_SECRET_NAMES = frozenset({"password", "passwd", "pass", "pwd", "psw", "token", "secret", "apikey", "api_key"})
 
 LineKind = Literal["serial", "tcp", "http", "http-listen"]
 
@@ -100,11 +101,16 @@ def _bare_endpoint(url: str, wanted: str, *, default: int | None = None) -> Endp
 def _split(url: str, wanted: str) -> tuple[SplitResult, int | None]:
     try:
         parts = urlsplit(url)
-        port = parts.port
     except ValueError as error:  # its text may repeat a part of the URL, and that part may be a password
         raise ValueError(f"must be {wanted}") from error
-    if "@" in parts.netloc:
+    # Some cameras take them within the path: rtsp://host/user=admin&password=…
+    asked = parse_qsl(f"{parts.query}&{parts.path.rpartition('/')[2]}", keep_blank_values=True)
+    if "@" in parts.netloc or any(name.lower() in _SECRET_NAMES for name, _ in asked):
         raise ValueError("must not hold credentials; name a secret in 'password'")
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"must be {wanted}, with a port from 1 to 65535 if any") from error
     return parts, port
 
 

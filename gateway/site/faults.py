@@ -145,6 +145,11 @@ def _address_faults(draft: Draft) -> Iterator[Fault]:
             yield Fault(f"links[{index}].url", f"{line} is already used by links[{first}]")
         if isinstance(line, Endpoint) and _is_own(line, draft):
             yield Fault(f"links[{index}].url", f"{line} is where this gateway itself listens ([api] port)")
+    if draft.rtsp and draft.api and draft.api.port:
+        last = draft.rtsp.port + max(0, (len(draft.cameras.sound) - 1) // 4)
+        if draft.rtsp.port <= draft.api.port <= last:
+            taken = f"cameras take ports {draft.rtsp.port} to {last}"
+            yield Fault("rtsp.port", f"{taken}, and {draft.api.port} is [api] port")
     for place, endpoint in _connected_to(draft):
         if _is_own(endpoint, draft):
             yield Fault(place, f"{endpoint} is where this gateway itself listens ([api] port)")

@@ -321,6 +321,34 @@ def test_no_value_of_a_bad_file_is_repeated_where_it_may_be_a_secret(place):
 
 
 @pytest.mark.parametrize(
+    "url",
+    [
+        "rtsp://127.0.0.1/cam?user=admin&password=hunter2",
+        "rtsp://127.0.0.1/user=admin&pwd=x",
+        "rtsp://127.0.0.1/?Token=1",
+    ],
+)
+def test_no_credentials_stand_in_the_query_of_an_address(place, url):
+    assert faults(place, changed(("rtsp://127.0.0.1/one", url))) == [
+        "cameras[0].url: must not hold credentials; name a secret in 'password'"
+    ]
+
+
+def test_the_ports_of_served_cameras_are_not_the_gateways_own(place):
+    (place / "secrets").mkdir(exist_ok=True)
+    (place / "secrets" / "viewer").write_text("x")
+    (place / "secrets" / "viewer").chmod(0o600)
+    text = GOOD + '[rtsp]\nport = 8480\nusername = "viewer"\npassword = "viewer"\n'
+    assert "rtsp.port: cameras take ports 8480 to 8480, and 8480 is [api] port" in faults(place, text)
+
+
+def test_a_port_that_is_none_is_told(place):
+    assert faults(place, changed(("rtsp://127.0.0.1/one", "rtsp://127.0.0.1:99999/one"))) == [
+        "cameras[0].url: must be rtsp://… or rtsps://… or whep://… or wheps://…, with a port from 1 to 65535 if any"
+    ]
+
+
+@pytest.mark.parametrize(
     ("data", "fault"), [(b"[site", "is not TOML: "), (b"\xff", "is not UTF-8 text; save it as that")]
 )
 def test_what_is_no_toml_is_one_fault(data, fault, tmp_path):
