@@ -15,6 +15,7 @@ from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.plates import Votes
 from gateway.lanes.seen import NEVER, SeenGate, SeenPoint
 
+_STARTS_WITHIN = 2.0
 _UNSTAMPED = Stamp(micros=0, trusted=False)
 
 
@@ -464,6 +465,11 @@ class LaneState:
         if self.kept_open:
             return Kept("fire" if self.on_fire else "hold_open", self.kept_open, until=now)
         return self.kept if since <= self.kept.until else None
+
+    def moved_at(self, came: float, now: float) -> float:
+        """When who came at `came` and moves on now counts as having moved: a start takes a moment after the end."""
+        stood_there = came <= self.kept.until < now <= self.kept.until + _STARTS_WITHIN
+        return self.kept.until if stood_there else now
 
     @property
     def locked_down(self) -> str:

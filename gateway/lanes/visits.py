@@ -62,7 +62,7 @@ def arming_released(turn: Turn, side: Side, *, held_for: float) -> None:
             turn.set(intruder=replace(intruder, visit=visit, first=False, moved_on=moved_on))
         else:
             if is_vehicle:
-                turn.set(moved_on=MovedOn(visit, turn.now.at))
+                turn.set(moved_on=MovedOn(visit, turn.state.moved_at(turn.now.at - held_for, turn.now.at)))
             if tried:
                 text = "the vehicle left before it was let in"
                 turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=turn.passage(visit, PassageOutcome.BACKED_OUT))
