@@ -19,7 +19,7 @@ from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.footage import CutClip, TakeThumbnail
 from gateway.domain.passages import CameraEvent
 from gateway.recording import media_files
-from gateway.recording.readiness import seconds_left
+from gateway.recording.readiness import Coverage, is_complete, why_not_yet
 from gateway.recording.worker_client import WorkerClient
 from gateway.store import Segment, Store
 
@@ -94,16 +94,16 @@ class Clips:
         media: Path,
         clock: Clock,
         worker: Callable[[int], WorkerClient],
-        is_complete: Callable[[CameraEvent], bool],
+        coverage: Callable[[int], Coverage],
         most_clip_bytes: int = _MOST_CLIP_BYTES,
     ) -> None:
-        """`worker` gives a living worker for a camera or raises CameraUnavailable; `is_complete`: whether all of an
-        event's footage is there.
+        """`worker` gives a living worker for a camera or raises CameraUnavailable; `coverage` tells how far
+        a camera's footage goes.
         """
         self._store = store
         self._clock = clock
         self._worker = worker
-        self._is_complete = is_complete
+        self._coverage = coverage
         self._clips = KeptFiles(media=media, folder=CLIPS, names=_CLIP_NAME, most_bytes=most_clip_bytes)
         self._thumbnails = KeptFiles(
             media=media, folder=THUMBNAILS, names=_THUMBNAIL_NAME, most_bytes=_MOST_THUMBNAIL_BYTES
@@ -190,8 +190,11 @@ class Clips:
         return await self._stills.get(f"{camera_id}-{shown}.jpg", take)
 
     def _still_recording(self, event: CameraEvent) -> CameraUnavailable:
-        seconds = seconds_left(event, now=self._clock.wall().micros)
-        return CameraUnavailable(f"camera event {event.id} is still recording, ready in {seconds} s")
+        coverage = self._coverage(event.camera_id)
+        return CameraUnavailable(why_not_yet(event, coverage, now=self._clock.wall().micros))
+
+    def _is_complete(self, event: CameraEvent) -> bool:
+        return is_complete(event, self._coverage(event.camera_id), now=self._clock.wall().micros)
 
 
 def _touched(path: Path) -> bool:

@@ -17,7 +17,8 @@ from gateway.store import Store
 log = structlog.get_logger(__name__)
 
 _MICROS = 1_000_000
-_LONGEST_SEGMENT_SECONDS = 60
+_LONGEST_WAIT_SECONDS = 600
+"""What is pinned waits in memory so long for a disk that is away, where it has room."""
 _LOOK_SECONDS = 5.0
 _MOST_PINS = 10_000
 
@@ -49,7 +50,7 @@ class PinWatch:
 
     async def look(self, workers: tuple[CameraWorker, ...]) -> None:
         """Tell what is pinned now. Raises StoreError."""
-        held = max(self._seconds.values()) + _LONGEST_SEGMENT_SECONDS
+        held = max(self._seconds.values()) + _LONGEST_WAIT_SECONDS
         since = self._clock.wall().micros - held * _MICROS
         pins: defaultdict[int, list[Pin]] = defaultdict(list)
         for event in await self._store.camera_events.pinned_since(self._seconds, since):

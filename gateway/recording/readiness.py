@@ -20,6 +20,9 @@ _MICROS = 1_000_000
 _CLOSING_MICROS = 5 * _MICROS
 """After a camera was lost, its last segment is on the disk and in the index within this time."""
 
+_HELD_MICROS = 600 * _MICROS
+"""Footage waits in memory so long for a disk that is away."""
+
 _LONGEST_WAIT = LONGEST_SEGMENT + _CLOSING_MICROS
 _LOOK_SECONDS = 0.5
 
@@ -32,11 +35,13 @@ class Coverage:
         until: wall micros up to which there are rows, None when there is no footage.
         more_may_come: whether the camera records or is about to, with what a killed worker left.
         since: wall micros since when that is so.
+        held: whether it is in the camera's memory, and waits for the disk.
     """
 
     until: int | None
     more_may_come: bool
     since: int
+    held: bool = False
 
 
 def is_complete(event: CameraEvent, coverage: Coverage, *, now: int) -> bool:
@@ -47,13 +52,30 @@ def is_complete(event: CameraEvent, coverage: Coverage, *, now: int) -> bool:
         return False
     if coverage.until is not None and coverage.until >= event.pinned_until:
         return True
+    return now >= _given_up_at(event, coverage)
+
+
+def why_not_yet(event: CameraEvent, coverage: Coverage, *, now: int) -> str:
+    """In one sentence, why not all the footage of the event is there, and when it will be. Pure."""
+    expected = event.pinned_until + _CLOSING_MICROS
+    if now < expected:
+        return f"camera event {event.id} is still recording, ready in {_seconds(expected - now)} s"
+    left = _seconds(_given_up_at(event, coverage) - now)
+    if coverage.held:
+        return f"the footage of camera event {event.id} waits in memory for the disk, at most {left} s more"
+    return f"the last footage of camera event {event.id} has not come yet; it is given up in {left} s"
+
+
+def _given_up_at(event: CameraEvent, coverage: Coverage) -> int:
+    if coverage.held:
+        return event.pinned_until + _HELD_MICROS
     wait = _LONGEST_WAIT if coverage.more_may_come else _CLOSING_MICROS
-    return now >= max(event.pinned_until, coverage.since) + wait
+    return max(event.pinned_until, coverage.since) + wait
 
 
-def seconds_left(event: CameraEvent, *, now: int) -> int:
-    """About how many seconds until the footage is complete, at least 1."""
-    return max(1, -(-(event.pinned_until + _CLOSING_MICROS - now) // _MICROS))
+def _seconds(micros: int) -> int:
+    """Whole seconds, at least 1."""
+    return max(1, -(-micros // _MICROS))
 
 
 class Readiness:

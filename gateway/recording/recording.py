@@ -106,7 +106,7 @@ class Recording:
         )
         self._readiness = Readiness(store=store, clock=clock, coverage=self._watch.coverage)
         self._clips = Clips(
-            store=store, media=self._media, clock=clock, worker=self._living_worker, is_complete=self._is_complete
+            store=store, media=self._media, clock=clock, worker=self._living_worker, coverage=self._watch.coverage
         )
         self._exhibits = ExhibitFiles(
             store=store,
@@ -357,8 +357,12 @@ class Recording:
         elif self._paused:
             off |= dict.fromkeys(wanted, _NO_ROOM)
         self._watch.turn_off(off)
+        # what is held in memory until an event wants it must not be lost because the disk is away for a while
+        assigned = wanted.keys() & (self._pins.cameras | (wanted.keys() - off.keys()))
+        may_write = not (self._folder.fault or self._paused)
         for worker in self._workers:
-            await worker.assign([wanted[camera_id] for camera_id in sorted(worker.cameras - off.keys())])
+            cameras = [wanted[camera_id] for camera_id in sorted(worker.cameras & assigned)]
+            await worker.assign(cameras, may_write=may_write)
 
     def _starved(self, paused: bool) -> None:  # noqa: FBT001 (told yes or no)
         if paused is not self._paused:

@@ -61,7 +61,8 @@ class CameraWatch:
         if state is None:
             return Coverage(until=until, more_may_come=False, since=0)
         more_may_come = state.condition in (CameraCondition.STARTING, CameraCondition.RECORDING)
-        return Coverage(until=until, more_may_come=more_may_come, since=state.since)
+        held = state.events_only and state.condition is CameraCondition.DISK_FAILED
+        return Coverage(until=until, more_may_come=more_may_come, since=state.since, held=held)
 
     def footage_is_indexed(self, untold: Iterable[UntoldGap] = ()) -> None:
         """The index has been set right: what it covers is what there is. `untold` are gaps without an event yet."""

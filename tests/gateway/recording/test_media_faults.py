@@ -95,6 +95,36 @@ async def test_each_fault_is_told_and_recording_resumes_when_it_is_over(
     await disk_and_rows_agree()
 
 
+async def test_an_event_during_a_fault_of_the_disk_keeps_all_its_footage_where_only_events_are_recorded(
+    record, site, store, pin, until, tmp_path, clock, decode
+):
+    camera = site.cameras[0].model_copy(update={"record": "events", "pre_roll_seconds": 10})
+    events_only = site.model_copy(update={"cameras": (camera,)})
+    told = [""]
+    async with record(events_only, media_fault=lambda: told[0], look_seconds=0.1) as recording:
+        condition = lambda: recording.cameras()[0].condition  # noqa: E731
+        await until(lambda: condition() is CameraCondition.RECORDING)
+        await asyncio.sleep(2.2)
+        told[0] = "its disk is not mounted"
+        await until(lambda: condition() is CameraCondition.DISK_FAILED)
+        event = await pin(7, before=2, after=1)
+        await until(lambda: clock.wall().micros > event.pinned_until + 6_000_000)
+        assert not (await store.camera_events.get(event.id)).ready
+        assert not list((tmp_path / "media").rglob("7/*/*")), "nothing is written while it must not be used"
+        told[0] = ""
+
+        async def ready():
+            found = await store.camera_events.get(event.id)
+            return found if found.ready else None
+
+        playing = await until(ready)
+        found = await store.segments.between(7, event.pinned_from, event.pinned_until)
+        assert found[0].started_at <= event.pinned_from
+        assert found[-1].ended_at >= event.pinned_until
+        assert [segment.gap.value for segment in found[1:]] == ["none"] * (len(found) - 1)
+        assert await decode(await recording.clip(playing)) >= 3 * 12
+
+
 async def three(events_of):
     found = await events_of(EventKind.FOOTAGE_GAP)
     return found if len(found) >= 3 else None

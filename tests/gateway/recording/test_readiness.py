@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.domain.passages import CameraEvent
-from gateway.recording.readiness import Coverage, is_complete, seconds_left
+from gateway.recording.readiness import Coverage, is_complete, why_not_yet
 
 EVENT = CameraEvent(
     id=2_000_000_000, central_id=None, camera_id=7, event_id=1, lane_id="", name="", description="",
@@ -40,6 +40,20 @@ def test_what_a_killed_worker_left_is_waited_for_after_a_start():
     assert is_complete(EVENT, unreachable, now=1_005_000_000)
 
 
-def test_seconds_left_are_whole_and_at_least_one():
-    assert seconds_left(EVENT, now=100_000_001) == 10
-    assert seconds_left(EVENT, now=200_000_000) == 1
+def test_what_waits_in_memory_for_the_disk_is_waited_for():
+    held = Coverage(until=None, more_may_come=False, since=0, held=True)
+    assert not is_complete(EVENT, held, now=704_999_999)
+    assert is_complete(EVENT, held, now=705_000_000)
+
+
+def test_why_footage_is_not_complete_yet_names_a_time_that_holds():
+    told = [
+        why_not_yet(EVENT, Coverage(until=None, more_may_come=more, since=0, held=held), now=now * 1_000_000)
+        for more, held, now in ((True, False, 101), (True, False, 111), (False, True, 111), (False, False, 109))
+    ]
+    assert [text.partition("2000000000 ")[2] for text in told] == [
+        "is still recording, ready in 9 s",
+        "has not come yet; it is given up in 119 s",
+        "waits in memory for the disk, at most 594 s more",
+        "is still recording, ready in 1 s",
+    ]
