@@ -112,17 +112,6 @@ class DataFolder:
         """Sockets of this life of the gateway; nothing in it is worth keeping."""
         return self.path / "run"
 
-    def adopt_media(self) -> None:
-        """Take the present media folder as ours, whatever disk it is on. Blocks on the disk.
-
-        For a technician who has put in another disk. Raises StoreError when the marker cannot be written.
-        """
-        try:
-            _mark(self.path, _read_id(self.media / MEDIA_MARKER) or str(uuid.uuid4()))
-        except OSError as error:
-            raise _refusal(self.media, error) from error
-        self.media_condition = MediaCondition.READY
-
 
 def takes_data(folder: Path) -> bool:
     """Whether something can be written in this folder just now. Blocks on the disk."""
@@ -211,6 +200,37 @@ def media_condition(path: Path) -> MediaCondition:
             case _:
                 return MediaCondition.NOT_WRITABLE
     return MediaCondition.READY
+
+
+def adopt_media(path: Path, *, same_disk: bool = False) -> bool:
+    """Take the present media folder of data folder `path` as ours, whatever disk it is on. Blocks on the disk.
+
+    For a technician who has put in another disk; a gateway that runs notices. Returns whether there was anything to
+    do. What is made belongs to whoever the data folder belongs to, and so does the top of the disk.
+
+    Raises ConfigError when `path` is no data folder of a gateway, or when the folder is on the data folder's own disk,
+    as it is while its disk is not mounted, and `same_disk` does not say that this is meant; StoreError when the marker
+    cannot be written.
+    """
+    media = path / "media"
+    try:
+        if _read_id(path / _RECORD) is None and not (path / "site.db").exists():
+            raise ConfigError(f"{path} is not the data folder of a gateway that has run")
+        owner = path.stat()
+        if media_condition(path) is MediaCondition.READY:
+            return False
+        if not same_disk and media.stat().st_dev == owner.st_dev:
+            raise ConfigError(
+                f"{media} is on the disk of {path} itself: mount the new disk there first,"
+                " or add --same-disk when footage is to be kept there"
+            )
+        _mark(path, _read_id(media / MEDIA_MARKER) or str(uuid.uuid4()))
+        if os.geteuid() == 0:  # a new disk's top is root's, and the gateway is not
+            for made in (media, media / MEDIA_MARKER, path / _RECORD):
+                os.chown(made, owner.st_uid, owner.st_gid)
+    except OSError as error:
+        raise _refusal(media, error) from error
+    return True
 
 
 def _try_making(folder: Path) -> None:

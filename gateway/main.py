@@ -274,10 +274,15 @@ class House:
 
     def _media_fault(self) -> str:
         """Why footage must not be written now. Blocks on the disk."""
+        adopt = f"edge-gateway media adopt {self._folder.path}"
         sentences = {
             MediaCondition.READY: "",
-            MediaCondition.MARKER_MISSING: "the media folder has lost its marker: is its disk mounted?",
-            MediaCondition.OTHER_DISK: "the media folder is on another disk than before",
+            MediaCondition.MARKER_MISSING: (
+                f"the media folder has lost its marker: is its disk mounted? For a new disk: {adopt}"
+            ),
+            MediaCondition.OTHER_DISK: (
+                f"the media folder is on another disk than before; if it is to be used: {adopt}"
+            ),
             MediaCondition.READ_ONLY: "the media folder's disk is read-only",
             MediaCondition.NOT_WRITABLE: "the media folder cannot be written",
         }

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import check, demo, drivers, evidence, osdp, probe, run, simulate, users, webhooks
+from gateway.cli import check, demo, drivers, evidence, media, osdp, probe, run, simulate, users, webhooks
 from gateway.cli.cards import cards
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.redaction import Redaction
@@ -49,6 +49,7 @@ app.command("drivers")(drivers.drivers)
 app.command("simulate")(simulate.simulate)
 app.add_typer(probe.app, name="probe")
 app.add_typer(cards)
+app.add_typer(media.app, name="media")
 app.add_typer(osdp.app, name="osdp")
 app.add_typer(evidence.app, name="evidence")
 app.add_typer(users.app, name="users")

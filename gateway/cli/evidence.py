@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from gateway.evidence import (
     MOST_BETWEEN,
     ClipEntry,
     EvidenceBroken,
+    Manifest,
     Verified,
     judge_stretch,
     stretch_between,
@@ -46,9 +48,17 @@ def fetch(
     event: Annotated[int, typer.Argument(min=1, help="The event's id, as the page and the interface show it.")],
     site: Annotated[Path, typer.Option(metavar="SITE.toml", help="The site file of the gateway that runs here.")],
     user: Annotated[str, typer.Option(help=f"An account of the site; its password is asked for, or in {PASSWORD}.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", show_default=False)] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to. Else event-EVENT.zip, here.", show_default=False
+        ),
+    ] = None,
 ) -> None:
-    """Fetch an event's clip, segments' hashes and decision from the running gateway, signed with the site's key.
+    """Fetch an event's clips, segments' hashes and decision from the running gateway, signed with the site's key.
+
+    With it comes all that its lane told of the same visit of a vehicle: whichever event of it is named. A camera whose
+    footage cannot be had is named with the reason.
 
     Example: edge-gateway evidence 4711 --site /etc/edge-gateway/site.toml --user technician
     """
@@ -103,9 +113,8 @@ def chain(
         with signed_in(site, user) as (address, session):
             told = [
                 _stretch(known, clip, address, session)
-                for clip in after.manifest.clips
-                for known in before.manifest.clips
-                if known.camera_id == clip.camera_id
+                for camera_id in sorted({clip.camera_id for clip in after.manifest.clips})
+                if (known := _of_camera(before, camera_id)) and (clip := _of_camera(after, camera_id))
             ]
     except EvidenceBroken as error:
         for fault in error.faults:
@@ -143,12 +152,28 @@ def _summary(found: Verified) -> str:
         f"  event {event.id}, {event.name}: {event.description}",
         f"  at {event.date_at}{doubt}, lane {event.lane_id or '-'}",
         *(f"  decision: {rule}" for rule in event.trace),
+        *_told_of(found.manifest),
         *(f"  {clip.file}: {clip.camera}, made from {len(clip.segments)} segments" for clip in clips),
         *(f"  note: {note}" for note in found.notes),
         f"  made {found.manifest.made_at} by {found.manifest.made_by}",
         f"  key {found.fingerprint}",
     ]
     return "\n".join(lines)
+
+
+def _told_of(manifest: Manifest) -> Iterator[str]:
+    """The rest of the visit, each decision with its trace."""
+    for event in manifest.visit:
+        if event.id != manifest.event.id:
+            yield f"  of the same visit, event {event.id} at {event.date_at}, {event.name}: {event.description}"
+            yield from (f"    decision: {rule}" for rule in event.trace)
+
+
+def _of_camera(found: Verified, camera_id: int) -> ClipEntry | None:
+    """All of a camera's footage in a package as if it were one clip: a segment may be in several."""
+    clips = [clip for clip in found.manifest.clips if clip.camera_id == camera_id]
+    segments = {segment.path: segment for clip in clips for segment in clip.segments}
+    return clips[0].model_copy(update={"segments": tuple(segments.values())}) if clips else None
 
 
 def _download(address: str, session: str, path: Path) -> None:

@@ -8,6 +8,7 @@ lost can still be adopted: `<camera_id>/<yyyymmddhh>/<start micros>_<duration mi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -20,6 +21,9 @@ from gateway.domain.viewing import LiveViewing
 
 TOUCHING_MICROS = 50_000
 """Segments whose ends are nearer than this follow one another without a gap."""
+
+_SEEN_MICROS = 300_000
+"""A hole without a reason that is shorter is one of clocks and of the last picture's length."""
 
 _SEGMENT_PATH = re.compile(r"^(\d+)/(\d{10})/(\d{1,17})_(\d{1,12})\.ts$")
 
@@ -214,6 +218,33 @@ def continues(before: Edge, after: Edge) -> bool:
     """Whether a player can go from one segment to the other without being told. Pure."""
     touches = abs(after.started_at - before.ended_at) <= TOUCHING_MICROS
     return after.gap is GapReason.NONE and touches and before.format == after.format
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A stretch of time without footage, wall micros; `reason` is NONE when it is not known."""
+
+    begin: int
+    end: int
+    reason: GapReason
+
+
+def missing_between(edges: Iterable[Edge], begin: int, end: int, *, after: GapReason = GapReason.NONE) -> list[Missing]:
+    """What of `[begin, end)` (wall micros) no footage is of, oldest first. Pure; `edges` are by start.
+
+    `after`: why footage is missing before what follows behind `end`, if that is known.
+    """
+    found: list[Missing] = []
+    reached = begin
+    for edge in edges:
+        if edge.started_at - reached > _SEEN_MICROS or (
+            edge.gap is not GapReason.NONE and edge.started_at - reached > TOUCHING_MICROS
+        ):
+            found.append(Missing(reached, min(edge.started_at, end), edge.gap))
+        reached = max(reached, edge.ended_at)
+    if end - reached > _SEEN_MICROS:
+        found.append(Missing(reached, end, after))
+    return found
 
 
 def segment_path(camera_id: int, started_at: int, duration: int, hour: str) -> str:

@@ -10,7 +10,9 @@ MANIFEST = "manifest.json"
 SIGNATURE = "manifest.sig"
 PUBLIC_KEY = "site-key.pem"
 MOST_BETWEEN = 5000
-FILE_NAME = r"^clip-[0-9]{1,19}\.mp4$"
+FILE_NAME = r"^clip-[0-9]{1,19}(-[0-9]{1,19})?\.mp4$"
+MOST_CLIPS = 48
+MOST_TOLD = 500
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -54,25 +56,51 @@ class SegmentEntry(_Part):
     between: tuple[Sha256, ...] | None = Field(default=(), max_length=MOST_BETWEEN)
 
 
+class GapEntry(_Part):
+    """A stretch within a clip's time of which there is no footage."""
+
+    begin: str
+    micros: int = Field(ge=0)
+    reason: str = Field(description="a word of the gateway's: camera, network, disk, …; none: not known")
+
+
 class ClipEntry(_Part):
-    """A camera's clip."""
+    """A camera's clip of an event: of the one that the package is of, or of another of the same visit.
+
+    `begin` and `end`: from when until when footage was to be kept.
+    """
 
     camera_id: int
     camera: str
+    event_id: int = 0
+    begin: str = ""
+    end: str = ""
+    gaps: tuple[GapEntry, ...] = ()
     file: str = Field(pattern=FILE_NAME)
     size: int = Field(ge=0)
     sha256: Sha256
     segments: tuple[SegmentEntry, ...]
 
 
-class Manifest(_Part):
-    """The whole of it. Times are UTC."""
+class MissingEntry(_Part):
+    """A camera's clip that could not be had, and why."""
 
-    format: Literal["edge-gateway evidence 1"] = "edge-gateway evidence 1"
+    camera_id: int
+    camera: str
+    event_id: int
+    reason: str
+
+
+class Manifest(_Part):
+    """The whole of it. Times are UTC. `visit`: all events of the vehicle's visit, the package's own among them."""
+
+    format: Literal["edge-gateway evidence 1", "edge-gateway evidence 2"] = "edge-gateway evidence 2"
     site: str
     made_at: str
     made_by: str
     clock_trusted: bool
     gateway: str
     event: EventEntry
-    clips: tuple[ClipEntry, ...] = Field(max_length=32)
+    visit: tuple[EventEntry, ...] = Field(default=(), max_length=MOST_TOLD)
+    clips: tuple[ClipEntry, ...] = Field(max_length=MOST_CLIPS)
+    missing: tuple[MissingEntry, ...] = Field(default=(), max_length=MOST_TOLD)

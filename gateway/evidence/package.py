@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.domain.errors import StoreError
-from gateway.evidence.manifest import MANIFEST, PUBLIC_KEY, SIGNATURE, ClipEntry, EventEntry, Manifest, SegmentEntry
+from gateway.evidence.manifest import (
+    MANIFEST,
+    PUBLIC_KEY,
+    SIGNATURE,
+    ClipEntry,
+    EventEntry,
+    GapEntry,
+    Manifest,
+    MissingEntry,
+    SegmentEntry,
+)
 from gateway.evidence.seal import SiteKey
 
 _AT_A_TIME = 1 << 20
@@ -18,19 +28,28 @@ _AT_A_TIME = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """A camera's clip, and the segments that it was made from with what is known of them but their hash."""
+    """A camera's clip, and the segments that it was made from with what is known of them but their hash.
+
+    `event_id`: whose it is; `begin` and `end`: of what was to be kept, `gaps` what of that is not there.
+    """
 
     camera_id: int
     camera: str
     path: Path
     segments: tuple[tuple[Path, SegmentEntry], ...]
+    event_id: int = 0
+    begin: str = ""
+    end: str = ""
+    gaps: tuple[GapEntry, ...] = ()
 
 
 def write_package(
     output: Path, *, event: EventEntry, clips: Sequence[Clip], site: str, made: tuple[str, str, bool], gateway: str,
-    key: SiteKey,
+    key: SiteKey, visit: Sequence[EventEntry] = (), missing: Sequence[MissingEntry] = (),
 ) -> Manifest:  # fmt: skip
     """Write the package at `output`, whole or not at all. `made`: when, by whom, whether the clock is trusted.
+
+    `visit` are all events of the same visit, `missing` the clips that cannot be had.
 
     Every file is hashed as it is written, and every segment as it is on the disk now: one that is not what was recorded
     does not fit its link, which whoever judges the package is told. Raises StoreError.
@@ -39,10 +58,18 @@ def write_package(
     try:
         output.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         with zipfile.ZipFile(early, "w", zipfile.ZIP_STORED, strict_timestamps=False) as package:
-            entries = tuple(_put_clip(package, clip) for clip in clips)
+            entries = tuple(_put_clip(package, clip, event.id) for clip in clips)
             when, by, trusted = made
             manifest = Manifest(
-                site=site, made_at=when, made_by=by, clock_trusted=trusted, gateway=gateway, event=event, clips=entries
+                site=site,
+                made_at=when,
+                made_by=by,
+                clock_trusted=trusted,
+                gateway=gateway,
+                event=event,
+                clips=entries,
+                visit=tuple(visit),
+                missing=tuple(missing),
             )
             text = manifest.model_dump_json(indent=1).encode()
             package.writestr(MANIFEST, text)
@@ -57,8 +84,9 @@ def write_package(
     return manifest
 
 
-def _put_clip(package: zipfile.ZipFile, clip: Clip) -> ClipEntry:
-    name = f"clip-{clip.camera_id}.mp4"
+def _put_clip(package: zipfile.ZipFile, clip: Clip, own: int) -> ClipEntry:
+    of_another = f"-{clip.event_id}" if clip.event_id not in (0, own) else ""
+    name = f"clip-{clip.camera_id}{of_another}.mp4"
     digest, size = hashlib.sha256(), 0
     with clip.path.open("rb") as source, package.open(name, "w", force_zip64=True) as target:
         while data := source.read(_AT_A_TIME):
@@ -67,7 +95,16 @@ def _put_clip(package: zipfile.ZipFile, clip: Clip) -> ClipEntry:
             target.write(data)
     segments = tuple(entry.model_copy(update={"sha256": _hash(path)}) for path, entry in clip.segments)
     return ClipEntry(
-        camera_id=clip.camera_id, camera=clip.camera, file=name, size=size, sha256=digest.hexdigest(), segments=segments
+        camera_id=clip.camera_id,
+        camera=clip.camera,
+        event_id=clip.event_id,
+        begin=clip.begin,
+        end=clip.end,
+        gaps=clip.gaps,
+        file=name,
+        size=size,
+        sha256=digest.hexdigest(),
+        segments=segments,
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import struct
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from gateway.evidence.seal import fingerprint_of
 _MOST_FILES = 64
 _LARGEST_TEXT = 8 * 1024 * 1024
 _AT_A_TIME = 1 << 20
+_END, _END_BYTES = b"PK\5\6", 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +47,12 @@ def verify(path: Path, *, fingerprint: str = "") -> Verified:
     try:
         with zipfile.ZipFile(path) as package:
             names = _names(package, path.stat().st_size)
+            _refuse_more(path, names)
             text, key, signature = (_text(package, names, name) for name in (MANIFEST, PUBLIC_KEY, SIGNATURE))
             public = _signed(text, key, signature, wanted=fingerprint)
             manifest = _manifest(text)
             faults = tuple(_file_faults(package, names, manifest))
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, EOFError, struct.error, ValueError, OverflowError) as error:
         raise EvidenceBroken(("this is no whole package: it is cut off or damaged",)) from error
     except (NotImplementedError, RuntimeError) as error:
         raise EvidenceBroken(("the package is packed in a way that no package of a gateway is",)) from error
@@ -56,7 +60,18 @@ def verify(path: Path, *, fingerprint: str = "") -> Verified:
         raise EvidenceBroken((f"the file cannot be read: {error.strerror or 'damaged'}",)) from error
     if faults:
         raise EvidenceBroken(faults)
-    return Verified(manifest, public, notes=tuple(note for clip in manifest.clips for note in link_notes(clip)))
+    notes = (*_missing_notes(manifest), *(note for clip in manifest.clips for note in link_notes(clip)))
+    return Verified(manifest, public, notes=notes)
+
+
+def _missing_notes(manifest: Manifest) -> Iterator[str]:
+    """What of the footage is not in the package, in words."""
+    for missing in manifest.missing:
+        yield f"no clip of {missing.camera} for event {missing.event_id}: {missing.reason}"
+    for clip in manifest.clips:
+        for gap in clip.gaps:
+            why = "the reason is not known" if gap.reason == "none" else f"reason: {gap.reason.replace('_', ' ')}"
+            yield f"{clip.file}: {gap.micros / 1e6:.1f} s are missing from {gap.begin} on, {why}"
 
 
 def _names(package: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
@@ -70,6 +85,17 @@ def _names(package: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     if twice:
         raise EvidenceBroken(tuple(f"it holds {name} twice" for name in twice))
     return {item.filename: item for item in found}
+
+
+def _refuse_more(path: Path, names: dict[str, zipfile.ZipInfo]) -> None:
+    """Nothing stands before the first file of a package, nor behind its end."""
+    if names and min(item.header_offset for item in names.values()) > 0:
+        raise EvidenceBroken(("something was put in front of the package",))
+    with path.open("rb") as file:
+        file.seek(-_END_BYTES, os.SEEK_END)
+        end = file.read(_END_BYTES)
+    if not end.startswith(_END) or end[-2:] != b"\0\0":
+        raise EvidenceBroken(("something was put behind the end of the package",))
 
 
 def _text(package: zipfile.ZipFile, names: dict[str, zipfile.ZipInfo], name: str) -> bytes:
@@ -127,6 +153,6 @@ def _is_whole(package: zipfile.ZipFile, item: zipfile.ZipInfo, clip: ClipEntry) 
         with package.open(item) as file:
             while data := file.read(_AT_A_TIME):
                 digest.update(data)
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, EOFError, struct.error):
         return False
     return digest.hexdigest() == clip.sha256

@@ -142,6 +142,17 @@ class Segments:
 
         return await self._database.read(query)
 
+    async def first(self, camera_id: int, *, since: int) -> Segment | None:
+        """A camera's first segment that began then (wall micros) or later, or None."""
+        row = await self._database.read(
+            lambda connection: connection.execute(
+                f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND garbage = 0 AND started_at >= ?"
+                " ORDER BY started_at LIMIT 1",
+                (camera_id, since),
+            ).fetchone()
+        )
+        return _segment(row) if row else None
+
     async def newest(self, camera_id: int, *, most: int) -> tuple[Segment, ...]:
         """A camera's newest linked segments, by number."""
         rows = await self._database.read(

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from gateway.data_folder import DataFolder, MediaCondition
+from gateway.data_folder import DataFolder, MediaCondition, adopt_media, media_condition
 from gateway.domain.errors import ConfigError, StoreError
 
 OPEN_IT = """
@@ -133,8 +133,9 @@ def test_another_gateways_disk_is_not_written_until_adopted(tmp_path):
     shutil.copytree(tmp_path / "other/media", tmp_path / "one/media")
     with DataFolder.open(tmp_path / "one") as folder:
         assert folder.media_condition is MediaCondition.OTHER_DISK
-        folder.adopt_media()
-        assert folder.media_condition is MediaCondition.READY
+        assert adopt_media(tmp_path / "one", same_disk=True), "beside a gateway that runs"
+        assert media_condition(tmp_path / "one") is MediaCondition.READY
+        assert not adopt_media(tmp_path / "one"), "there is nothing to do any more"
     assert condition(tmp_path / "one") is MediaCondition.READY
 
 
@@ -149,8 +150,10 @@ def test_footage_outlives_a_lost_data_folder(tmp_path):
 def test_a_new_disk_is_adopted_with_a_new_marker(tmp_path):
     condition(tmp_path)
     (tmp_path / "media/.edge-gateway-media").unlink()
-    with DataFolder.open(tmp_path) as folder:
-        folder.adopt_media()
+    with pytest.raises(ConfigError, match="mount the new disk there first"):
+        adopt_media(tmp_path)
+    assert condition(tmp_path) is MediaCondition.MARKER_MISSING, "an empty mount point is not taken for a disk"
+    assert adopt_media(tmp_path, same_disk=True)
     assert condition(tmp_path) is MediaCondition.READY
 
 
@@ -160,6 +163,25 @@ def test_a_broken_media_folder_does_not_stop_the_lanes(tmp_path):
 
 
 def test_adopting_what_cannot_be_written_is_refused(tmp_path):
+    condition(tmp_path)
+    shutil.rmtree(tmp_path / "media")
     (tmp_path / "media").symlink_to(tmp_path / "nowhere")
-    with DataFolder.open(tmp_path) as folder, pytest.raises(StoreError, match="media cannot be used"):
-        folder.adopt_media()
+    with pytest.raises(StoreError, match="media cannot be used"):
+        adopt_media(tmp_path, same_disk=True)
+
+
+def test_only_a_gateways_own_data_folder_adopts(tmp_path):
+    with pytest.raises(ConfigError, match="is not the data folder of a gateway"):
+        adopt_media(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_root_adopts_is_the_gateways_to_write(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root may give files away")
+    condition(tmp_path)
+    shutil.rmtree(tmp_path / "media")
+    os.chown(tmp_path, 12345, 12345)
+    adopt_media(tmp_path, same_disk=True)
+    made = (tmp_path / "media", tmp_path / "media/.edge-gateway-media", tmp_path / "media.uuid")
+    assert {path.stat().st_uid for path in made} == {12345}

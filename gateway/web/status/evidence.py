@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 from aiohttp import web
 
 from gateway.clock import Clock, iso_utc
-from gateway.domain.errors import NotFoundError
+from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import RecordedEvent
+from gateway.domain.footage import GapReason, missing_between
 from gateway.domain.footage_chain import leaf_of, link_of
 from gateway.domain.passages import CameraEvent
-from gateway.evidence import MOST_BETWEEN, Clip, EventEntry, SegmentEntry, SiteKey, write_package
+from gateway.evidence import (
+    MOST_BETWEEN,
+    MOST_CLIPS,
+    Clip,
+    EventEntry,
+    GapEntry,
+    MissingEntry,
+    SegmentEntry,
+    SiteKey,
+    write_package,
+)
 from gateway.store import Segment, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import path_id
@@ -28,6 +40,15 @@ from gateway.web.status.snapshot import trace_of
 
 _MOST_KEPT = 10
 _UNHASHED = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Story:
+    """All events of a visit, its clips, and those that cannot be had."""
+
+    visit: tuple[EventEntry, ...]
+    clips: list[Clip]
+    missing: list[MissingEntry]
 
 
 class Evidence:
@@ -65,28 +86,83 @@ class Evidence:
         if event is None:
             raise NotFoundError(f"there is no event {event_id}")
         async with in_time(), self._one:
-            clips = [await self._clip(item) for item in await self._store.camera_events.of_events((event_id,))]
+            story = await self._story(event)
             path = self._folder / "evidence" / f"event-{event_id}.zip"
             stamp = self._clock.wall()
             made = (iso_utc(stamp.micros), caller.username, stamp.trusted)
-            await asyncio.to_thread(self._write, path, _entry(event), clips, made)
+            await asyncio.to_thread(self._write, path, _entry(event), story, made)
         answer = as_file(path, "application/zip")
         answer.headers["Content-Disposition"] = f'attachment; filename="{path.name}"'
         return answer
 
-    def _write(self, path: Path, event: EventEntry, clips: list[Clip], made: tuple[str, str, bool]) -> None:
-        key = SiteKey.of(self._folder)
-        gateway = version("edge-gateway")
-        write_package(path, event=event, clips=clips, site=self._site, made=made, gateway=gateway, key=key)
+    def _write(self, path: Path, event: EventEntry, story: _Story, made: tuple[str, str, bool]) -> None:
+        write_package(
+            path,
+            event=event,
+            visit=story.visit,
+            clips=story.clips,
+            missing=story.missing,
+            site=self._site,
+            made=made,
+            gateway=version("edge-gateway"),
+            key=SiteKey.of(self._folder),
+        )
         kept = sorted(path.parent.glob("event-*.zip"), key=lambda one: one.stat().st_mtime_ns)
         for old in kept[:-_MOST_KEPT]:
             old.unlink(missing_ok=True)
 
+    async def _story(self, event: RecordedEvent) -> _Story:
+        """The event's visit: its clips, then those of the rest, and which cannot be had, with the reason.
+
+        Raises CameraUnavailable while footage is still coming.
+        """
+        visit = await self._store.passages.story(event)
+        story = _Story(tuple(_entry(item) for item in visit), [], [])
+        camera_events = await self._store.camera_events.of_events(tuple(item.id for item in visit))
+        for item in sorted(camera_events, key=lambda one: one.event_id != event.id):
+            reason = f"a package holds {MOST_CLIPS} clips at most"
+            if len(story.clips) < MOST_CLIPS:
+                try:
+                    story.clips.append(await self._clip(item))
+                    continue
+                except NotFoundError as error:
+                    reason = str(error)
+                except CameraUnavailable as error:
+                    if not item.ready:
+                        raise
+                    reason = str(error)
+            story.missing.append(
+                MissingEntry(
+                    camera_id=item.camera_id, camera=self._name(item.camera_id), event_id=item.event_id, reason=reason
+                )
+            )
+        return story
+
     async def _clip(self, item: CameraEvent) -> Clip:
         clip, parts = await self._recording.clip(item), await self._recording.parts(item)
-        name = next((camera.name for camera in self._recording.cameras() if camera.camera_id == item.camera_id), "")
-        entries = await self._linked(item.camera_id, [part for _, part in parts])
-        return Clip(item.camera_id, name, clip, tuple((path, entries[part.id]) for path, part in parts))
+        segments = [part for _, part in parts]
+        entries = await self._linked(item.camera_id, segments)
+        begin, end = item.pinned_from, item.pinned_until
+        gaps = missing_between([part.edge for part in segments], begin, end, after=await self._gap_after(item))
+        return Clip(
+            camera_id=item.camera_id,
+            camera=self._name(item.camera_id),
+            path=clip,
+            segments=tuple((path, entries[part.id]) for path, part in parts),
+            event_id=item.event_id,
+            begin=iso_utc(begin),
+            end=iso_utc(end),
+            gaps=tuple(GapEntry(begin=iso_utc(g.begin), micros=g.end - g.begin, reason=g.reason.value) for g in gaps),
+        )
+
+    async def _gap_after(self, item: CameraEvent) -> GapReason:
+        """Why footage is missing before what was recorded next behind the event's time."""
+        following = await self._store.segments.first(item.camera_id, since=item.pinned_until)
+        return GapReason.NONE if following is None else following.gap
+
+    def _name(self, camera_id: int) -> str:
+        names = (camera.name for camera in self._recording.cameras() if camera.camera_id == camera_id)
+        return next(names, f"camera {camera_id}")
 
     async def _linked(self, camera_id: int, segments: list[Segment]) -> dict[int, SegmentEntry]:
         """The segments' entries by id, each with what stands in the chain between the one before and it."""

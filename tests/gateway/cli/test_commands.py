@@ -52,6 +52,8 @@ def test_version(tmp_path):
         ("run",),
         ("demo",),
         ("osdp", "provision"),
+        ("media",),
+        ("media", "adopt"),
         ("evidence",),
         ("evidence", "verify"),
         ("evidence", "fetch"),

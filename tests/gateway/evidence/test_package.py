@@ -17,6 +17,8 @@ from gateway.evidence import (
     Clip,
     EventEntry,
     EvidenceBroken,
+    GapEntry,
+    MissingEntry,
     SegmentEntry,
     SiteKey,
     judge_stretch,
@@ -87,6 +89,43 @@ def test_what_was_written_is_proven(package, key):
     assert clip.segments[0].sha256 == hashlib.sha256(b"segment").hexdigest()
     assert found.fingerprint == key.fingerprint
     assert found.manifest.made_by == "chief"
+
+
+def test_the_visit_and_what_is_missing_are_told(tmp_path, key):
+    (tmp_path / "a.mp4").write_bytes(b"clip")
+    gap = GapEntry(begin="2026-11-21T04:00:02.000Z", micros=3_400_000, reason="back_pressure")
+    clips = [
+        Clip(201, "North", tmp_path / "a.mp4", (), event_id=4711, gaps=(gap,)),
+        Clip(201, "North", tmp_path / "a.mp4", (), event_id=4700),
+    ]
+    earlier = EVENT.model_copy(update={"id": 4700})
+    missing = [MissingEntry(camera_id=202, camera="Under", event_id=4711, reason="there is no footage")]
+    path = tmp_path / "out.zip"
+    write_package(
+        path, event=EVENT, clips=clips, site="North Yard", made=MADE, gateway="1", key=key,
+        visit=[earlier, EVENT], missing=missing,
+    )  # fmt: skip
+    found = verify(path)
+    assert found.manifest.visit == (earlier, EVENT)
+    assert [clip.file for clip in found.manifest.clips] == ["clip-201.mp4", "clip-201-4700.mp4"]
+    assert found.notes == (
+        "no clip of Under for event 4711: there is no footage",
+        "clip-201.mp4: 3.4 s are missing from 2026-11-21T04:00:02.000Z on, reason: back pressure",
+    )
+
+
+def test_a_package_of_an_earlier_gateway_is_judged_as_ever(package, key):
+    with zipfile.ZipFile(package) as source:
+        told = json.loads(source.read("manifest.json"))
+    told["format"] = "edge-gateway evidence 1"
+    del told["visit"], told["missing"]
+    for clip in told["clips"]:
+        for name in ("event_id", "begin", "end", "gaps"):
+            del clip[name]
+    text = json.dumps(told).encode()
+    changed = {"manifest.json": text, "manifest.sig": key.sign(text)}
+    found = verify(rewritten(package, lambda n, d: [(n, changed.get(n, d))]))
+    assert (found.manifest.event, found.manifest.visit) == (EVENT, ())
 
 
 @pytest.mark.parametrize(
@@ -207,6 +246,21 @@ def test_every_byte_counts(package):
         except EvidenceBroken:
             refused += 1
     assert refused > len(whole) / 7 * 0.9
+
+
+def test_what_was_put_before_or_behind_is_told(package):
+    whole = package.read_bytes()
+    for before, behind, fault in ((b"x", b"", "in front"), (b"", b"x", "behind"), (b"", b"\0" * 22, "behind")):
+        package.write_bytes(before + whole + behind)
+        assert fault in faults(package)
+
+
+def test_every_damage_of_a_small_package_is_a_sentence(package):
+    """Whatever is left out of its middle: never an error of another kind."""
+    whole = package.read_bytes()
+    for place in range(0, len(whole), 101):
+        package.write_bytes(whole[:place] + whole[place + 60 :])
+        faults(package)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.99])

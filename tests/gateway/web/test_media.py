@@ -5,7 +5,11 @@ import subprocess
 
 import pytest
 
+from gateway.domain.errors import NotFoundError
+from gateway.domain.events import Event, EventKind
+from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.evidence import verify
+from gateway.store import Entry
 
 
 async def test_a_clip_plays(house, tmp_path):
@@ -72,6 +76,50 @@ async def test_an_evidence_package_proves_its_event(house, footage, tmp_path):
     assert found.manifest.clips[0].size == len(footage.clip.read_bytes())
     async with house.client.get(f"{house.url}/status/evidence/999", headers=headers) as answer:
         assert answer.status == 404
+
+
+async def test_evidence_of_a_visit_is_whole_though_a_camera_has_no_footage(house, tmp_path, monkeypatch):
+    house.clock.pushed += 60
+    now = house.clock.wall().micros
+    trace = "known: passed (card 7); validity: passed"
+    granted = await house.happened(
+        "card 0007", kind=EventKind.ACCESS_GRANTED, date_at=now - 3_000_000,
+        data={"credential": "0007", "trace": trace},
+    )  # fmt: skip
+    event = Event(EventKind.VEHICLE_PASSED, now, clock_trusted=True, description="passed", lane_id="entry")
+    passage = Passage(
+        "entry", "entry", PassageOutcome.PASSED, now - 9_000_000, now, clock_trusted=True, credential="0007"
+    )
+    moments = tuple(
+        Moment(camera_id, "Vehicle passed", "passed", now - 5_000_000, now + 5_000_000, clock_trusted=True)
+        for camera_id in (201, 202)
+    )
+    recorded = await house.store.journal.record(Entry(events=(event,), passage=passage, moments=moments))
+    clip, away = house.recording.clip, NotFoundError("there is no footage of camera event 7")
+
+    async def of_one(item):
+        if item.camera_id == 202:
+            raise away
+        return await clip(item)
+
+    monkeypatch.setattr(house.recording, "clip", of_one)
+    for event_id in (granted, recorded.event_ids[0]):
+        headers = await house.sign_in()
+        async with house.client.get(f"{house.url}/status/evidence/{event_id}", headers=headers) as answer:
+            assert answer.status == 200, await answer.text()
+            (tmp_path / "proof.zip").write_bytes(await answer.read())
+        found = verify(tmp_path / "proof.zip")
+        assert found.manifest.event.id == event_id
+        assert [item.trace for item in found.manifest.visit if item.id == granted] == [tuple(trace.split("; "))]
+        assert [item.camera_id for item in found.manifest.clips] == [201]
+        assert f"no clip of camera 202 for event {recorded.event_ids[0]}: {away}" in found.notes
+    monkeypatch.setattr(house.recording.camera, "condition", "unreachable")
+    async with house.client.get(f"{house.url}/status/evidence/{granted}", headers=headers) as answer:
+        assert answer.status == 503, "its footage may still come"
+    for camera_event_id in recorded.camera_event_ids:
+        await house.store.camera_events.mark_ready(camera_event_id)
+    async with house.client.get(f"{house.url}/status/evidence/{granted}", headers=headers) as answer:
+        assert answer.status == 200
 
 
 async def test_playlists_and_segments(house, footage):

@@ -1,0 +1,35 @@
+"""`edge-gateway media`: the disk of footage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.data_folder import adopt_media
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="The disk of footage.\n\nExample: edge-gateway media adopt /var/lib/edge-gateway",
+)
+
+
+@app.command("adopt")
+def adopt(
+    data: Annotated[Path, typer.Argument(metavar="DIR", help="The data folder, e.g. /var/lib/edge-gateway.")],
+    same_disk: Annotated[
+        bool, typer.Option("--same-disk", help="Footage is to be kept on the data folder's own disk.")
+    ] = False,
+) -> None:
+    """Take the disk that is mounted at DIR/media now into use for footage: a new one, or one of another gateway.
+
+    A gateway that runs notices within some seconds and records on. Without this command it writes to no disk but the
+    one it knows, so that a disk that is not mounted does not fill the one beneath it.
+
+    Example: edge-gateway media adopt /var/lib/edge-gateway
+    """
+    if adopt_media(data, same_disk=same_disk):
+        typer.echo(f"{data}/media is in use for footage from now on; a gateway that runs notices within 10 s")
+    else:
+        typer.echo(f"{data}/media is in use for footage already; there is nothing to do")
