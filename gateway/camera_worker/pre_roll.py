@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +17,14 @@ from gateway.camera_worker.segment_file import DiskFailed, SegmentFile
 from gateway.domain.footage import TOUCHING_MICROS, GapReason, Pin, SegmentFinished
 
 MOST_BYTES = 64_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """When a segment begins, in wall and in monotonic micros."""
+
+    wall: int
+    uptime: int
 
 
 class OpenFile(Protocol):
@@ -44,8 +53,8 @@ class OpenFile(Protocol):
 class Shelf(Protocol):
     """Takes segments as they are made."""
 
-    def opened(self, file: SegmentFile, started_at: int) -> OpenFile:
-        """A segment begins at these wall micros; `file` is what it would be on the disk. Raises DiskFailed."""
+    def opened(self, file: SegmentFile, start: Start) -> OpenFile:
+        """A segment begins; `file` is what it would be on the disk. Raises DiskFailed."""
         ...
 
     def take(self, file: OpenFile, segment: SegmentFinished) -> None:
@@ -60,7 +69,7 @@ class ToDisk:
         self._media = media
         self._finished = finished
 
-    def opened(self, file: SegmentFile, started_at: int) -> OpenFile:  # noqa: ARG002  # it is the same at any time
+    def opened(self, file: SegmentFile, start: Start) -> OpenFile:  # noqa: ARG002  # it is the same at any time
         """See Shelf."""
         file.create()
         return file
@@ -143,9 +152,10 @@ class PreRoll:
         self._most_bytes = most_bytes
         self._finished = finished
         self._held: deque[tuple[HeldFile, SegmentFinished]] = deque()
-        self._open: tuple[HeldFile, int] | None = None
+        self._open: tuple[HeldFile, Start] | None = None
         self._pins: tuple[Pin, ...] = ()
         self._written_until: int | None = None
+        self._told_until: int | None = None
         self._uptime: int | None = None
         self._gave_up = False
         self._may_write = True
@@ -175,10 +185,10 @@ class PreRoll:
         self.fault = None
         self._write_wanted()
 
-    def opened(self, file: SegmentFile, started_at: int) -> OpenFile:
+    def opened(self, file: SegmentFile, start: Start) -> OpenFile:
         """See Shelf; a disk that fails is no failure here."""
         held = HeldFile(file=file, failed=self._failed)
-        self._open = (held, started_at)
+        self._open = (held, start)
         self._write_wanted()
         return held
 
@@ -195,13 +205,13 @@ class PreRoll:
         self._uptime = segment.monotonic + segment.duration
         self._held.append((held, segment))
         self._write_wanted()
-        self._forget_old(_end(segment) - self._micros)
+        self._forget_old(self._uptime - self._micros)
 
     def _forget_old(self, oldest: int) -> None:
         for item in tuple(self._held):
             file, segment = item
-            wanted = self._is_wanted(segment.started_at, _end(segment))
-            if self.held_bytes <= self._most_bytes and (wanted or _end(segment) >= oldest):
+            wanted = self._is_wanted(_start(segment), segment.duration)
+            if self.held_bytes <= self._most_bytes and (wanted or segment.monotonic + segment.duration >= oldest):
                 continue
             self._gave_up = self._gave_up or wanted
             file.abandon()
@@ -213,7 +223,7 @@ class PreRoll:
         try:
             for item in tuple(self._held):
                 file, segment = item
-                if self._is_wanted(segment.started_at, _end(segment)):
+                if self._is_wanted(_start(segment), segment.duration):
                     file.finish(self._media / segment.path)
                     self._held.remove(item)
                     self._tell(file, segment)
@@ -225,12 +235,18 @@ class PreRoll:
     def _failed(self, error: DiskFailed) -> None:
         self.fault = error
 
-    def _is_wanted(self, start: int, end: int | None) -> bool:
-        """Whether a segment from `start` to `end`, None for one that goes on, holds a part of what is pinned."""
-        return any(pin.until > start and (end is None or pin.begin < end) for pin in self._pins)
+    def _is_wanted(self, start: Start, duration: int | None) -> bool:
+        """Whether a segment so long, None for one that goes on, holds a part of what is pinned."""
+        for pin in self._pins:
+            # where it can be told, by the clock that nobody sets
+            at = start.wall if pin.clock_offset is None else start.uptime + pin.clock_offset
+            if pin.until > at and (duration is None or pin.begin < at + duration):
+                return True
+        return False
 
     def _tell(self, file: OpenFile, segment: SegmentFinished) -> None:
-        touches = self._written_until is not None and abs(segment.started_at - self._written_until) <= TOUCHING_MICROS
+        apart = None if self._told_until is None else abs(segment.monotonic - self._told_until)
+        touches = apart is not None and apart <= TOUCHING_MICROS
         changed: dict[str, object] = {"sha256": file.sha256}
         if self._gave_up and not touches:
             changed |= {"gap": GapReason.DISK, "gap_from": self._written_until}
@@ -238,7 +254,12 @@ class PreRoll:
             changed["gap"] = GapReason.NO_EVENT
         self._gave_up = False
         self._written_until = _end(segment)
+        self._told_until = segment.monotonic + segment.duration
         self._finished(segment.model_copy(update=changed))
+
+
+def _start(segment: SegmentFinished) -> Start:
+    return Start(wall=segment.started_at, uptime=segment.monotonic)
 
 
 def _end(segment: SegmentFinished) -> int:

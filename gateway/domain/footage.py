@@ -101,6 +101,9 @@ class Pin(_Wire):
     camera_id: int
     begin: int
     until: int
+    clock_offset: int | None = Field(
+        default=None, description="by how much they are ahead of this run's monotonic micros; null: not known"
+    )
 
 
 class PinnedFootage(_Wire):

@@ -18,8 +18,8 @@ from gateway.clock import Clock
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.footage import CutClip, TakeThumbnail
 from gateway.domain.passages import CameraEvent
-from gateway.recording import media_files
-from gateway.recording.readiness import Coverage, is_complete, why_not_yet
+from gateway.recording import media_files, readiness
+from gateway.recording.readiness import Coverage
 from gateway.recording.worker_client import WorkerClient
 from gateway.store import Segment, Store
 
@@ -95,15 +95,17 @@ class Clips:
         clock: Clock,
         worker: Callable[[int], WorkerClient],
         coverage: Callable[[int], Coverage],
+        boot_id: str = "",
         most_clip_bytes: int = _MOST_CLIP_BYTES,
     ) -> None:
         """`worker` gives a living worker for a camera or raises CameraUnavailable; `coverage` tells how far
-        a camera's footage goes.
+        a camera's footage goes; `boot_id`: of this run of the machine.
         """
         self._store = store
         self._clock = clock
         self._worker = worker
         self._coverage = coverage
+        self._boot_id = boot_id
         self._clips = KeptFiles(media=media, folder=CLIPS, names=_CLIP_NAME, most_bytes=most_clip_bytes)
         self._thumbnails = KeptFiles(
             media=media, folder=THUMBNAILS, names=_THUMBNAIL_NAME, most_bytes=_MOST_THUMBNAIL_BYTES
@@ -124,10 +126,10 @@ class Clips:
             CameraUnavailable: none yet, and there may still be some.
             NotFoundError: none, and there will be none.
         """
-        segments = await self._store.segments.between(event.camera_id, event.pinned_from, event.pinned_until)
+        segments = await self._store.segments.of_event(event)
         if segments:
             return segments
-        if self._is_complete(event):
+        if self.is_complete(event):
             raise NotFoundError(f"there is no footage of camera event {event.id}")
         raise self._still_recording(event)
 
@@ -136,7 +138,7 @@ class Clips:
 
         async def cut(output: str) -> None:
             segments = await self.footage(event)
-            if not self._is_complete(event):
+            if not self.is_complete(event):
                 raise self._still_recording(event)
             if len(segments) > _LONGEST_CLIP_SEGMENTS:
                 raise CameraUnavailable(f"camera event {event.id} is too long for one clip; use its playlist")
@@ -156,7 +158,7 @@ class Clips:
         async def take(output: str) -> None:
             segments = await self.footage(event)
             nearest = min(segments, key=lambda segment: _distance(segment, event.date_at))
-            if nearest.ended_at <= event.date_at and not self._is_complete(event):
+            if nearest.ended_at <= event.date_at and not self.is_complete(event):
                 raise self._still_recording(event)
             await self._worker(event.camera_id).take(TakeThumbnail(segment=nearest.path, output=output))
 
@@ -190,11 +192,13 @@ class Clips:
         return await self._stills.get(f"{camera_id}-{shown}.jpg", take)
 
     def _still_recording(self, event: CameraEvent) -> CameraUnavailable:
-        coverage = self._coverage(event.camera_id)
-        return CameraUnavailable(why_not_yet(event, coverage, now=self._clock.wall().micros))
+        coverage, at = readiness.read(self._clock, self._boot_id).of(event, self._coverage(event.camera_id))
+        return CameraUnavailable(readiness.why_not_yet(event, coverage, now=at))
 
-    def _is_complete(self, event: CameraEvent) -> bool:
-        return is_complete(event, self._coverage(event.camera_id), now=self._clock.wall().micros)
+    def is_complete(self, event: CameraEvent) -> bool:
+        """Whether no more footage of an event will come."""
+        coverage, at = readiness.read(self._clock, self._boot_id).of(event, self._coverage(event.camera_id))
+        return readiness.is_complete(event, coverage, now=at)
 
 
 def _touched(path: Path) -> bool:

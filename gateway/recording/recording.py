@@ -28,7 +28,7 @@ from gateway.recording.index import FootageIndex
 from gateway.recording.live_hls import LiveHls
 from gateway.recording.media_folder import LOOK_SECONDS, MediaFolder, no_fault
 from gateway.recording.pins import PinWatch
-from gateway.recording.readiness import Readiness, is_complete
+from gateway.recording.readiness import Readiness
 from gateway.recording.retention import Retention
 from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
@@ -96,7 +96,7 @@ class Recording:
         )
         self._chain = FootageChain(store=store, media=self._media)
         self._index = FootageIndex(store=store, media=self._media, clock=clock, chain=self._chain)
-        self._pins = PinWatch(store=store, cameras=site.cameras, clock=clock)
+        self._pins = PinWatch(store=store, cameras=site.cameras, clock=clock, boot_id=boot_id())
         self._watch = CameraWatch(
             events_only=self._pins.cameras,
             names={camera.id: camera.name for camera in site.cameras},
@@ -104,9 +104,14 @@ class Recording:
             changes=store.changes,
             clock=clock,
         )
-        self._readiness = Readiness(store=store, clock=clock, coverage=self._watch.coverage)
+        self._readiness = Readiness(store=store, clock=clock, coverage=self._watch.coverage, boot_id=boot_id())
         self._clips = Clips(
-            store=store, media=self._media, clock=clock, worker=self._living_worker, coverage=self._watch.coverage
+            store=store,
+            media=self._media,
+            clock=clock,
+            worker=self._living_worker,
+            coverage=self._watch.coverage,
+            boot_id=boot_id(),
         )
         self._exhibits = ExhibitFiles(
             store=store,
@@ -232,7 +237,7 @@ class Recording:
 
     async def vod_media(self, camera_event: CameraEvent) -> str:
         """The media playlist, `index.m3u8`: with an end once all the footage is there. Raises as `vod_master`."""
-        complete = self._is_complete(camera_event)  # asked first: what is complete now is in the rows read next
+        complete = self._clips.is_complete(camera_event)  # asked first: what is complete now is in the rows read next
         return playlists.media(await self._clips.footage(camera_event), complete=complete)
 
     async def vod_segment(self, camera_event: CameraEvent, segment_id: int) -> Path:
@@ -241,7 +246,7 @@ class Recording:
         place = (camera_event.camera_id, camera_event.pinned_from, camera_event.pinned_until, segment_id)
         if (known := self._found.get(place)) is not None:
             return known
-        for segment in await self._store.segments.between(*place[:3]):
+        for segment in await self._store.segments.of_event(camera_event):
             if segment.id == segment_id:
                 return self._found.note(place, self._media / segment.path)
         raise NotFoundError(f"camera event {camera_event.id} has no segment {segment_id}")
@@ -368,9 +373,6 @@ class Recording:
         if paused is not self._paused:
             self._paused = paused
             self._pause_changed.set()
-
-    def _is_complete(self, event: CameraEvent) -> bool:
-        return is_complete(event, self._watch.coverage(event.camera_id), now=self._clock.wall().micros)
 
     def _living_worker(self, camera_id: int) -> WorkerClient:
         """The camera's own worker, or any other: each can read all of the media folder."""

@@ -30,6 +30,7 @@ class Held:
         )
         self._frames = encoded(1)
         self._pushed = 0
+        self.stepped = 0
 
     def push(self, seconds):
         for _ in range(int(seconds * 10)):
@@ -37,12 +38,16 @@ class Held:
             ticks = self._pushed * 9_000
             self.segmenter.push(
                 replace(frame, pts=ticks, dts=ticks, arrived=100 + self._pushed / 10),
-                Stamp(START + self._pushed * SECOND // 10, trusted=True),
+                Stamp(START + self.stepped + self._pushed * SECOND // 10, trusted=True),
             )
             self._pushed += 1
 
     def later(self, seconds):
         self._pushed += seconds * 10
+
+    def pin_by_uptime(self, begin, until, *, offset):
+        span = (100 * SECOND + offset + int(second * SECOND) for second in (begin, until))
+        self.pre_roll.pin((Pin(camera_id=3, begin=next(span), until=next(span), clock_offset=offset),))
 
     def pin(self, *spans):
         self.pre_roll.pin(
@@ -100,6 +105,16 @@ def test_overlapping_events_share_segments_and_a_later_one_begins_anew(held):
     held.push(10)
     assert held.seconds() == [6, 7, 8, 9, 10, 11, 18]
     assert [segment.gap for segment in held.told].count(GapReason.NO_EVENT) == 2
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+def test_a_clock_that_is_set_during_an_event_changes_nothing_of_what_is_written(held, hours):
+    held.push(5.5)
+    held.pin_by_uptime(3, 9, offset=START)
+    held.stepped = hours * 3600 * SECOND
+    held.push(9)
+    assert [(segment.monotonic - 100 * SECOND) / SECOND for segment in held.told] == [3, 4, 5, 6, 7, 8]
+    assert GapReason.NO_EVENT not in {segment.gap for segment in held.told[1:]}
 
 
 def test_memory_is_bounded_by_seconds_and_by_bytes(tmp_path, encoded):
