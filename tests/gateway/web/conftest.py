@@ -41,7 +41,7 @@ from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap, map_card
 from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.writes import CentralWrites
-from gateway.web.accounts import Accounts, hash_accounts
+from gateway.web.accounts import Accounts, KnownAccount, hash_accounts, hash_password
 from gateway.web.admission import Route
 from gateway.web.api_keys import key_hash
 from gateway.web.app import build_app, serve
@@ -423,8 +423,16 @@ class House:
 
 
 @pytest.fixture(scope="session")
-def accounts() -> Accounts:
-    return asyncio.run(hash_accounts(SITE.api.accounts, lambda name: name))
+def hashed() -> tuple[tuple[KnownAccount, ...], str]:
+    """The site's accounts and nobody's hash: hashes take their time, so they are made once."""
+    made = asyncio.run(hash_accounts(SITE.api.accounts, lambda name: name))
+    return tuple(account for name in made.names() if (account := made.get(name))), hash_password("")
+
+
+@pytest.fixture
+def accounts(hashed: tuple[tuple[KnownAccount, ...], str]) -> Accounts:
+    known, nobody = hashed
+    return Accounts(accounts=known, nobody_hash=nobody)
 
 
 KEYS = {"till": frozenset({"*"}), "counter": frozenset({"can_view_devices"}), "idle": frozenset()}
