@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import structlog
@@ -199,7 +199,7 @@ class Recording:
     async def clip(self, camera_event: CameraEvent) -> Path:
         """The event's clip as an MP4 file. Raises NotFoundError, or CameraUnavailable with one sentence."""
         self._refuse_while_silent()
-        return await self._clips.clip(camera_event)
+        return await self._of_media(self._clips.clip(camera_event))
 
     async def parts(self, camera_event: CameraEvent) -> tuple[tuple[Path, Segment], ...]:
         """The segments that the event's clip is made from, each with its file. Raises as `clip`."""
@@ -212,7 +212,7 @@ class Recording:
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         """A picture of the moment of the event, JPEG. Raises NotFoundError, or CameraUnavailable with one sentence."""
         self._refuse_while_silent()
-        return await self._clips.event_thumbnail(camera_event)
+        return await self._of_media(self._clips.event_thumbnail(camera_event))
 
     async def forget(self, camera_event_id: int) -> None:
         """A camera event was deleted: what was made of it, and what was added to it, goes too. What cannot be removed
@@ -229,7 +229,7 @@ class Recording:
     async def camera_thumbnail(self, camera_id: int) -> Path:
         """A picture from the camera's newest footage, JPEG. Raises NotFoundError, CameraUnavailable."""
         self._refuse_while_silent()
-        return await self._clips.camera_thumbnail(camera_id)
+        return await self._of_media(self._clips.camera_thumbnail(camera_id))
 
     async def vod_master(self, camera_event: CameraEvent) -> str:
         """The master playlist of the event's footage. Raises NotFoundError, CameraUnavailable."""
@@ -259,6 +259,15 @@ class Recording:
         """Whoever touches a disk that does not answer hangs with it, in one of the few threads that all share."""
         if not self._folder.answers:
             raise CameraUnavailable(self._folder.fault)
+
+    async def _of_media(self, made: Awaitable[Path]) -> Path:
+        """What is made of footage. Where that fails because the disk is away, that is what is told."""
+        try:
+            return await made
+        except (CameraUnavailable, NotFoundError) as error:
+            if fault := self._folder.fault or await self._folder.look():
+                raise CameraUnavailable(fault) from error
+            raise
 
     async def _prepare_media(self) -> None:
         """Return once the media folder can be used and rows and files agree. Until then each camera says why not."""
