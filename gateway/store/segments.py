@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.domain.footage import Edge, GapReason, SegmentFinished
+from gateway.domain.footage import Edge, GapReason, Missing, SegmentFinished, missing_between
 from gateway.domain.footage_chain import Place
+from gateway.domain.passages import CameraEvent
 from gateway.store.database import Database
 from gateway.store.footage_links import link_segment
 
@@ -142,16 +143,14 @@ class Segments:
 
         return await self._database.read(query)
 
-    async def first(self, camera_id: int, *, since: int) -> Segment | None:
-        """A camera's first segment that began then (wall micros) or later, or None."""
-        row = await self._database.read(
-            lambda connection: connection.execute(
-                f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND garbage = 0 AND started_at >= ?"
-                " ORDER BY started_at LIMIT 1",
-                (camera_id, since),
-            ).fetchone()
-        )
-        return _segment(row) if row else None
+    async def missing(self, camera_events: Iterable[CameraEvent]) -> dict[int, tuple[Missing, ...]]:
+        """What of each camera event's time no footage is of, by the event's id, oldest first."""
+        wanted = tuple(camera_events)
+
+        def query(connection: sqlite3.Connection) -> dict[int, tuple[Missing, ...]]:
+            return {item.id: _missing(connection, item) for item in wanted}
+
+        return await self._database.read(query) if wanted else {}
 
     async def newest(self, camera_id: int, *, most: int) -> tuple[Segment, ...]:
         """A camera's newest linked segments, by number."""
@@ -289,6 +288,25 @@ class Segments:
                 "DELETE FROM segment WHERE id = ?", [(item.id,) for item in segments]
             )
         )
+
+
+_EDGE = "started_at, started_at + duration, gap"
+
+
+def _missing(connection: sqlite3.Connection, item: CameraEvent) -> tuple[Missing, ...]:
+    rows = connection.execute(
+        f"SELECT {_EDGE} FROM segment WHERE camera_id = ? AND started_at > ? AND started_at < ?"
+        " AND started_at + duration > ? AND garbage = 0 ORDER BY started_at, id",
+        (item.camera_id, item.pinned_from - LONGEST_SEGMENT, item.pinned_until, item.pinned_from),
+    )
+    edges = [Edge(begin, end, GapReason(gap), ("", 0, 0)) for begin, end, gap in rows]
+    following = connection.execute(
+        f"SELECT {_EDGE} FROM segment WHERE camera_id = ? AND started_at >= ? AND garbage = 0"
+        " ORDER BY started_at LIMIT 1",
+        (item.camera_id, item.pinned_until),
+    ).fetchone()
+    after = GapReason(following[2]) if following else GapReason.NONE
+    return tuple(missing_between(edges, item.pinned_from, item.pinned_until, after=after))
 
 
 def _add(connection: sqlite3.Connection, item: SegmentFinished) -> bool:
