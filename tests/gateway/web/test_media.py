@@ -60,6 +60,9 @@ async def test_a_part_of_a_clip_and_an_unchanged_one(house, footage):
                 assert await answer.read() == whole[slice(*span)], wanted
             else:
                 assert answer.headers["Content-Range"] == f"bytes */{len(whole)}"
+    for wanted in ("items=0-9", "seconds=1-", "bytes=0-9,20-29"):
+        async with house.client.get(address, headers=headers | {"Range": wanted}) as answer:
+            assert (answer.status, await answer.read()) == (200, whole), wanted
     async with house.client.get(address, headers=headers | {"Range": "bytes=0-9", "If-Range": tag}) as answer:
         assert (answer.status, await answer.read()) == (206, whole[:10])
     async with house.client.get(address, headers=headers | {"Range": "bytes=0-9", "If-Range": '"another"'}) as answer:
