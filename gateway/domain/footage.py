@@ -8,10 +8,11 @@ lost can still be adopted: `<camera_id>/<yyyymmddhh>/<start micros>_<duration mi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -48,6 +49,20 @@ class GapReason(StrEnum):
     CLOCK = "clock"
     WORKER = "worker"
     NO_EVENT = "no_event"
+
+
+WHY_MISSING: Mapping[GapReason, str] = MappingProxyType(
+    {
+        GapReason.STARTED: "the gateway was not running",
+        GapReason.CAMERA: "the camera stopped sending",
+        GapReason.NETWORK: "the camera could not be reached",
+        GapReason.BACK_PRESSURE: "the machine could not keep up",
+        GapReason.DISK: "the media folder took no data",
+        GapReason.CLOCK: "the clock was set",
+        GapReason.WORKER: "the camera worker was restarted",
+        GapReason.NO_EVENT: "nothing happened",
+    }
+)
 
 
 class CameraCondition(StrEnum):
@@ -231,6 +246,11 @@ class Missing:
     end: int
     reason: GapReason
 
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        return WHY_MISSING.get(self.reason, "the reason is not known")
+
 
 def missing_between(edges: Iterable[Edge], begin: int, end: int, *, after: GapReason = GapReason.NONE) -> list[Missing]:
     """What of `[begin, end)` (wall micros) no footage is of, oldest first. Pure; `edges` are by start.
@@ -245,9 +265,20 @@ def missing_between(edges: Iterable[Edge], begin: int, end: int, *, after: GapRe
         ):
             found.append(Missing(reached, min(edge.started_at, end), edge.gap))
         reached = max(reached, edge.ended_at)
-    if end - reached > _SEEN_MICROS:
+    is_empty = reached == begin and not found
+    if end - reached > _SEEN_MICROS or is_empty:
         found.append(Missing(reached, end, after))
     return found
+
+
+Extent = Literal["coming", "whole", "part", "none"]
+
+
+def extent_of(missing: Sequence[Missing], begin: int, end: int) -> Extent:
+    """How much of `[begin, end)` there is footage of. Pure."""
+    if not missing:
+        return "whole"
+    return "none" if (missing[0].begin, missing[0].end) == (begin, end) else "part"
 
 
 def segment_path(camera_id: int, started_at: int, duration: int, hour: str) -> str:

@@ -61,7 +61,7 @@ class GapEntry(_Part):
 
     begin: str
     micros: int = Field(ge=0)
-    reason: str = Field(description="a word of the gateway's: camera, network, disk, …; none: not known")
+    reason: str = Field(description="in words")
 
 
 class ClipEntry(_Part):

@@ -70,8 +70,7 @@ def _missing_notes(manifest: Manifest) -> Iterator[str]:
         yield f"no clip of {missing.camera} for event {missing.event_id}: {missing.reason}"
     for clip in manifest.clips:
         for gap in clip.gaps:
-            why = "the reason is not known" if gap.reason == "none" else f"reason: {gap.reason.replace('_', ' ')}"
-            yield f"{clip.file}: {gap.micros / 1e6:.1f} s are missing from {gap.begin} on, {why}"
+            yield f"{clip.file}: {gap.micros / 1e6:.1f} s are missing from {gap.begin} on; {gap.reason}"
 
 
 def _names(package: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:

@@ -8,19 +8,16 @@ from enum import Enum
 
 from gateway.clock import Stamp
 from gateway.domain.events import Event, EventKind, Scalar
-from gateway.domain.footage import TOUCHING_MICROS, CameraCondition, CameraReported, GapReason, SegmentFinished
+from gateway.domain.footage import (
+    TOUCHING_MICROS,
+    WHY_MISSING,
+    CameraCondition,
+    CameraReported,
+    GapReason,
+    SegmentFinished,
+)
 
 _MICROS = 1_000_000
-_WHY = {
-    GapReason.STARTED: "the gateway was not running",
-    GapReason.CAMERA: "the camera stopped sending",
-    GapReason.NETWORK: "the camera could not be reached",
-    GapReason.BACK_PRESSURE: "the machine could not keep up",
-    GapReason.DISK: "the media folder took no data",
-    GapReason.CLOCK: "the clock was set",
-    GapReason.WORKER: "the camera worker was restarted",
-    GapReason.NO_EVENT: "nothing happened",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +138,9 @@ class CameraState:
         """The event of footage that is missing between two wall instants (micros)."""
         seconds = round((until - since) / _MICROS, 3)
         if seconds < 0:
-            text = f"{self.name}: footage overlaps by {-seconds:.1f} s; {_WHY[reason]}"
+            text = f"{self.name}: footage overlaps by {-seconds:.1f} s; {WHY_MISSING[reason]}"
         else:
-            text = f"{self.name}: {seconds:.1f} s of footage are missing; {_WHY[reason]}"
+            text = f"{self.name}: {seconds:.1f} s of footage are missing; {WHY_MISSING[reason]}"
         data: dict[str, Scalar] = {"seconds": seconds, "reason": reason.value, "from": since, "until": until}
         return _event(self.camera_id, EventKind.FOOTAGE_GAP, text, now, data)
 

@@ -130,7 +130,9 @@ class Clips:
         if segments:
             return segments
         if self.is_complete(event):
-            raise NotFoundError(f"there is no footage of camera event {event.id}")
+            missing = (await self._store.segments.missing((event,)))[event.id]
+            why = "; ".join(gap.why for gap in missing)
+            raise NotFoundError(f"there is no footage of camera event {event.id}: {why}")
         raise self._still_recording(event)
 
     async def clip(self, event: CameraEvent) -> Path:

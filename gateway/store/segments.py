@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gateway.domain.footage import Edge, GapReason, SegmentFinished
+from gateway.domain.footage import Edge, GapReason, Missing, SegmentFinished, missing_between
 from gateway.domain.footage_chain import Place
 from gateway.domain.passages import CameraEvent
 from gateway.store.database import Database
@@ -152,16 +152,14 @@ class Segments:
 
         return await self._database.read(query)
 
-    async def first(self, camera_id: int, *, since: int) -> Segment | None:
-        """A camera's first segment that began then (wall micros) or later, or None."""
-        row = await self._database.read(
-            lambda connection: connection.execute(
-                f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND garbage = 0 AND started_at >= ?"
-                " ORDER BY started_at LIMIT 1",
-                (camera_id, since),
-            ).fetchone()
-        )
-        return _segment(row) if row else None
+    async def missing(self, camera_events: Iterable[CameraEvent]) -> dict[int, tuple[Missing, ...]]:
+        """What of each camera event's time no footage is of, by the event's id, oldest first."""
+        wanted = tuple(camera_events)
+
+        def query(connection: sqlite3.Connection) -> dict[int, tuple[Missing, ...]]:
+            return {item.id: _missing(connection, item) for item in wanted}
+
+        return await self._database.read(query) if wanted else {}
 
     async def newest(self, camera_id: int, *, most: int) -> tuple[Segment, ...]:
         """A camera's newest linked segments, by number."""
@@ -353,6 +351,21 @@ def _as_stamped(segment: Segment, event: CameraEvent) -> Segment:
     if not event.boot_id or segment.boot_id != event.boot_id or abs(at - segment.started_at) <= _CLOCK_WAS_SET:
         return segment
     return replace(segment, started_at=at)
+
+
+_EDGE = "started_at, started_at + duration, gap"
+
+
+def _missing(connection: sqlite3.Connection, item: CameraEvent) -> tuple[Missing, ...]:
+    footage = _of_event(connection, item)
+    edges = [Edge(one.started_at, one.ended_at, one.gap, ("", 0, 0)) for one in footage]
+    following = connection.execute(
+        f"SELECT {_EDGE} FROM segment WHERE camera_id = ? AND started_at >= ? AND garbage = 0"
+        " ORDER BY started_at LIMIT 1",
+        (item.camera_id, item.pinned_until),
+    ).fetchone()
+    after = GapReason(following[2]) if following else GapReason.NONE
+    return tuple(missing_between(edges, item.pinned_from, item.pinned_until, after=after))
 
 
 def _add(connection: sqlite3.Connection, item: SegmentFinished) -> bool:

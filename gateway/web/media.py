@@ -61,14 +61,24 @@ class _File(web.FileResponse):
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         """See `web.FileResponse.prepare`."""
-        named = request.headers.get("If-Range", "")
-        if named.endswith('"') and "Range" in request.headers:
-            status = await asyncio.to_thread(self._path.stat)
-            if named != f'"{status.st_mtime_ns:x}-{status.st_size:x}"':
-                headers = request.headers.copy()
-                del headers["Range"]
-                request = request.clone(headers=headers)
+        if "Range" in request.headers and not await self._is_for_part(request):
+            headers = request.headers.copy()
+            del headers["Range"]
+            request = request.clone(headers=headers)
         return await super().prepare(request)
+
+    async def _is_for_part(self, request: web.BaseRequest) -> bool:
+        """Whether one part of this very file is asked for; several parts, or other units, are answered with all of it
+        (RFC 9110, 14.2).
+        """
+        unit, _, parts = request.headers["Range"].partition("=")
+        if unit.strip().lower() != "bytes" or "," in parts:
+            return False
+        named = request.headers.get("If-Range", "")
+        if not named.endswith('"'):
+            return True
+        status = await asyncio.to_thread(self._path.stat)
+        return named == f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
 
 
 @asynccontextmanager

@@ -51,8 +51,22 @@ class ChangedCameraEvent(Body):
     incident: Annotated[bool, Field(strict=True)] | None = None
 
 
+class FootageGap(BaseModel):
+    """A stretch of a camera event's time without footage; `reason` in words."""
+
+    model_config = ConfigDict(frozen=True)
+
+    start_date: str
+    end_date: str
+    seconds: float
+    reason: str
+
+
 class CameraEventRecord(BaseModel):
-    """A camera event, with the paths of its media. `ready`: all the footage that will ever be there is there."""
+    """A camera event, with the paths of its media. `ready`: all the footage that will ever be there is there.
+
+    `footage` says how much that is, and `gaps` what is missing; with "none" there are no paths.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -72,6 +86,8 @@ class CameraEventRecord(BaseModel):
     clip: str
     thumbnail: str
     vod: str
+    footage: Literal["coming", "whole", "part", "none"] = "coming"
+    gaps: tuple[FootageGap, ...] = ()
     evidence: tuple[EvidenceRecord, ...] = ()
     sync: Literal["in_step", "waiting", "refused"] = "in_step"
     sync_error: str = ""

@@ -13,7 +13,6 @@ from aiohttp import web
 from gateway.clock import Clock, iso_utc
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import RecordedEvent
-from gateway.domain.footage import GapReason, missing_between
 from gateway.domain.footage_chain import leaf_of, link_of
 from gateway.domain.passages import CameraEvent
 from gateway.evidence import (
@@ -143,7 +142,7 @@ class Evidence:
         segments = [part for _, part in parts]
         entries = await self._linked(item.camera_id, segments)
         begin, end = item.pinned_from, item.pinned_until
-        gaps = missing_between([part.edge for part in segments], begin, end, after=await self._gap_after(item))
+        gaps = (await self._store.segments.missing((item,)))[item.id]
         return Clip(
             camera_id=item.camera_id,
             camera=self._name(item.camera_id),
@@ -152,13 +151,8 @@ class Evidence:
             event_id=item.event_id,
             begin=iso_utc(begin),
             end=iso_utc(end),
-            gaps=tuple(GapEntry(begin=iso_utc(g.begin), micros=g.end - g.begin, reason=g.reason.value) for g in gaps),
+            gaps=tuple(GapEntry(begin=iso_utc(g.begin), micros=g.end - g.begin, reason=g.why) for g in gaps),
         )
-
-    async def _gap_after(self, item: CameraEvent) -> GapReason:
-        """Why footage is missing before what was recorded next behind the event's time."""
-        following = await self._store.segments.first(item.camera_id, since=item.pinned_until)
-        return GapReason.NONE if following is None else following.gap
 
     def _name(self, camera_id: int) -> str:
         names = (camera.name for camera in self._recording.cameras() if camera.camera_id == camera_id)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
 from gateway.clock import iso_utc
 from gateway.domain.events import EventKind, RecordedEvent, Severity
+from gateway.domain.footage import Extent, Missing, extent_of
 from gateway.domain.passages import CameraEvent
 from gateway.lanes.board import AreaSnapshot, DeviceSnapshot, LaneSnapshot
 from gateway.store import Books
@@ -97,11 +99,13 @@ class StorageShown(_Shown):
 
 
 class FootageShown(_Shown):
-    """A camera event that proves an event."""
+    """A camera event that proves an event. `missing`: what of it is not there, in words."""
 
     id: int
     camera_id: int
     ready: bool
+    footage: Extent
+    missing: str
 
 
 class EventShown(_Shown):
@@ -298,7 +302,16 @@ def storage_shown(view: StorageView) -> StorageShown:
     )
 
 
-def event_shown(event: RecordedEvent, footage: tuple[CameraEvent, ...]) -> EventShown:
+def footage_shown(item: CameraEvent, missing: Sequence[Missing] | None) -> FootageShown:
+    """A camera event for the page; `missing` is None while footage may still come."""
+    extent: Extent = "coming" if missing is None else extent_of(missing, item.pinned_from, item.pinned_until)
+    text = "; ".join(f"{(gap.end - gap.begin) / 1e6:.1f} s are missing: {gap.why}" for gap in missing or ())
+    if extent == "none" and missing:
+        text = f"there is no footage: {missing[0].why}"
+    return FootageShown(id=item.id, camera_id=item.camera_id, ready=item.ready, footage=extent, missing=text)
+
+
+def event_shown(event: RecordedEvent, footage: tuple[FootageShown, ...]) -> EventShown:
     """An event for the page, with the footage that proves it."""
     return EventShown(
         id=event.id,
@@ -312,7 +325,7 @@ def event_shown(event: RecordedEvent, footage: tuple[CameraEvent, ...]) -> Event
         lane_id=event.lane_id,
         trace=trace_of(event),
         passed_back=_passed_back(event),
-        footage=tuple(FootageShown(id=item.id, camera_id=item.camera_id, ready=item.ready) for item in footage),
+        footage=footage,
     )
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from gateway.clock import Clock, iso_utc
 from gateway.domain.errors import StoreError
-from gateway.domain.passages import CameraEvent
 from gateway.lanes.board import AreaBoard, Board
 from gateway.site.models import Site
 from gateway.store import Store
@@ -16,6 +15,7 @@ from gateway.web.rooms import Central, DemoCard, Readiness, Recording
 from gateway.web.status.snapshot import (
     BooksShown,
     EventShown,
+    FootageShown,
     GatewayShown,
     Snapshot,
     area_shown,
@@ -25,6 +25,7 @@ from gateway.web.status.snapshot import (
     demo_shown,
     device_shown,
     event_shown,
+    footage_shown,
     lane_shown,
     storage_shown,
 )
@@ -131,7 +132,9 @@ class Watch:
 
     async def _events(self) -> tuple[EventShown, ...]:
         events = await self._store.events.latest(limit=_EVENTS)
-        footage: defaultdict[int, list[CameraEvent]] = defaultdict(list)
-        for item in await self._store.camera_events.of_events(tuple(event.id for event in events)):
-            footage[item.event_id].append(item)
+        footage: defaultdict[int, list[FootageShown]] = defaultdict(list)
+        camera_events = await self._store.camera_events.of_events(tuple(event.id for event in events))
+        missing = await self._store.segments.missing(item for item in camera_events if item.ready)
+        for item in camera_events:
+            footage[item.event_id].append(footage_shown(item, missing.get(item.id)))
         return tuple(event_shown(event, tuple(footage[event.id])) for event in events)

@@ -94,7 +94,11 @@ class CameraEventsFamily:
         ids = [item.id for item in known]
         exhibits = await self._store.exhibits.of(ids)
         waiting = (await self._store.held.arriving(_KIND, ids)).waiting
-        events = [camera_event_record(item, exhibits=exhibits, waiting=waiting.get(item.id, ())) for item in known]
+        missing = await self._store.segments.missing(item for item in known if item.ready)
+        events = [
+            camera_event_record(item, exhibits=exhibits, waiting=waiting.get(item.id, ()), missing=missing.get(item.id))
+            for item in known
+        ]
         return success(events=events, count=count)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
@@ -183,7 +187,9 @@ class CameraEventsFamily:
 
     async def _shown(self, known: CameraEvent) -> CameraEventRecord:
         exhibits = await self._store.exhibits.of((known.id,))
-        return camera_event_record(known, exhibits=exhibits, waiting=await self._store.held.waiting(_KIND, known.id))
+        missing = await self._store.segments.missing((known,) if known.ready else ())
+        waiting = await self._store.held.waiting(_KIND, known.id)
+        return camera_event_record(known, exhibits=exhibits, waiting=waiting, missing=missing.get(known.id))
 
     async def _tell(
         self, kind: EventKind, known: CameraEvent, caller: Caller, text: str, facts: Mapping[str, Scalar]

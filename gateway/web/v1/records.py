@@ -11,6 +11,7 @@ from gateway.clock import iso_utc
 from gateway.domain.commands import Command
 from gateway.domain.events import RecordedEvent
 from gateway.domain.exhibits import Exhibit
+from gateway.domain.footage import Missing, extent_of
 from gateway.domain.passages import CameraEvent
 from gateway.domain.writes import WaitingWrite
 from gateway.lanes.board import DeviceSnapshot
@@ -41,10 +42,19 @@ def event_record(event: RecordedEvent) -> Record:
 
 
 def camera_event_record(
-    event: CameraEvent, *, exhibits: Iterable[Exhibit] = (), waiting: Sequence[WaitingWrite] = ()
+    event: CameraEvent,
+    *,
+    exhibits: Iterable[Exhibit] = (),
+    waiting: Sequence[WaitingWrite] = (),
+    missing: Sequence[Missing] | None = None,
 ) -> CameraEventRecord:
-    """A camera event as the interface shows it, with what was added to it and what waits of it for central."""
+    """A camera event as the interface shows it, with what was added to it and what waits of it for central.
+
+    `missing`: what of its time no footage is of, None while some may still come.
+    """
     media = "/v1/camera/event"
+    extent = "coming" if missing is None else extent_of(missing, event.pinned_from, event.pinned_until)
+    there = extent != "none"
     standing = standing_with_central(waiting)
     return CameraEventRecord.model_validate(
         {
@@ -61,9 +71,19 @@ def camera_event_record(
             "clock_trusted": event.clock_trusted,
             "ready": event.ready,
             "incident": event.incident,
-            "clip": f"{media}/clip/{event.id}",
-            "thumbnail": f"{media}/thumbnail/{event.id}",
-            "vod": f"{media}/vod/{event.id}/master.m3u8",
+            "clip": f"{media}/clip/{event.id}" if there else "",
+            "thumbnail": f"{media}/thumbnail/{event.id}" if there else "",
+            "vod": f"{media}/vod/{event.id}/master.m3u8" if there else "",
+            "footage": extent,
+            "gaps": tuple(
+                {
+                    "start_date": iso_utc(gap.begin),
+                    "end_date": iso_utc(gap.end),
+                    "seconds": round((gap.end - gap.begin) / 1e6, 1),
+                    "reason": gap.why,
+                }
+                for gap in missing or ()
+            ),
             "evidence": tuple(evidence_record(item) for item in exhibits if item.camera_event_id == event.id),
             **standing,
         }

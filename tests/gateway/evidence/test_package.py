@@ -93,7 +93,7 @@ def test_what_was_written_is_proven(package, key):
 
 def test_the_visit_and_what_is_missing_are_told(tmp_path, key):
     (tmp_path / "a.mp4").write_bytes(b"clip")
-    gap = GapEntry(begin="2026-11-21T04:00:02.000Z", micros=3_400_000, reason="back_pressure")
+    gap = GapEntry(begin="2026-11-21T04:00:02.000Z", micros=3_400_000, reason="the machine could not keep up")
     clips = [
         Clip(201, "North", tmp_path / "a.mp4", (), event_id=4711, gaps=(gap,)),
         Clip(201, "North", tmp_path / "a.mp4", (), event_id=4700),
@@ -110,7 +110,7 @@ def test_the_visit_and_what_is_missing_are_told(tmp_path, key):
     assert [clip.file for clip in found.manifest.clips] == ["clip-201.mp4", "clip-201-4700.mp4"]
     assert found.notes == (
         "no clip of Under for event 4711: there is no footage",
-        "clip-201.mp4: 3.4 s are missing from 2026-11-21T04:00:02.000Z on, reason: back pressure",
+        "clip-201.mp4: 3.4 s are missing from 2026-11-21T04:00:02.000Z on; the machine could not keep up",
     )
 
 

@@ -17,7 +17,7 @@ from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition
 from gateway.evidence import judge_stretch, stretch_between, verify
-from gateway.web.status.evidence import Evidence, _entry
+from gateway.web.status.evidence import Evidence, _entry, _Story
 
 
 @pytest.fixture
@@ -248,5 +248,6 @@ async def proof(store, recording, folder, camera_event, clock):
     event = await store.events.get(camera_event.event_id)
     folder.mkdir()
     clip = await maker._clip(camera_event)
-    await asyncio.to_thread(maker._write, folder / "proof.zip", _entry(event), [clip], ("now", "chief", True))
+    story = _Story((_entry(event),), [clip], [])
+    await asyncio.to_thread(maker._write, folder / "proof.zip", _entry(event), story, ("now", "chief", True))
     return verify(folder / "proof.zip")

@@ -418,6 +418,11 @@ class House:
         )
         moment = Moment(201, "Vehicle passed", description, now - 5_000_000, now + 5_000_000, clock_trusted=True)
         recorded = await self.store.journal.record(Entry(events=(event,), moments=(moment,)))
+        whole = SegmentFinished(
+            camera_id=201, path=f"201/2026010100/{now - 5_000_000}_10000000.ts", started_at=now - 5_000_000,
+            clock_trusted=True, duration=10_000_000, size=9,
+        )  # fmt: skip
+        await self.store.segments.add([whole])
         await self.store.camera_events.mark_ready(recorded.camera_event_ids[0])
         return recorded.camera_event_ids[0]
 

@@ -7,9 +7,11 @@ import pytest
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind
+from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.evidence import verify
 from gateway.store import Entry
+from gateway.web.status.snapshot import footage_shown
 
 
 async def test_a_clip_plays(house, tmp_path):
@@ -58,6 +60,9 @@ async def test_a_part_of_a_clip_and_an_unchanged_one(house, footage):
                 assert await answer.read() == whole[slice(*span)], wanted
             else:
                 assert answer.headers["Content-Range"] == f"bytes */{len(whole)}"
+    for wanted in ("items=0-9", "seconds=1-", "bytes=0-9,20-29"):
+        async with house.client.get(address, headers=headers | {"Range": wanted}) as answer:
+            assert (answer.status, await answer.read()) == (200, whole), wanted
     async with house.client.get(address, headers=headers | {"Range": "bytes=0-9", "If-Range": tag}) as answer:
         assert (answer.status, await answer.read()) == (206, whole[:10])
     async with house.client.get(address, headers=headers | {"Range": "bytes=0-9", "If-Range": '"another"'}) as answer:
@@ -120,6 +125,46 @@ async def test_evidence_of_a_visit_is_whole_though_a_camera_has_no_footage(house
         await house.store.camera_events.mark_ready(camera_event_id)
     async with house.client.get(f"{house.url}/status/evidence/{granted}", headers=headers) as answer:
         assert answer.status == 200
+
+
+async def test_what_of_an_events_footage_is_missing_is_told(house):
+    house.clock.pushed += 600
+    now = house.clock.wall().micros
+    begin, end = now - 5_000_000, now + 5_000_000
+
+    def segment(start, duration, gap):
+        return SegmentFinished(
+            camera_id=201, path=f"201/2026010100/{start}_{duration}.ts", started_at=start, clock_trusted=True,
+            duration=duration, size=9, gap=gap,
+        )  # fmt: skip
+
+    async def shown():
+        _, answer = await house.call("/v1/camera/event", {"id": camera_event_id})
+        _, listed = await house.call("/v1/camera/event/list", {"page_limit": 1})
+        assert listed["events"] == [answer["event"]]
+        known = await house.store.camera_events.get(camera_event_id)
+        missing = await house.store.segments.missing((known,)) if known.ready else {}
+        return answer["event"], footage_shown(known, missing.get(camera_event_id)).model_dump()
+
+    event = Event(EventKind.VEHICLE_PASSED, now, clock_trusted=True, description="passed", lane_id="entry")
+    moment = Moment(201, "Vehicle passed", "passed", begin, end, clock_trusted=True)
+    (camera_event_id,) = (await house.store.journal.record(Entry(events=(event,), moments=(moment,)))).camera_event_ids
+    record, item = await shown()
+    assert (record["footage"], record["gaps"], item["footage"], item["missing"]) == ("coming", [], "coming", "")
+    assert record["clip"]
+    await house.store.camera_events.mark_ready(camera_event_id)
+    await house.store.segments.add([segment(end + 60_000_000, 2_000_000, GapReason.NETWORK)])
+    record, item = await shown()
+    assert (record["footage"], item["footage"]) == ("none", "none")
+    assert (record["clip"], record["thumbnail"], record["vod"]) == ("", "", "")
+    assert item["missing"] == "there is no footage: the camera could not be reached"
+    await house.store.segments.add([segment(begin, 4_000_000, GapReason.NONE)])
+    await house.store.segments.add([segment(begin + 6_500_000, 5_000_000, GapReason.DISK)])
+    record, item = await shown()
+    assert record["footage"] == "part"
+    assert record["clip"]
+    assert [(gap["seconds"], gap["reason"]) for gap in record["gaps"]] == [(2.5, "the media folder took no data")]
+    assert item["missing"] == "2.5 s are missing: the media folder took no data"
 
 
 async def test_playlists_and_segments(house, footage):

@@ -71,13 +71,16 @@ function update(node, event, lanes, cameras) {
     update: (button, footage) => {
       const name = cameras.get(footage.camera_id) || `Camera ${footage.camera_id}`;
       const picture = button.querySelector("img");
-      button.disabled = !footage.ready;
+      const playable = footage.ready && footage.footage !== "none";
+      button.disabled = !playable;
       button.footage = footage;
       button.cameraName = name;
-      button.setAttribute("aria-label", footage.ready ? `Play ${event.name}, ${name}` : `${name} is still recording`);
-      button.title = footage.ready ? `Play: ${name}` : `${name}: the clip is still being recorded`;
-      setText(button.querySelector(".play"), footage.ready ? "▶" : "…");
-      if (footage.ready && !picture.getAttribute("src")) {
+      const missing = footage.missing ? `; ${footage.missing}` : "";
+      const instead = footage.ready ? footage.missing : "the clip is still being recorded";
+      button.title = playable ? `Play: ${name}${missing}` : `${name}: ${instead}`;
+      button.setAttribute("aria-label", playable ? `Play ${event.name}, ${name}${missing}` : button.title);
+      setText(button.querySelector(".play"), playable ? (missing ? "▶ !" : "▶") : footage.ready ? "–" : "…");
+      if (playable && !picture.getAttribute("src")) {
         picture.hidden = false;
         picture.src = `/v1/camera/event/thumbnail/${footage.id}`;
       }
