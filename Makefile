@@ -47,7 +47,7 @@ rounds: $(STAMP)  ## kill -9 and torn writes against recording; ROUNDS=300
 	$(BIN)/python tests/simulators/kill_rounds.py --rounds $(or $(ROUNDS),300)
 
 fuzz: $(STAMP)  ## requests of every kind, right and wrong, against a running demo by its own description
-	$(BIN)/pytest -s tests/system/test_fuzz.py
+	FUZZ_TIMES=$(or $(FUZZ_TIMES),4) $(BIN)/pytest tests/system/test_fuzz.py
 
 docs: $(STAMP)  ## the pages that are made from the catalogue
 	$(BIN)/python scripts/interface_coverage.py

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from drivers.camera.errors import CameraEnded, CameraRefused, CameraUnreachable
+from drivers.camera.errors import AccountRefused, CameraEnded, CameraUnreachable
 from drivers.camera.rtsp_dialogue import (
     Challenge,
     RtspResponse,
@@ -165,7 +165,7 @@ class RtspConnection:
                 return answer
             if not self.challenged(answer):
                 break
-        raise CameraRefused("the camera refused the account (user name or password)")
+        raise AccountRefused("the camera refused the account (user name or password)")
 
     def challenged(self, answer: RtspResponse) -> bool:
         """Take a 401's challenge; whether another try makes sense."""

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 from drivers.camera.audio_track import SenderReport
 from drivers.camera.datagrams import RtpPorts
 from drivers.camera.depacketizer import Reordering
-from drivers.camera.errors import CameraEnded, CameraRefused, CameraUnreachable
+from drivers.camera.errors import AccountRefused, CameraEnded, CameraRefused, CameraUnreachable
 from drivers.camera.rtsp_connection import Account, Packets, RtspConnection
 from drivers.camera.rtsp_dialogue import Media, RtspResponse, SessionTold, parse_description, parse_session
 
@@ -298,7 +298,7 @@ def _expect(answer: RtspResponse) -> None:
         case status if 200 <= status < 300:
             return
         case 403:
-            raise CameraRefused("the camera refused the account (user name or password)")
+            raise AccountRefused("the camera refused the account (user name or password)")
         case 404:
             raise CameraRefused("the camera has no stream at this path")
         case 453 | 503:

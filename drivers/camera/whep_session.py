@@ -11,7 +11,7 @@ from base64 import b64encode
 from typing import Final
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from drivers.camera.errors import CameraRefused, CameraUnreachable
+from drivers.camera.errors import AccountRefused, CameraRefused, CameraUnreachable
 from drivers.camera.rtsp_dialogue import authorization, parse_challenges
 
 _LARGEST_ANSWER = 131_072
@@ -71,7 +71,7 @@ class WhepSession:
             location = headers.get("location", "")
             self._session_url = urljoin(url, location) if location else ""
             return body
-        raise CameraRefused("the camera refused the account (user name or password)")
+        raise AccountRefused("the camera refused the account (user name or password)")
 
     def end(self) -> None:
         """Tell the camera, as far as it listens, that the session is over."""
@@ -143,7 +143,7 @@ def _expect(status: int) -> None:
         case 200 | 201:
             return
         case 401 | 403:
-            raise CameraRefused("the camera refused the account (user name, password or token)")
+            raise AccountRefused("the camera refused the account (user name, password or token)")
         case 404 | 405:
             raise CameraRefused("the camera has no stream at this path, or it is no WHEP address")
         case 409:

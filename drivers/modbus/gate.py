@@ -47,6 +47,7 @@ _LAST_RELEASES_SECONDS = 0.8
 class _HeldOutput:
     """An output that the host's own pulse keeps on."""
 
+    name: str
     release: Write | WriteMany
     due: MonotonicSeconds
 
@@ -92,6 +93,7 @@ class ModbusGate:
         self._wake = asyncio.Event()
         self._commanded: GatePosition | None = None
         self._held_outputs: list[_HeldOutput] = []
+        self._one_output = asyncio.Lock()
         self._pulsed = tuple(
             command
             for command in (profile.commands.open, profile.commands.close, profile.commands.stop)
@@ -164,16 +166,33 @@ class ModbusGate:
             return reason
 
         asked = forbidden if command.idempotent else stands_against
+        if not self._pulsed:
+            await self._send(name, command, leads_to, deadline, asked, step=lambda: step)
+            return
+        async with self._one_output:
+            await self._release_others(name, deadline)
+            await self._send(name, command, leads_to, deadline, asked, step=lambda: step)
+
+    async def _send(
+        self,
+        name: str,
+        command: Command,
+        leads_to: GatePosition,
+        deadline: MonotonicSeconds,
+        forbidden: Forbidden | None,
+        *,
+        step: Callable[[], _Step | None],
+    ) -> None:
         held: _HeldOutput | None = None
         if command.pulse_seconds is not None:
             # Noted before it is sent: an output whose answer was lost may be on all the same.
-            held = _HeldOutput(self._profile.release_of(command), self._monotonic() + command.pulse_seconds)
+            held = _HeldOutput(name, self._profile.release_of(command), self._monotonic() + command.pulse_seconds)
             self._held_outputs.append(held)
         try:
-            await self._session.write(self._profile.write_of(command), deadline=deadline, forbidden=asked)
+            await self._session.write(self._profile.write_of(command), deadline=deadline, forbidden=forbidden)
             self._commanded = leads_to
         except (DeadlinePassed, LineDown, NotPermitted):
-            if step is not None and self._step is step:
+            if (noted := step()) is not None and self._step is noted:
                 self._step = None
             if held in self._held_outputs:
                 self._held_outputs.remove(held)
@@ -227,8 +246,31 @@ class ModbusGate:
                 await self._session.write(output.release, deadline=self._monotonic() + _RELEASE_SECONDS)
             except DriverError:
                 # The poll beside it reports the device's state; what matters here is that the output is not forgotten.
-                self._held_outputs.append(_HeldOutput(output.release, self._monotonic() + _RELEASE_AGAIN))
-            self._held_outputs.remove(output)
+                again = _HeldOutput(output.name, output.release, self._monotonic() + _RELEASE_AGAIN)
+                if output in self._held_outputs:
+                    self._held_outputs.append(again)
+            if output in self._held_outputs:  # a command of another kind may have ended it meanwhile
+                self._held_outputs.remove(output)
+
+    async def _release_others(self, name: str, deadline: MonotonicSeconds) -> None:
+        """End the pulses of other commands before this one is sent: no two opposite outputs are ever on together.
+
+        Raises NotPermitted when that is not done by the deadline, and LineDown.
+        """
+        while others := [output for output in self._held_outputs if output.name != name]:
+            try:
+                await self._session.write(
+                    others[0].release, deadline=min(deadline, self._monotonic() + _RELEASE_SECONDS)
+                )
+            except LineDown:
+                raise
+            except DriverError as error:
+                if self._monotonic() + _RELEASE_AGAIN >= deadline:
+                    raise NotPermitted(f"the output to {others[0].name} could not be switched off: {error}") from error
+                await asyncio.sleep(_RELEASE_AGAIN)
+            else:
+                if others[0] in self._held_outputs:
+                    self._held_outputs.remove(others[0])
 
     async def _release_all(self) -> None:
         while self._held_outputs:

@@ -111,6 +111,8 @@ class _Tracks:
     def __init__(self, target: OutputContainer, *, pictures: VideoStream, sounding: Path | None) -> None:
         self._target = target
         self._pictures: Stream = target.add_stream_from_template(pictures)
+        if pictures.codec_context.name == "hevc":
+            self._pictures.codec_context.codec_tag = "hvc1"  # hev1, the other, is not played by Apple's players
         self._sound: Stream | None = None
         self._heard_until = -_LONGEST_SOUND_TICKS
         if sounding is not None:

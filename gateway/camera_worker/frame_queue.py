@@ -53,9 +53,15 @@ class FootagePinned:
     pins: tuple[Pin, ...]
 
 
-QueueItem = (
-    EncodedFrame | EncodedAudio | CameraConnected | CameraLost | FramesDropped | FootagePinned | RecordingStopped
-)
+@dataclass(frozen=True, slots=True)
+class WritingAllowed:
+    """Whether a camera that is recorded for events only may write to the disk now."""
+
+    may_write: bool
+
+
+Told = CameraConnected | CameraLost | FootagePinned | WritingAllowed | RecordingStopped
+QueueItem = EncodedFrame | EncodedAudio | FramesDropped | Told
 
 
 class FrameQueue:
@@ -113,7 +119,7 @@ class FrameQueue:
                 self._items.append(FramesDropped(gap))
                 self._changed.notify()
 
-    def put(self, item: CameraConnected | CameraLost | FootagePinned | RecordingStopped) -> None:
+    def put(self, item: Told) -> None:
         """Add what must not be lost."""
         with self._changed:
             self._items.append(item)

@@ -17,6 +17,8 @@ from drivers.camera.frames import EncodedFrame, VideoCodec
 MOST_GROUP_BYTES = 16_000_000
 MOST_GROUP_FRAMES = 1_500
 MOST_QUEUED = 300
+_PLAIN_GROUPS = 20
+"""After so many without a reordered picture a camera counts as sending none any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,8 @@ class LiveFeed:
         self._group: list[tuple[int, EncodedFrame]] = []
         self._bytes = 0
         self._number = 0
+        self._shown = 0
+        self._plain_groups = _PLAIN_GROUPS
         self._watched = False
         self._views: set[LiveView] = set()
         self._ended = False
@@ -118,6 +122,11 @@ class LiveFeed:
             if frame.keyframe:
                 self._group = []
                 self._bytes = 0
+                self._plain_groups = min(self._plain_groups + 1, _PLAIN_GROUPS)
+                self._shown = frame.pts
+            if frame.pts < self._shown:
+                self._plain_groups = 0
+            self._shown = max(self._shown, frame.pts)
             if frame.keyframe or self._group:
                 self._keep(item)
             if self._watched:
@@ -133,6 +142,11 @@ class LiveFeed:
         """The frames since the newest keyframe, each with its number; none while nothing is live."""
         with self._lock:
             return tuple(self._group)
+
+    @property
+    def reorders(self) -> bool:
+        """Whether the camera sent B-frames lately: the group that runs may be too young to show it."""
+        return self._plain_groups < _PLAIN_GROUPS
 
     async def awake(self) -> str:
         """Have frames come, for a viewer who is about to watch; why there are none, where that is known."""
@@ -184,11 +198,14 @@ class LiveFeed:
             view.take(*item)
 
 
-def why_not_live(group: tuple[tuple[int, EncodedFrame], ...]) -> str:
-    """Why browsers cannot be shown this group of pictures by WebRTC, in one sentence; "" when they can. Pure."""
+def why_not_live(group: tuple[tuple[int, EncodedFrame], ...], *, reorders: bool = False) -> str:
+    """Why browsers cannot be shown this group of pictures by WebRTC, in one sentence; "" when they can. Pure.
+
+    `reorders`: the camera is known to send B-frames.
+    """
     if any(frame.codec is VideoCodec.H265 for _, frame in group):
         return "the camera sends H.265, which browsers do not take by WebRTC: set a live_url that gives H.264"
     shown = [frame.pts for _, frame in group]
-    if shown != sorted(shown):
+    if reorders or shown != sorted(shown):
         return "the camera sends B-frames, which WebRTC cannot carry: turn them off in the camera, or set a live_url"
     return ""

@@ -9,13 +9,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from gateway.camera_worker.segment_file import SegmentFile
+from gateway.camera_worker.segment_file import DiskFailed, SegmentFile
 from gateway.domain.footage import TOUCHING_MICROS, GapReason, Pin, SegmentFinished
 
 MOST_BYTES = 64_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """When a segment begins, in wall and in monotonic micros."""
+
+    wall: int
+    uptime: int
 
 
 class OpenFile(Protocol):
@@ -44,8 +53,8 @@ class OpenFile(Protocol):
 class Shelf(Protocol):
     """Takes segments as they are made."""
 
-    def opened(self, file: SegmentFile, started_at: int) -> OpenFile:
-        """A segment begins at these wall micros; `file` is what it would be on the disk. Raises DiskFailed."""
+    def opened(self, file: SegmentFile, start: Start) -> OpenFile:
+        """A segment begins; `file` is what it would be on the disk. Raises DiskFailed."""
         ...
 
     def take(self, file: OpenFile, segment: SegmentFinished) -> None:
@@ -60,7 +69,7 @@ class ToDisk:
         self._media = media
         self._finished = finished
 
-    def opened(self, file: SegmentFile, started_at: int) -> OpenFile:  # noqa: ARG002  # it is the same at any time
+    def opened(self, file: SegmentFile, start: Start) -> OpenFile:  # noqa: ARG002  # it is the same at any time
         """See Shelf."""
         file.create()
         return file
@@ -74,9 +83,12 @@ class ToDisk:
 class HeldFile:
     """A segment whose bytes are in memory until it is durable, and on the disk too from `keep` on."""
 
-    def __init__(self, *, file: SegmentFile) -> None:
+    def __init__(self, *, file: SegmentFile, failed: Callable[[DiskFailed], None]) -> None:
+        """`failed` is told when the disk takes no more of what is written; nothing of it is lost."""
         self._file = file
+        self._failed = failed
         self._pieces: list[bytes] = []
+        self._begun = False
         self._kept = False
         self.size = 0
 
@@ -87,19 +99,25 @@ class HeldFile:
 
     def keep(self) -> None:
         """Go to the disk, now and with all that will be written. After a failure it may be tried again."""
-        if not self._kept:
-            self._file.create()
-            self._file.write(b"".join(self._pieces))
-            self._kept = True
+        if self._kept:
+            return
+        if self._begun:
+            self._file.abandon()  # a disk that could not be written could not be cleared of it either
+        self._begun = True
+        self._file.create()
+        self._file.write(b"".join(self._pieces))
+        self._kept = True
 
     def write(self, data: bytes) -> None:
         """Append all of `data`. It is in memory even when the disk fails."""
         self._pieces.append(data)
         self.size += len(data)
         if self._kept:
-            self._kept = False
-            self._file.write(data)
-            self._kept = True
+            try:
+                self._file.write(data)
+            except DiskFailed as error:
+                self._kept = False
+                self._failed(error)
 
     def finish(self, final: Path) -> None:
         """Make it durable under its final name. After a failure it may be tried again."""
@@ -107,16 +125,23 @@ class HeldFile:
         self._kept = False
         self._file.finish(final)
 
-    def abandon(self) -> None:
-        """Forget it, and remove what is on the disk."""
-        self._pieces.clear()
+    def let_go(self) -> None:
+        """Leave the disk; all is in memory still."""
         if self._kept:
             self._kept = False
             self._file.abandon()
 
+    def abandon(self) -> None:
+        """Forget it, and remove what is on the disk."""
+        self._pieces.clear()
+        self.let_go()
+
 
 class PreRoll:
-    """Holds the newest segments, at most so many `seconds` and bytes, and makes durable what is pinned."""
+    """Holds the newest segments, at most so many `seconds` and bytes, and makes durable what is pinned.
+
+    What is pinned and cannot be written stays, for as long as its bytes have room, until `retry`.
+    """
 
     def __init__(
         self, *, media: Path, seconds: float, finished: Callable[[SegmentFinished], None], most_bytes: int = MOST_BYTES
@@ -126,10 +151,16 @@ class PreRoll:
         self._micros = int(seconds * 1_000_000)
         self._most_bytes = most_bytes
         self._finished = finished
-        self._held: deque[tuple[OpenFile, SegmentFinished]] = deque()
-        self._open: tuple[HeldFile, int] | None = None
+        self._held: deque[tuple[HeldFile, SegmentFinished]] = deque()
+        self._open: tuple[HeldFile, Start] | None = None
         self._pins: tuple[Pin, ...] = ()
         self._written_until: int | None = None
+        self._told_until: int | None = None
+        self._uptime: int | None = None
+        self._gave_up = False
+        self._may_write = True
+        self.fault: DiskFailed | None = None
+        """Why what is pinned is not on the disk; nothing is tried until `retry`."""
 
     @property
     def held_bytes(self) -> int:
@@ -137,49 +168,98 @@ class PreRoll:
         return sum(file.size for file, _ in self._held)
 
     def pin(self, pins: tuple[Pin, ...]) -> None:
-        """These times are wanted, and no others any more. Raises DiskFailed; what failed stays in memory."""
+        """These times are wanted, and no others any more."""
         self._pins = pins
         self._write_wanted()
-        if self._open is not None and self._is_wanted(self._open[1], None):
-            self._open[0].keep()
 
-    def opened(self, file: SegmentFile, started_at: int) -> OpenFile:
-        """See Shelf."""
-        held = HeldFile(file=file)
-        self._open = (held, started_at)
-        if self._is_wanted(started_at, None):
-            held.keep()
+    def allow(self, may_write: bool) -> None:  # noqa: FBT001  # told yes or no
+        """Whether anything may be written now. What is written already of the open segment goes until it may."""
+        self._may_write = may_write
+        if may_write:
+            self.retry()
+        elif self._open is not None:
+            self._open[0].let_go()
+
+    def retry(self) -> None:
+        """Write what is pinned, though it failed before."""
+        self.fault = None
+        self._write_wanted()
+
+    def opened(self, file: SegmentFile, start: Start) -> OpenFile:
+        """See Shelf; a disk that fails is no failure here."""
+        held = HeldFile(file=file, failed=self._failed)
+        self._open = (held, start)
+        self._write_wanted()
         return held
 
     def take(self, file: OpenFile, segment: SegmentFinished) -> None:
-        """See Shelf. What failed stays in memory and is tried again with the next."""
-        self._open = None
-        self._held.append((file, segment))
-        try:
-            self._write_wanted()
-        finally:
-            oldest = _end(segment) - self._micros
-            while self._held and (self.held_bytes > self._most_bytes or _end(self._held[0][1]) < oldest):
-                gone, _ = self._held.popleft()
-                gone.abandon()
+        """See Shelf; a disk that fails is no failure here."""
+        if self._open is None or self._open[0] is not file:
+            raise ValueError("a segment is taken that was not opened here")
+        held, self._open = self._open[0], None
+        if segment.gap is not GapReason.NONE and self._uptime is not None:
+            # by the clock that nobody sets
+            missing = segment.monotonic - self._uptime
+            if abs(missing) > TOUCHING_MICROS:
+                segment = segment.model_copy(update={"gap_from": segment.started_at - missing})
+        self._uptime = segment.monotonic + segment.duration
+        self._held.append((held, segment))
+        self._write_wanted()
+        self._forget_old(self._uptime - self._micros)
 
-    def _write_wanted(self) -> None:
+    def _forget_old(self, oldest: int) -> None:
         for item in tuple(self._held):
             file, segment = item
-            if self._is_wanted(segment.started_at, _end(segment)):
-                file.finish(self._media / segment.path)
-                self._held.remove(item)
-                self._tell(file, segment)
+            wanted = self._is_wanted(_start(segment), segment.duration)
+            if self.held_bytes <= self._most_bytes and (wanted or segment.monotonic + segment.duration >= oldest):
+                continue
+            self._gave_up = self._gave_up or wanted
+            file.abandon()
+            self._held.remove(item)
 
-    def _is_wanted(self, start: int, end: int | None) -> bool:
-        """Whether a segment from `start` to `end`, None for one that goes on, holds a part of what is pinned."""
-        return any(pin.until > start and (end is None or pin.begin < end) for pin in self._pins)
+    def _write_wanted(self) -> None:
+        if self.fault is not None or not self._may_write:
+            return
+        try:
+            for item in tuple(self._held):
+                file, segment = item
+                if self._is_wanted(_start(segment), segment.duration):
+                    file.finish(self._media / segment.path)
+                    self._held.remove(item)
+                    self._tell(file, segment)
+            if self._open is not None and self._is_wanted(self._open[1], None):
+                self._open[0].keep()
+        except DiskFailed as error:
+            self._failed(error)
+
+    def _failed(self, error: DiskFailed) -> None:
+        self.fault = error
+
+    def _is_wanted(self, start: Start, duration: int | None) -> bool:
+        """Whether a segment so long, None for one that goes on, holds a part of what is pinned."""
+        for pin in self._pins:
+            # where it can be told, by the clock that nobody sets
+            at = start.wall if pin.clock_offset is None else start.uptime + pin.clock_offset
+            if pin.until > at and (duration is None or pin.begin < at + duration):
+                return True
+        return False
 
     def _tell(self, file: OpenFile, segment: SegmentFinished) -> None:
-        touches = self._written_until is not None and abs(segment.started_at - self._written_until) <= TOUCHING_MICROS
-        gap = GapReason.NO_EVENT if segment.gap is GapReason.NONE and not touches else segment.gap
+        apart = None if self._told_until is None else abs(segment.monotonic - self._told_until)
+        touches = apart is not None and apart <= TOUCHING_MICROS
+        changed: dict[str, object] = {"sha256": file.sha256}
+        if self._gave_up and not touches:
+            changed |= {"gap": GapReason.DISK, "gap_from": self._written_until}
+        elif segment.gap is GapReason.NONE and not touches:
+            changed["gap"] = GapReason.NO_EVENT
+        self._gave_up = False
         self._written_until = _end(segment)
-        self._finished(segment.model_copy(update={"gap": gap, "sha256": file.sha256}))
+        self._told_until = segment.monotonic + segment.duration
+        self._finished(segment.model_copy(update=changed))
+
+
+def _start(segment: SegmentFinished) -> Start:
+    return Start(wall=segment.started_at, uptime=segment.monotonic)
 
 
 def _end(segment: SegmentFinished) -> int:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import structlog
 
-from drivers.camera.errors import CameraRefused, CameraStalled, CameraUnreachable
+from drivers.camera.errors import AccountRefused, CameraRefused, CameraStalled, CameraUnreachable
 from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
 from drivers.camera.sources import Source, source_at
 from drivers.camera.video_track import FootageLost
@@ -24,6 +24,10 @@ log = structlog.get_logger(__name__)
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
+_GOOD_SECONDS = 5.0
+"""Pictures for so long are no failure of the connection that gave them."""
+_ACCOUNT_WAIT = 30.0
+_LONGEST_ACCOUNT_WAIT = 300.0
 GATHER_BYTES = 65_536
 """While nobody watches, a camera is read no more often than when so much has come, or ten times a second."""
 
@@ -82,6 +86,7 @@ class CameraReader:
         self._live = live
         self._audio = audio
         self._why_silent = ""
+        self._pictures: tuple[float, float] | None = None
         self._clock = clock
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-read", daemon=True)
@@ -103,9 +108,11 @@ class CameraReader:
     def _run(self) -> None:
         failures = 0
         while self._budget.wait_for_turn(self._stopping):
-            before = self._clock.monotonic()
+            self._pictures, wait = None, reconnect_wait
             try:
                 self._read()
+            except AccountRefused as error:
+                lost, wait = _lost(error), account_wait
             except DriverError as error:
                 lost = _lost(error)
             except Exception as error:  # noqa: BLE001  # a fault in reading one camera must not silence it for good
@@ -114,14 +121,17 @@ class CameraReader:
                 lost = CameraLost(CameraCondition.UNREACHABLE, "reading the camera failed", GapReason.WORKER)
             else:
                 return
-            lasted = self._clock.monotonic() - before > self._camera.stall_seconds + _LONGEST_WAIT
-            failures = 1 if lasted else failures + 1
+            failures = 1 if self._was_good() else failures + 1
             if self._stopping.is_set():
                 return
             if self._live is not None:
                 self._live.lost()
             self._sink.put(lost)
-            self._stopping.wait(reconnect_wait(failures))
+            self._stopping.wait(wait(failures))
+
+    def _was_good(self) -> bool:
+        """Whether the connection gave pictures for a while."""
+        return self._pictures is not None and self._pictures[1] - self._pictures[0] >= _GOOD_SECONDS
 
     def _read(self) -> None:
         with source_at(
@@ -153,6 +163,7 @@ class CameraReader:
                     for each in encoder.encode(frame) if encoder else (frame,):
                         self._sink.put_sound(each)
                 else:
+                    self._pictures = (self._pictures[0] if self._pictures else frame.arrived, frame.arrived)
                     self._sink.put_frame(frame)
                     if self._live is not None:
                         self._live.offer(frame)
@@ -176,6 +187,14 @@ def reconnect_wait(failures: int) -> float:
     """Seconds before the next try after so many failures in a row: 0.5 doubling to 10, the last half of it random."""
     full = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(failures - 1, 10))
     return full * (0.5 + random.random() / 2)  # noqa: S311  # spreads load; guards nothing
+
+
+def account_wait(failures: int) -> float:
+    """Seconds before a camera that refused the account is asked again: from 30 on, doubling to 300, and up to half more
+    by chance.
+    """
+    full = min(_LONGEST_ACCOUNT_WAIT, _ACCOUNT_WAIT * 2.0 ** min(failures - 1, 10))
+    return full * (1.0 + random.random() / 2)  # noqa: S311  # spreads load; guards nothing
 
 
 def _lost(error: DriverError) -> CameraLost:

@@ -19,6 +19,7 @@ from gateway.camera_worker.frame_queue import (
     FramesDropped,
     QueueItem,
     RecordingStopped,
+    WritingAllowed,
 )
 from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.pre_roll import PreRoll
@@ -35,6 +36,7 @@ _REFRESH_SECONDS = 2.0
 _TICK_SECONDS = 0.25
 _FIRST_DISK_WAIT = 1.0
 _LONGEST_DISK_WAIT = 30.0
+_LONGEST_RING_WAIT = 5.0
 _HUNG_SECONDS = 10.0
 
 
@@ -93,6 +95,11 @@ class CameraRecorder:
         if self.camera.record == "events":
             self._queue.put(FootagePinned(pins))
 
+    def allow(self, may_write: bool) -> None:  # noqa: FBT001  # told yes or no
+        """Of a camera that is recorded for events only: whether it may write, or holds what is wanted in memory."""
+        if self.camera.record == "events":
+            self._queue.put(WritingAllowed(may_write))
+
     def stop(self) -> None:
         """End the recording soon, its open segment made durable; returns at once."""
         self._reader.stop()
@@ -144,6 +151,8 @@ class CameraRecorder:
                 ended = False
             if ended:
                 return
+            if self._pre_roll is not None:
+                self._mind_disk(self._pre_roll)
             self._refresh()
 
     def _salvage(self) -> bool:
@@ -163,7 +172,7 @@ class CameraRecorder:
             case EncodedFrame():
                 self._frame(segmenter, item)
             case EncodedAudio():
-                if self._clock.monotonic() >= self._disk_retry_at and segmenter.push_sound(item):
+                if self._takes_frames() and segmenter.push_sound(item):
                     self._bytes_since_report += len(item.data)
             case CameraConnected(announced=announced, sound=sound):
                 self._connections += 1
@@ -175,19 +184,30 @@ class CameraRecorder:
                     self._set(condition, detail)  # after the last segment: whoever hears of it has all that came before
             case FramesDropped(gap=gap):
                 segmenter.lose(gap)
-            case FootagePinned(pins=pins):
-                if self._pre_roll is not None:
-                    self._pre_roll.pin(pins)
+            case FootagePinned() | WritingAllowed():
+                self._tell_ring(item)
             case RecordingStopped():
                 segmenter.disconnect(GapReason.NONE)
+                self._tell_ring(item)
                 return True
         return False
 
+    def _tell_ring(self, item: FootagePinned | WritingAllowed | RecordingStopped) -> None:
+        if self._pre_roll is None:
+            return
+        match item:
+            case FootagePinned(pins=pins):
+                self._pre_roll.pin(pins)
+            case WritingAllowed(may_write=may_write):
+                self._pre_roll.allow(may_write)
+            case RecordingStopped():
+                self._pre_roll.retry()  # the last chance of what is in memory
+
     def _frame(self, segmenter: Segmenter, frame: EncodedFrame) -> None:
-        now = self._clock.monotonic()
-        if now < self._disk_retry_at:
+        if not self._takes_frames():
             self._dropped += 1
             return
+        now = self._clock.monotonic()
         wall = self._clock.wall()
         arrived = Stamp(micros=wall.micros - int((now - frame.arrived) * 1_000_000), trusted=wall.trusted)
         try:
@@ -207,9 +227,28 @@ class CameraRecorder:
         self._disk_failures = 0
         self._report(segment)
 
+    def _takes_frames(self) -> bool:
+        """Whether there is where to put them: memory always takes them, a disk that failed not at once again."""
+        return self._pre_roll is not None or self._clock.monotonic() >= self._disk_retry_at
+
+    def _mind_disk(self, pre_roll: PreRoll) -> None:
+        """Try to write again what is pinned, less and less often, while frames go on into memory."""
+        if pre_roll.fault is None:
+            self._disk_failures = 0
+            if self._condition is CameraCondition.DISK_FAILED:
+                self._set(CameraCondition.STARTING, "the media folder takes data again")
+            return
+        if self._disk_failures and self._clock.monotonic() < self._disk_retry_at:
+            return
+        if self._disk_failures:
+            pre_roll.retry()
+        if pre_roll.fault is not None:
+            self._disk_failed(pre_roll.fault)
+
     def _disk_failed(self, error: DiskFailed) -> None:
         self._disk_failures += 1
-        wait = min(_LONGEST_DISK_WAIT, _FIRST_DISK_WAIT * 2.0 ** min(self._disk_failures - 1, 10))
+        longest = _LONGEST_DISK_WAIT if self._pre_roll is None else _LONGEST_RING_WAIT
+        wait = min(longest, _FIRST_DISK_WAIT * 2.0 ** min(self._disk_failures - 1, 10))
         self._disk_retry_at = self._clock.monotonic() + wait
         self._set(CameraCondition.DISK_FAILED, f"the media folder takes no data: {error.strerror}")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from drivers.camera import formats
 from drivers.camera.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
-from gateway.camera_worker.pre_roll import OpenFile, Shelf, ToDisk
+from gateway.camera_worker.pre_roll import OpenFile, Shelf, Start, ToDisk
 from gateway.camera_worker.segment_file import PART_SUFFIX, SegmentFile
 from gateway.camera_worker.timeline import Timeline
 from gateway.camera_worker.transport_stream import TransportMuxer
@@ -228,7 +228,8 @@ class Segmenter:
         start = self._timeline.moment_of(frame.pts)
         part = self._media / str(self._camera_id) / utc_hour(start) / f"{start}{PART_SUFFIX}"
         try:
-            file = self._shelf.opened(SegmentFile(part=part, marker=self._marker), start)
+            uptime = int(frame.arrived * 1_000_000) if self._uptime is None else self._uptime.moment_of(frame.pts)
+            file = self._shelf.opened(SegmentFile(part=part, marker=self._marker), Start(wall=start, uptime=uptime))
         except OSError:
             self.missing(GapReason.DISK)
             raise

@@ -118,7 +118,7 @@ class Views:
         group = () if feed is None else feed.group()
         if feed is None or not group:
             raise NotShown(ViewRefusal.NO_SOURCE, f"the camera sends no pictures now{why and f': {why}'}")
-        if why := why_not_live(group):
+        if why := why_not_live(group, reorders=feed.reorders):
             raise NotShown(ViewRefusal.NOT_ACCEPTABLE, why)
         return feed
 

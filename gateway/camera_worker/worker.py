@@ -36,6 +36,7 @@ class CameraWorker:
         self.media: Path | None = None
         self._marker = ""
         self._pins: tuple[Pin, ...] = ()
+        self._may_write = True
 
     @property
     def cameras(self) -> int:
@@ -66,6 +67,9 @@ class CameraWorker:
             ]
             await self._end(leaving, _CHANGE_SECONDS)
             self.media, self._marker = media, assignment.marker
+            self._may_write = assignment.may_write
+            for recorder in self._recorders.values():
+                recorder.allow(self._may_write)
             loop = asyncio.get_running_loop()
             for camera_id, camera in wanted.items():
                 if camera_id not in self._recorders:
@@ -105,6 +109,7 @@ class CameraWorker:
         )
         self._known.add(camera.camera_id)
         self._recorders[camera.camera_id] = recorder
+        recorder.allow(self._may_write)
         self._tell_pins(recorder)
         recorder.start()
 

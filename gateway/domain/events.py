@@ -72,6 +72,8 @@ class EventKind(IntEnum):
     HOLD_FAILED = 142
     OPENED_LATE = 143
     SCHEDULE_DOUBTED = 144
+    STOP_BEGAN = 145
+    STOP_ENDED = 146
     DEVICE_TAMPERED = 170
     TAMPER_ENDED = 171
     COUNT_CORRECTED = 180
@@ -153,6 +155,8 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.HOLD_FAILED: ("Gate could not be held open", Category.LANE, Severity.ALARM),
         EventKind.OPENED_LATE: ("Gate opened late", Category.LANE, Severity.WARNING),
         EventKind.SCHEDULE_DOUBTED: ("Schedule doubted", Category.LANE, Severity.WARNING),
+        EventKind.STOP_BEGAN: ("Gate stopped", Category.LANE, Severity.NOTICE),
+        EventKind.STOP_ENDED: ("Gate no longer stopped", Category.LANE, Severity.INFO),
         EventKind.DEVICE_TAMPERED: ("Device tampered with", Category.SECURITY, Severity.ALARM),
         EventKind.TAMPER_ENDED: ("Device closed again", Category.SECURITY, Severity.INFO),
         EventKind.COUNT_CORRECTED: ("Count corrected", Category.LANE, Severity.NOTICE),

@@ -192,7 +192,7 @@ def _of_brand(brand: bytes) -> str:
 def _is_text(head: bytes) -> bool:
     if not head:
         return False
-    for cut in range(4):  # the head may end within a letter
+    for cut in range(4 if len(head) == HEAD_BYTES else 1):  # a head that goes on may end within a letter
         try:
             text = head[: len(head) - cut].decode()
         except UnicodeDecodeError:

@@ -104,6 +104,7 @@ class WorkerAssignment(_Wire):
 
     media: str
     marker: str = Field(default="", description="a file that is in the media folder while its disk is mounted")
+    may_write: bool = Field(default=True, description="no: only cameras recorded for events, and those into memory")
     cameras: tuple[WorkerCamera, ...]
     live: LiveViewing = LiveViewing()
     rtsp: RtspServing | None = None
@@ -115,6 +116,9 @@ class Pin(_Wire):
     camera_id: int
     begin: int
     until: int
+    clock_offset: int | None = Field(
+        default=None, description="by how much they are ahead of this run's monotonic micros; null: not known"
+    )
 
 
 class PinnedFootage(_Wire):
@@ -141,6 +145,7 @@ class SegmentFinished(_Wire):
     sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$", description="of the file; empty: not known yet")
     boot_id: str = Field(default="", description="of the machine's run that `monotonic` counts in; empty: not known")
     monotonic: int = Field(default=0, description="monotonic micros of the first frame")
+    gap_from: int | None = Field(default=None, description="wall micros since when footage is missing, where known")
 
 
 class CameraReported(_Wire):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gateway.domain.credentials import Card
+from gateway.domain.credentials import Card, Credential
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,17 @@ class Grant:
         """What the code is at its lane: a card that is in no list, so that its id is below 0."""
         return Card(
             card_id=-self.number,
-            number=self.shown,
+            number=f"grant {self.number}",
             valid_until=self.valid_until,
             holder=self.user_id,
             owner=self.user_id,
             zones=(self.lane_id,),
         )
+
+
+def without_code(credential: Credential, card: Card | None) -> Credential:
+    """What was read, fit to be written down: a grant's code, which opens gates, is replaced by the grant's number."""
+    return Credential(text=card.number) if card is not None and card.card_id < 0 else credential
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,9 @@ class CameraEvent:
         date_at: wall micros of that event.
         ready: whether all the footage that will ever be there is there.
         incident: whether its footage is kept for as long as that of what went wrong.
+        boot_id: of the machine's run in which it was stamped, "" when not known.
+        clock_offset: by how many micros its wall times are ahead of that run's monotonic ones: whatever the clock is
+            set to later, the same footage belongs to it.
     """
 
     id: int
@@ -82,3 +85,5 @@ class CameraEvent:
     clock_trusted: bool
     ready: bool
     incident: bool = False
+    boot_id: str = ""
+    clock_offset: int = 0

@@ -84,7 +84,7 @@ class LaneSnapshot:
         note: why it is as it is, in one line, orders and troubles aside; "" when all is as usual.
         order: the standing order that counts: "hold_open", "lock_down" or "".
         order_text: the same in one sentence, with who gave it and why.
-        troubles: what is wrong and lasts, a sentence each.
+        troubles: what is wrong and lasts, a sentence each; first that a person stopped the gate.
     """
 
     lane_id: str

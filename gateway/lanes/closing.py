@@ -12,7 +12,7 @@ from dataclasses import replace
 from drivers.contract import GatePosition
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
-from gateway.lanes import flights, reopening
+from gateway.lanes import flights, reopening, stopping
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
 from gateway.lanes.safety import clears_at, obstructions, points_that_forbid, what_forbids, why_not_close
@@ -28,10 +28,7 @@ _WAITS = "closing waits: "
 def begin(turn: Turn) -> None:
     """The way is clear: the gate is to be closed, by us or by its own controller, unless somebody keeps it open."""
     supervised = turn.rules.vend is Vend.SUPERVISED and not turn.state.locked_down
-    if turn.state.kept_open or supervised:
-        return
-    if turn.state.stopped_by:
-        turn.set(note=f"stopped by {turn.state.stopped_by}; it stays until somebody opens or closes it")
+    if turn.state.kept_open or turn.state.stopped_by or supervised:
         return
     if turn.state.gate.position is not GatePosition.CLOSED:
         turn.set(closing_gate=Closing(since=turn.now.at, sent=turn.rules.closes_itself))
@@ -48,14 +45,13 @@ def operator_closes(turn: Turn, event: m.CommandRequested) -> None:
         turn.rest()
     flights.send(turn, event.command, event.deadline)
     closing = Closing(since=turn.now.at, sent=True, ours=True, tries=turn.rules.close_tries)
-    turn.set(closing_gate=closing, stopped_by="")
+    turn.set(closing_gate=closing)
+    stopping.ended(turn, f"{event.command.source.removeprefix('user:')} closes it")
 
 
 def seen(turn: Turn, position: GatePosition) -> None:
     """Follow the gate after a close: closed is the end; open again at rest means that something stopped it."""
     _judge_start(turn, position)
-    if position is GatePosition.CLOSED:
-        turn.set(stopped_by="")
     job = turn.state.closing_gate
     if job is None:
         return
@@ -66,6 +62,8 @@ def seen(turn: Turn, position: GatePosition) -> None:
         turn.set(closing_gate=None, note="")
     elif position is GatePosition.CLOSING:
         turn.set(closing_gate=replace(job, seen_moving=True))
+    elif turn.state.is_stopped:
+        return
     elif job.sent and job.seen_moving and position in _AT_REST and not turn.rules.closes_itself:
         _again(turn, job, "the gate did not stay closed; its own safety may have reopened it")
 
@@ -89,33 +87,27 @@ def gate_lost(turn: Turn) -> None:
         turn.set(closing_gate=replace(job, lost=True))
 
 
-def stopped(turn: Turn, by: str) -> None:
-    """A person stops the gate: nothing closes it, or opens it again, before somebody wants that."""
-    turn.set(closing_gate=None, stopped_by=by)
+def overtaken(turn: Turn) -> None:
+    """A close never went out: a person's stop took its place. It is still to come, if that stop fails."""
+    job, flight = turn.state.closing_gate, turn.state.flight
+    if job is not None and job.sent and (flight is None or flight.command.action is not GateAction.CLOSE):
+        waiting = replace(job, since=turn.now.at, sent=False, ours=False, seen_moving=False)
+        turn.set(closing_gate=replace(waiting, tries=max(0, job.tries - 1)))
 
 
 def watch(turn: Turn) -> None:
     """Close when it is safe, say what holds it, and call a person when it does not close."""
-    job, now = turn.state.closing_gate, turn.now.at
+    job = turn.state.closing_gate
     if job is None:
         return
     if reopening.watch(turn, job):
         return
-    if job.sent:
+    if turn.state.is_stopped:
+        reopening.follow(turn, job)
+    elif job.sent:
         _watch_sent(turn, job)
-        return
-    if reopening.follow(turn, job) or turn.state.closing_gate is None:
-        return
-    job = turn.state.closing_gate
-    if now < job.not_before or turn.state.flight is not None:
-        return
-    reason = why_not_close(turn.rules, turn.state, now) or _who_may_come(turn)
-    if reason:
-        _wait(turn, job, reason)
-        return
-    again = replace(job, since=now, sent=True, ours=True, tries=job.tries + 1, seen_moving=False)
-    turn.set(closing_gate=again, note="")
-    flights.send(turn, turn.command(GateAction.CLOSE), now + turn.rules.command_life)
+    else:
+        _watch_waiting(turn, job)
 
 
 def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
@@ -167,6 +159,22 @@ def _wait(turn: Turn, job: Closing, reason: str) -> None:
         turn.tell(EventKind.CLOSING_HELD, note, reason=held)
     elif turn.state.note.startswith(_WAITS) and turn.state.note != note:
         turn.set(note=note)
+
+
+def _watch_waiting(turn: Turn, waiting: Closing) -> None:
+    now = turn.now.at
+    if reopening.follow(turn, waiting) or turn.state.closing_gate is None:
+        return
+    job = turn.state.closing_gate
+    if now < job.not_before or turn.state.flight is not None:
+        return
+    reason = why_not_close(turn.rules, turn.state, now) or _who_may_come(turn)
+    if reason:
+        _wait(turn, job, reason)
+        return
+    again = replace(job, since=now, sent=True, ours=True, tries=job.tries + 1, seen_moving=False)
+    turn.set(closing_gate=again, note="")
+    flights.send(turn, turn.command(GateAction.CLOSE), now + turn.rules.command_life)
 
 
 def _watch_sent(turn: Turn, job: Closing) -> None:

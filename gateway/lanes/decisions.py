@@ -23,7 +23,7 @@ from gateway.domain.access import (
 from gateway.domain.credentials import Card, Credential, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.grants import LaneGrants
+from gateway.domain.grants import LaneGrants, without_code
 from gateway.domain.passages import PassageOutcome
 from gateway.domain.plates import NearPlate
 from gateway.domain.presence import Movement
@@ -115,7 +115,7 @@ class Decisions:
 
     def noticed(self, wanted: Wanted, decision: Decision) -> Iterator[Entry]:
         """What a person should hear of beside the decision."""
-        stamp, shown = self._clock.wall(), wanted.credential.shown()
+        stamp, shown = self._clock.wall(), without_code(wanted.credential, decision.card).shown()
         noted = [(_NOTICES[reason], sentence_of(reason)) for reason in decision.notices]
         if self._is_locked_by(decision):
             text = f"{TRIES} wrong PINs: it waits {LOCKED_SECONDS / 60:g} minutes at every lane that wants one"

@@ -15,6 +15,8 @@ _MOVED = {
     GateAction.CLOSE: frozenset({GatePosition.CLOSING, GatePosition.CLOSED}),
     GateAction.STOP: frozenset({GatePosition.STOPPED, GatePosition.OPEN, GatePosition.CLOSED}),
 }
+_MOVED_UNANSWERED = {**_MOVED, GateAction.STOP: frozenset({GatePosition.STOPPED})}
+"""The same where nobody knows whether it was heard: a gate in its end position may have come there by itself."""
 
 
 def send(turn: Turn, command: Command, deadline: float) -> None:
@@ -23,9 +25,26 @@ def send(turn: Turn, command: Command, deadline: float) -> None:
     if flight is not None:
         _supersede(turn, flight, f"superseded by {command.action}")
     patience = turn.rules.closing if command.action is GateAction.CLOSE else turn.rules.opening
-    turn.set(flight=InFlight(command, give_up_at=turn.now.at + patience))
+    turn.set(flight=InFlight(command, deadline=deadline, give_up_at=turn.now.at + patience))
     turn.commands.append(m.SendCommand(command, deadline))
     turn.write(command, CommandState.SENT)
+
+
+def open_again(turn: Turn, deadline: float) -> None:
+    """Send an open in the place of one that never went out, before its deadline."""
+    send(turn, turn.command(GateAction.OPEN), deadline)
+
+
+def under_way(state: LaneState, command_id: str) -> Command | None:
+    """The command of that id, while its driver has not told what became of it or its effect is waited for."""
+    flight = () if state.flight is None else (state.flight.command,)
+    commands = (*flight, *(one.command for one in state.superseded))
+    return next((command for command in commands if command.command_id == command_id), None)
+
+
+def is_under_way(state: LaneState, command_id: str) -> bool:
+    """Whether more may be heard of this command."""
+    return under_way(state, command_id) is not None
 
 
 def acknowledged(turn: Turn, event: m.CommandAcknowledged) -> None:
@@ -44,6 +63,8 @@ def superseded_ended(turn: Turn, command_id: str, *, sent: bool) -> None:
     for one in waiting:
         if one.command.command_id == command_id:
             turn.set(superseded=tuple(other for other in waiting if other is not one))
+            if not sent and one.command.action is GateAction.OPEN:
+                turn.set(overtaken_open=one.deadline)
             if sent:
                 turn.write(one.command, CommandState.UNKNOWN, one.reason)
             else:
@@ -58,7 +79,7 @@ def settle(turn: Turn, event: m.GateReported) -> None:
     taken_at = flight.acknowledged_at if flight.acknowledged_at is not None else flight.doubted_at
     if taken_at is None or event.at <= taken_at:
         return
-    if event.position in _MOVED[flight.command.action]:
+    if event.position in (_MOVED if flight.acknowledged_at is not None else _MOVED_UNANSWERED)[flight.command.action]:
         turn.set(flight=None)
         turn.write(flight.command, CommandState.DONE)
 
@@ -133,7 +154,7 @@ def _away(reason: str) -> str:
 
 def _supersede(turn: Turn, flight: InFlight, reason: str) -> None:
     if flight.acknowledged_at is None and flight.doubted_at is None:
-        one = Superseded(flight.command, reason, flight.give_up_at)
+        one = Superseded(flight.command, reason, flight.deadline, flight.give_up_at)
         turn.set(superseded=(*turn.state.superseded, one))
     else:
         turn.write(flight.command, CommandState.UNKNOWN, reason)

@@ -12,7 +12,7 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.events import EventKind
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.board import Phase
-from gateway.lanes.state import Intruder, Leaving, RememberedGrant, Side, Visit
+from gateway.lanes.state import Intruder, LaneState, Leaving, RememberedGrant, Side, Visit
 from gateway.lanes.turn import Turn, named
 
 _DROPS_OUT_SECONDS = 2.0
@@ -30,12 +30,16 @@ def on_closing_loop(turn: Turn) -> None:
         moved_on = None
     intruder = Intruder(
         visit=state.visit or (moved_on.visit if moved_on is not None else Visit(arrived=turn.now.stamp)),
-        at=now if moved_on is None else moved_on.at,
+        at=_moved_at(state, now) if moved_on is None else moved_on.at,
         first=state.phase is Phase.IDLE and state.leaving is None and moved_on is None,
         moved_on=moved_on is not None,
         drops_out=now - state.left_at < _DROPS_OUT_SECONDS,
     )
     turn.set(intruder=intruder, moved_on=None)
+
+
+def _moved_at(state: LaneState, now: float) -> float:
+    return now if state.visit is None else state.moved_at(state.loop(state.visit.side).since, now)
 
 
 def is_the_one_before(turn: Turn) -> bool:

@@ -38,7 +38,7 @@ from gateway.lanes.decisions import Decisions
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.pin_tries import PinTries
 from gateway.lanes.recorder import Recorder
-from gateway.lanes.remembered import last_grant, last_order
+from gateway.lanes.remembered import last_grant, last_order, last_stop
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.site_rules import lane_rules
 from gateway.lanes.timetable import timetable_of
@@ -141,7 +141,7 @@ class Lanes:
         return len(unfinished)
 
     async def resume(self) -> None:
-        """What counts over a restart: grants, standing orders of people, and who was let in last. Call once."""
+        """What counts over a restart: grants, people's orders and stops, and who was let in last. Call once."""
         await self._store.grants.recall()
         for runner in self._runners:
             grant = await last_grant(self._store.events, lane_id=runner.rules.lane_id, now=self._clock.wall().micros)
@@ -151,6 +151,10 @@ class Lanes:
             order = await last_order(self._store.events, lane_id=runner.rules.lane_id)
             if order is not None:
                 runner.post(m.OrderGiven(order=order, by=order.by))
+            stop = await last_stop(self._store.events, lane_id=runner.rules.lane_id)
+            if stop is not None:
+                by, during_fire = stop
+                runner.post(m.StopRemembered(by=by, during_fire=during_fire))
 
     def lanes(self) -> tuple[LaneSnapshot, ...]:
         """Every lane, in the site file's order."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
-from gateway.lanes import closing, flights, intruders, readings, standing, troubles, visits
+from gateway.lanes import closing, flights, intruders, readings, reopening, standing, stopping, troubles, visits
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
 from gateway.lanes.state import Keeping, LaneRules, LaneState, RememberedGrant, Side
@@ -47,6 +47,7 @@ def handle(rules: LaneRules, state: LaneState, event: m.LaneEvent, now: m.Now) -
     visits.watch(turn)
     readings.watch(turn)
     flights.watch(turn)
+    stopping.watch(turn)
     standing.watch(turn)
     closing.watch(turn)
     troubles.watch(turn)
@@ -64,6 +65,7 @@ def wake_at(rules: LaneRules, state: LaneState) -> float | None:
         *visits.deadlines(rules, state),
         *readings.deadlines(rules, state),
         *standing.deadlines(state),
+        *stopping.deadlines(rules, state),
         *closing.deadlines(rules, state),
         *troubles.deadlines(rules, state),
     )
@@ -98,8 +100,10 @@ def _take(turn: Turn, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 (one b
             standing.ordered(turn, event)
         case m.GrantRemembered():
             turn.set(granted_before=RememberedGrant(event.card_id, event.credential, event.until))
+        case m.StopRemembered():
+            stopping.remembered(turn, event)
         case m.CommandAcknowledged():
-            flights.acknowledged(turn, event)
+            _command_acknowledged(turn, event)
         case m.CommandFailed():
             _command_failed(turn, event)
         case m.Ticked():
@@ -161,6 +165,9 @@ def _gate_reported(turn: Turn, event: m.GateReported) -> None:
             turn.tell(EventKind.GATE_CLOSED, "the gate is closed")
         if turn.state.phase is Phase.OPEN:
             visits.closed_before_passing(turn)
+    stopping.seen(turn, event.position, before=known)
+    if event.position is GatePosition.STOPPED and turn.state.stopped_by and turn.state.phase is Phase.OPENING:
+        visits.not_opened(turn, f"stopped by {turn.state.stopped_by}")
     closing.seen(turn, event.position)
 
 
@@ -178,22 +185,26 @@ def _command_requested(turn: Turn, event: m.CommandRequested) -> None:
     elif command.action is GateAction.CLOSE:
         closing.operator_closes(turn, event)
     else:
-        _stopped(turn, event)
+        stopping.asked(turn, event)
+        reopening.put_off(turn)
 
 
-def _stopped(turn: Turn, event: m.CommandRequested) -> None:
-    by = event.command.source.removeprefix("user:")
-    closing.stopped(turn, by)
-    turn.set(fire_stopped=turn.state.on_fire, keeping=Keeping(tries=turn.rules.hold_tries, told=True))
-    flights.send(turn, event.command, event.deadline)
-    if turn.state.phase is Phase.OPENING:
-        visits.not_opened(turn, f"stopped by {by}")
+def _command_acknowledged(turn: Turn, event: m.CommandAcknowledged) -> None:
+    command = flights.under_way(turn.state, event.command_id)
+    flights.acknowledged(turn, event)
+    if command is not None and command.action is GateAction.STOP:
+        stopping.taken(turn)
 
 
 def _command_failed(turn: Turn, event: m.CommandFailed) -> None:
     flight = turn.state.flight
+    command = flights.under_way(turn.state, event.command_id)
+    if not event.sent:
+        stopping.failed(turn, event.command_id)
     if flight is None or flight.command.command_id != event.command_id:
         flights.superseded_ended(turn, event.command_id, sent=event.sent)
+        if command is not None and command.action is GateAction.CLOSE and not event.sent:
+            closing.overtaken(turn)
         return
     flights.failed(turn, event)
     if event.sent:

@@ -144,6 +144,14 @@ class GrantRemembered:
 
 
 @dataclass(frozen=True, slots=True)
+class StopRemembered:
+    """Before the restart this person stopped the gate, and nothing has ended that since."""
+
+    by: str
+    during_fire: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OrderScheduled:
     """What the schedule wants from now on; None for nothing. `doubt`: what an untrusted clock means for that, or ""."""
 
@@ -187,6 +195,7 @@ LaneEvent = (
     | OrderGiven
     | OrderScheduled
     | GrantRemembered
+    | StopRemembered
     | CommandAcknowledged
     | CommandFailed
     | Ticked

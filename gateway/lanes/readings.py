@@ -86,11 +86,13 @@ def plate_read(turn: Turn, event: m.PlateRead) -> None:
 
 
 def _read_while_one_passes(turn: Turn, reading: Reading) -> None:
-    """It is of the vehicle that passes, or of the one behind once that is on the loop; in doubt it opens for nobody."""
+    """It is of the vehicle that passes, or of the one behind, on the loop or about to be; in doubt of nobody."""
     state, rules, visit = turn.state, turn.rules, turn.state.visit
     another = state.votes.whose_else(reading) or state.votes.is_anothers(reading)
-    behind = visit is not None and visit.arming_released and _stands(turn, visit.side)
-    if behind and another and reading.plate not in (plate for plate, _ in _told(turn)):
+    released = visit is not None and visit.arming_released
+    behind = visit is not None and released and _stands(turn, visit.side)
+    comes = behind or (released and state.phase is Phase.PASSING)
+    if comes and another and reading.plate not in (plate for plate, _ in _told(turn)):
         turn.set(votes_behind=state.votes_behind.heard(reading, settle=rules.plate_settle, sure=rules.plate_sure))
     elif another or (behind and not state.votes.readings):
         _plate_ignored(turn, reading, _WAY_IS_GIVEN)

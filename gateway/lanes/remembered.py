@@ -1,4 +1,4 @@
-"""What lanes know again after a restart: standing orders, and who was let in last. Both live in events on disk."""
+"""What lanes know again after a restart: orders, stops, and who was let in last. All live in events on disk."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _ABOUT_GRANTS = (
     int(EventKind.VEHICLE_BACKED_OUT),
     int(EventKind.OPENING_TIMED_OUT),
 )
+_ABOUT_STOPS = (int(EventKind.STOP_BEGAN), int(EventKind.STOP_ENDED))
 _TOLD_BY = (int(EventKind.ORDER_BEGAN), int(EventKind.ORDER_ENDED))
 
 
@@ -31,6 +32,18 @@ async def last_order(events: Events, *, lane_id: str) -> Order | None:
     if not by.startswith("user:") or kind not in set(OrderKind):
         return None
     return Order(kind=OrderKind(kind), by=by, reason=str(told.get("reason", "")))
+
+
+async def last_stop(events: Events, *, lane_id: str) -> tuple[str, bool] | None:
+    """Who stopped this lane's gate, and whether that was during a fire; None when nobody did, or it is over.
+
+    Raises StoreError.
+    """
+    newest = await events.newest(types=_ABOUT_STOPS, lane_id=lane_id)
+    if newest is None or newest.type != EventKind.STOP_BEGAN:
+        return None
+    told = json.loads(newest.data)
+    return str(told.get("by", "")) or "somebody", bool(told.get("fire"))
 
 
 async def last_grant(events: Events, *, lane_id: str, now: int) -> tuple[int | None, str, float] | None:

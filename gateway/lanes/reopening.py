@@ -30,7 +30,7 @@ def watch(turn: Turn, job: Closing) -> bool:
     state = turn.state
     if not job.ours or job.lost or state.gate_lost or state.gate.position is GatePosition.CLOSED:
         return False
-    if not _has_taken(state):
+    if not _has_taken(state) or _is_seen_stopped(state):
         return False
     reason = what_came_into_the_way(turn.rules, state, turn.now.at)
     if not reason:
@@ -65,10 +65,11 @@ def follow(turn: Turn, job: Closing) -> bool:
     if state.gate.position in _ON_ITS_WAY:
         turn.set(closing_gate=replace(job, reopening=0) if _closes_later(turn) else None)
         return False
-    if state.flight is not None or state.gate_lost or turn.now.at < job.reopen_at:
+    if _waits_for_other(state) or turn.now.at < job.reopen_at:
         return True
     if not what_came_into_the_way(turn.rules, state, turn.now.at):
-        turn.set(closing_gate=replace(job, reopening=0, ours=True) if _closes_later(turn) else None)
+        goes_on = state.is_stopped or _closes_later(turn)
+        turn.set(closing_gate=replace(job, reopening=0, ours=True) if goes_on else None)
         return False
     if job.reopening >= turn.rules.hold_tries:
         turn.set(closing_gate=replace(job, reopening=0))
@@ -77,6 +78,13 @@ def follow(turn: Turn, job: Closing) -> bool:
         return False
     _open(turn, job)
     return True
+
+
+def put_off(turn: Turn) -> None:
+    """A person stops the gate: that is given its time before it is asked to open again."""
+    job = turn.state.closing_gate
+    if job is not None and job.reopening:
+        turn.set(closing_gate=replace(job, reopen_at=turn.now.at + _OPEN_PAUSE))
 
 
 def deadlines(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, ...]:
@@ -94,12 +102,28 @@ def _open(turn: Turn, job: Closing) -> None:
     flights.send(turn, turn.command(GateAction.OPEN), now + turn.rules.command_life)
 
 
+def _is_seen_stopped(state: LaneState) -> bool:
+    """Whether a person's stop has worked. An open gate may still begin to close while the stop is under way."""
+    if state.gate.position is GatePosition.OPEN:
+        return bool(state.stopped_by)
+    return state.is_stopped and state.gate.position in {GatePosition.OPENING, GatePosition.STOPPED}
+
+
+def _waits_for_other(state: LaneState) -> bool:
+    """Whether nothing can be asked now. A stop under way holds up no open, unless it is seen to have worked."""
+    if state.flight is None or state.flight.command.action is not GateAction.STOP:
+        return state.flight is not None or bool(state.gate_lost)
+    return state.gate.position is GatePosition.STOPPED
+
+
 def _has_taken(state: LaneState) -> bool:
     flight = state.flight
-    if flight is None or state.gate.position is GatePosition.CLOSING:
+    if state.gate.position is GatePosition.CLOSING:
         return True
+    if flight is None or flight.command.action is GateAction.STOP:
+        return not any(one.command.action is GateAction.CLOSE for one in state.superseded)
     return flight.command.action is GateAction.CLOSE and (flight.acknowledged_at is not None or bool(flight.doubt))
 
 
 def _closes_later(turn: Turn) -> bool:
-    return not turn.rules.closes_itself and turn.rules.vend is not Vend.SUPERVISED
+    return not turn.state.stopped_by and not turn.rules.closes_itself and turn.rules.vend is not Vend.SUPERVISED

@@ -139,7 +139,7 @@ class LaneRunner:
             can_stop=self.can_stop,
             order="" if state.order is None else state.order.kind.value,
             order_text="" if state.order is None else state.order.sentence(),
-            troubles=tuple(trouble.text for trouble in state.troubles),
+            troubles=(*((state.stop_sentence,) if state.stopped_by else ()), *(one.text for one in state.troubles)),
         )
 
     async def _next(self) -> m.LaneEvent:
@@ -257,4 +257,12 @@ class LaneRunner:
 
     def _shown_part(self, state: LaneState) -> tuple[object, ...]:
         loops = (state.arming.state, state.far.state, state.closing.state)
-        return (state.shown_phase, state.gate.position, loops, state.note, state.order, state.troubles)
+        return (
+            state.shown_phase,
+            state.gate.position,
+            loops,
+            state.note,
+            state.stop_sentence,
+            state.order,
+            state.troubles,
+        )

@@ -15,6 +15,7 @@ from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.plates import Votes
 from gateway.lanes.seen import NEVER, SeenGate, SeenPoint
 
+_STARTS_WITHIN = 2.0
 _UNSTAMPED = Stamp(micros=0, trusted=False)
 
 
@@ -174,6 +175,7 @@ class InFlight:
 
     Attributes:
         command: what was sent.
+        deadline: until when it may go out.
         give_up_at: when its outcome counts as unknown.
         acknowledged_at: when the device acknowledged it, None before.
         doubt: why nobody knows whether the device heard it, "" while there is no doubt.
@@ -181,10 +183,26 @@ class InFlight:
     """
 
     command: Command
+    deadline: float
     give_up_at: float
     acknowledged_at: float | None = None
     doubt: str = ""
     doubted_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """A person's stop that is not known to have been taken.
+
+    Attributes:
+        command_id: its command.
+        by: who wants it.
+        given_up: nothing more will be heard of it; where the gate is seen next tells.
+    """
+
+    command_id: str
+    by: str
+    given_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +212,13 @@ class Superseded:
     Attributes:
         command: what was handed to the driver.
         reason: what took its place.
+        deadline: until when it may go out.
         give_up_at: when its outcome counts as unknown.
     """
 
     command: Command
     reason: str
+    deadline: float
     give_up_at: float
 
 
@@ -340,8 +360,10 @@ class LaneState:
         second_until: until when the second credential of this visit is waited for, None for no waiting.
         forced_at: since when it is off without a reason.
         unanswered_open_at: when an open was given up without movement.
-        fire_stopped: a person stopped the gate during this fire: it is not opened again by itself.
-        stopped_by: who stopped the gate; until somebody opens or closes it, or a vehicle is let in, it is not closed.
+        fire_over_at: when the last fire ended; infinite while a fire from before the start may go on.
+        stop_asked: a stop under way, or of unknown outcome.
+        stopped_by: who stopped the gate, which stays so; see `stopping`. And since when.
+        overtaken_open: the deadline of an open that never went out, since a stop took its place.
         schedule_doubt: what a clock that is not trusted means for the lane's schedules, "" for nothing; and since when.
         kept: the last time that the gate was kept open; points must have been clear since its end.
         moved_on: who left the arming loop without a decision and may come onto the closing loop.
@@ -362,8 +384,11 @@ class LaneState:
     fire: SeenPoint = field(default_factory=SeenPoint)
     local: SeenPoint = field(default_factory=SeenPoint)
     on_fire: bool = False
-    fire_stopped: bool = False
+    fire_over_at: float = NEVER
+    stop_asked: StopAsked | None = None
     stopped_by: str = ""
+    stopped_at: float = NEVER
+    overtaken_open: float | None = None
     operator_order: Order | None = None
     scheduled_order: Order | None = None
     schedule_doubt: str = ""
@@ -421,11 +446,30 @@ class LaneState:
         order = self.order
         return order.sentence() if order is not None and order.kind is OrderKind.HOLD_OPEN else ""
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a person's stop holds the gate, or is under way."""
+        return bool(self.stopped_by) or (self.stop_asked is not None and not self.stop_asked.given_up)
+
+    @property
+    def stop_sentence(self) -> str:
+        """That a person stopped the gate, and what ends that, in one sentence; "" when nobody did."""
+        if not self.stopped_by:
+            return ""
+        though = f", though {self.kept_open}" if self.kept_open else ""
+        until = "until somebody opens or closes it or gives the lane an order, or a vehicle is let in"
+        return f"the gate stands stopped by {self.stopped_by}{though}: {until}"
+
     def kept_at(self, since: float, now: float) -> Kept | None:
         """Why whoever came at `since` was welcome: the gate is kept open, or was until then. None when neither."""
         if self.kept_open:
             return Kept("fire" if self.on_fire else "hold_open", self.kept_open, until=now)
         return self.kept if since <= self.kept.until else None
+
+    def moved_at(self, came: float, now: float) -> float:
+        """When who came at `came` and moves on now counts as having moved: a start takes a moment after the end."""
+        stood_there = came <= self.kept.until < now <= self.kept.until + _STARTS_WITHIN
+        return self.kept.until if stood_there else now
 
     @property
     def locked_down(self) -> str:

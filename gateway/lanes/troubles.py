@@ -90,7 +90,7 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
         found.append(_Condition(Trouble(kind, subject, text), since, until))
 
     if state.on_fire:
-        when(EventKind.FIRE_INPUT, "", "the fire input is active; the gate is opened and stays open", state.fire.since)
+        when(EventKind.FIRE_INPUT, "", "the fire input is active; the gate is to be open", state.fire.since)
     if rules.local_input and state.local.is_on():
         when(EventKind.LOCAL_CONTROL, "", "the gate is under the control of its key switch", state.local.since)
     if state.schedule_doubt:

@@ -43,7 +43,7 @@ class Turn:
         rules = self.rules
         waiting = [side for side in self.sides() if self.state.loop(side).is_on() and not self.is_leaving(side)]
         votes, behind = self.state.votes.ended(self.now.at, passed=passed), self.state.votes_behind
-        if waiting:
+        if waiting or passed:
             votes = votes.followed_by(behind, settle=rules.plate_settle, sure=rules.plate_sure)
         self.set(votes=votes, votes_behind=Votes(), awaited_pin=None, second_until=None, queued=None)
         if waiting:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from drivers.contract import Feedback, GatePosition
-from gateway.domain.access import Reason
+from gateway.domain.access import Decision, Reason
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
+from gateway.domain.grants import without_code
 from gateway.domain.passages import PassageOutcome
-from gateway.lanes import closing, flights, intruders, troubles
+from gateway.lanes import closing, flights, intruders, stopping, troubles
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
 from gateway.lanes.plates import Votes
@@ -18,6 +19,7 @@ from gateway.lanes.turn import Turn, named
 
 _GAP_SECONDS = 0.3
 _VEHICLE_SECONDS = 0.8
+_LET_IN = "a vehicle is let in"
 HAS_RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 
 
@@ -29,6 +31,7 @@ def arrived(turn: Turn, side: Side, *, free_for: float = float("inf")) -> None:
     if visit is not None and not visit.vehicle_seen:
         turn.set(visit=replace(visit, vehicle_seen=True, side=side))
     elif visit is not None and phase is Phase.PASSING and side is visit.side and visit.arming_released:
+        turn.set(votes_behind=turn.state.votes_behind.recent(since=turn.now.at - turn.rules.plate_early))
         turn.set(visit=replace(visit, followed=visit.followed or free_for >= _GAP_SECONDS))
     if phase is Phase.IDLE and not intruders.came_from_behind(turn):
         votes = turn.state.votes.recent(since=turn.now.at - turn.rules.plate_early)
@@ -59,7 +62,7 @@ def arming_released(turn: Turn, side: Side, *, held_for: float) -> None:
             turn.set(intruder=replace(intruder, visit=visit, first=False, moved_on=moved_on))
         else:
             if is_vehicle:
-                turn.set(moved_on=MovedOn(visit, turn.now.at))
+                turn.set(moved_on=MovedOn(visit, turn.state.moved_at(turn.now.at - held_for, turn.now.at)))
             if tried:
                 text = "the vehicle left before it was let in"
                 turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=turn.passage(visit, PassageOutcome.BACKED_OUT))
@@ -74,7 +77,7 @@ def decided(turn: Turn, event: m.Decided) -> None:
     """The decision came; one that is no longer waited for changes nothing."""
     visit, queued = turn.state.visit, turn.state.queued
     if turn.state.phase is Phase.DECIDING and event.number == turn.state.decisions and visit is not None:
-        visit = replace(visit, decision=event.decision)
+        visit = _with_decision(visit, event.decision)
         if turn.state.locked_down:
             turn.enter(Phase.ARMED, visit)
             deny_locked(turn, visit)
@@ -84,7 +87,7 @@ def decided(turn: Turn, event: m.Decided) -> None:
             turn.enter(Phase.ARMED, visit)
             _tell_decision(turn, visit)
     elif queued is not None and queued[0] == event.number:
-        _queued_decided(turn, replace(queued[1], decision=event.decision))
+        _queued_decided(turn, _with_decision(queued[1], event.decision))
 
 
 def deny_locked(turn: Turn, visit: Visit) -> None:
@@ -107,7 +110,8 @@ def operator_opens(turn: Turn, event: m.CommandRequested) -> None:
     source = event.command.source
     flights.send(turn, event.command, event.deadline)
     troubles.right_of_way_began(turn)
-    turn.set(closing_gate=None, fire_stopped=False, stopped_by="")
+    turn.set(closing_gate=None)
+    stopping.ended(turn, f"{source.removeprefix('user:')} opens it")
     if turn.state.phase not in HAS_RIGHT_OF_WAY:
         side = next((side for side in turn.sides() if turn.state.loop(side).is_on()), Side.NEAR)
         seen = turn.state.loop(side).is_on()
@@ -189,7 +193,8 @@ def watch(turn: Turn) -> None:
     """Openings that take too long, open gates that nobody drives through, and loops that belong to who has left."""
     state, now = turn.state, turn.now.at
     if state.phase is Phase.OPENING and now >= state.since + turn.rules.opening:
-        not_opened(turn, flights.why_not_moved(turn) or f"not seen open within {turn.rules.opening:g} s")
+        stopped = turn.state.stopped_by and f"stopped by {turn.state.stopped_by}"
+        not_opened(turn, stopped or flights.why_not_moved(turn) or f"not seen open within {turn.rules.opening:g} s")
     elif state.phase is Phase.OPEN and now >= _given_up_at(turn.rules, state):
         _give_up(turn)
     leaving = turn.state.leaving
@@ -211,6 +216,16 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     return tuple(moments)
 
 
+def _with_decision(visit: Visit, decision: Decision) -> Visit:
+    """The visit as it is told of from now on: no record holds a code that opens gates."""
+    credential = visit.credential
+    return replace(
+        visit,
+        decision=decision,
+        credential=None if credential is None else without_code(credential, decision.card),
+    )
+
+
 def _open(turn: Turn, visit: Visit) -> None:
     """Let it in: the gate first, then the word about it."""
     is_open = turn.state.gate.fresh(turn.now.at, turn.rules.stale) is GatePosition.OPEN
@@ -219,14 +234,15 @@ def _open(turn: Turn, visit: Visit) -> None:
         # Nothing to ask of the gate; a second open would close some gates.
         turn.enter(Phase.OPEN, replace(visit, arming_released=False))
         _tell_decision(turn, visit)
+        stopping.ended(turn, _LET_IN)
         return
     turn.enter(Phase.OPENING, replace(visit, arming_released=False))
     if turn.state.gate_lost:
         _tell_decision(turn, visit)
         not_opened(turn, f"the gate's controller is away: {turn.state.gate_lost}")
         return
-    turn.set(stopped_by="")
     flights.send(turn, turn.command(GateAction.OPEN), turn.now.at + turn.rules.command_life)
+    stopping.ended(turn, _LET_IN)
     troubles.right_of_way_began(turn)
     _tell_decision(turn, visit)
 
@@ -239,6 +255,7 @@ def _queued_decided(turn: Turn, visit: Visit) -> None:
         return
     if visit.granted and turn.state.phase in HAS_RIGHT_OF_WAY:
         turn.set(owed=(*turn.state.owed, visit))
+        stopping.ended(turn, _LET_IN)
     elif visit.granted and turn.state.phase is Phase.ARMED:
         _open(turn, visit)
         return

@@ -164,7 +164,12 @@ def _told(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Event, ...
 
 
 def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Event, ...]:
-    """The event of a gap that ended. Before a camera's first footage there is none, nor between events."""
+    """The event of a gap that ended. Before a camera's first footage there is none, nor between events.
+
+    Of a camera that is recorded for events only, its worker alone knows what was there though nobody wanted it.
+    """
+    if state.events_only and segment.gap_from is not None:
+        return (state.missed(segment.gap_from, segment.started_at, segment.gap, now),)
     if segment.gap is GapReason.NONE or state.footage_until is None or state.events_only:
         return ()
     since = state.footage_until

@@ -18,8 +18,8 @@ from gateway.clock import Clock
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.footage import CutClip, TakeThumbnail
 from gateway.domain.passages import CameraEvent
-from gateway.recording import media_files
-from gateway.recording.readiness import seconds_left
+from gateway.recording import media_files, readiness
+from gateway.recording.readiness import Coverage
 from gateway.recording.worker_client import WorkerClient
 from gateway.store import Segment, Store
 
@@ -94,16 +94,18 @@ class Clips:
         media: Path,
         clock: Clock,
         worker: Callable[[int], WorkerClient],
-        is_complete: Callable[[CameraEvent], bool],
+        coverage: Callable[[int], Coverage],
+        boot_id: str = "",
         most_clip_bytes: int = _MOST_CLIP_BYTES,
     ) -> None:
-        """`worker` gives a living worker for a camera or raises CameraUnavailable; `is_complete`: whether all of an
-        event's footage is there.
+        """`worker` gives a living worker for a camera or raises CameraUnavailable; `coverage` tells how far
+        a camera's footage goes; `boot_id`: of this run of the machine.
         """
         self._store = store
         self._clock = clock
         self._worker = worker
-        self._is_complete = is_complete
+        self._coverage = coverage
+        self._boot_id = boot_id
         self._clips = KeptFiles(media=media, folder=CLIPS, names=_CLIP_NAME, most_bytes=most_clip_bytes)
         self._thumbnails = KeptFiles(
             media=media, folder=THUMBNAILS, names=_THUMBNAIL_NAME, most_bytes=_MOST_THUMBNAIL_BYTES
@@ -124,10 +126,10 @@ class Clips:
             CameraUnavailable: none yet, and there may still be some.
             NotFoundError: none, and there will be none.
         """
-        segments = await self._store.segments.between(event.camera_id, event.pinned_from, event.pinned_until)
+        segments = await self._store.segments.of_event(event)
         if segments:
             return segments
-        if self._is_complete(event):
+        if self.is_complete(event):
             missing = (await self._store.segments.missing((event,)))[event.id]
             why = "; ".join(gap.why for gap in missing)
             raise NotFoundError(f"there is no footage of camera event {event.id}: {why}")
@@ -138,7 +140,7 @@ class Clips:
 
         async def cut(output: str) -> None:
             segments = await self.footage(event)
-            if not self._is_complete(event):
+            if not self.is_complete(event):
                 raise self._still_recording(event)
             if len(segments) > _LONGEST_CLIP_SEGMENTS:
                 raise CameraUnavailable(f"camera event {event.id} is too long for one clip; use its playlist")
@@ -158,7 +160,7 @@ class Clips:
         async def take(output: str) -> None:
             segments = await self.footage(event)
             nearest = min(segments, key=lambda segment: _distance(segment, event.date_at))
-            if nearest.ended_at <= event.date_at and not self._is_complete(event):
+            if nearest.ended_at <= event.date_at and not self.is_complete(event):
                 raise self._still_recording(event)
             await self._worker(event.camera_id).take(TakeThumbnail(segment=nearest.path, output=output))
 
@@ -192,8 +194,13 @@ class Clips:
         return await self._stills.get(f"{camera_id}-{shown}.jpg", take)
 
     def _still_recording(self, event: CameraEvent) -> CameraUnavailable:
-        seconds = seconds_left(event, now=self._clock.wall().micros)
-        return CameraUnavailable(f"camera event {event.id} is still recording, ready in {seconds} s")
+        coverage, at = readiness.read(self._clock, self._boot_id).of(event, self._coverage(event.camera_id))
+        return CameraUnavailable(readiness.why_not_yet(event, coverage, now=at))
+
+    def is_complete(self, event: CameraEvent) -> bool:
+        """Whether no more footage of an event will come."""
+        coverage, at = readiness.read(self._clock, self._boot_id).of(event, self._coverage(event.camera_id))
+        return readiness.is_complete(event, coverage, now=at)
 
 
 def _touched(path: Path) -> bool:

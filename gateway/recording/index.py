@@ -65,11 +65,17 @@ class FootageIndex:
         self._written = asyncio.Event()
         self._written.set()
         self._covered: dict[int, int] = {}
+        self._boot_id = boot_id()
+        self._covered_uptime: dict[int, int] = {}
         self._left_out = 0
 
     def covered_until(self, camera_id: int) -> int | None:
         """Wall micros up to which the camera's footage has rows, or None when it has none."""
         return self._covered.get(camera_id)
+
+    def covered_uptime(self, camera_id: int) -> int | None:
+        """Monotonic micros of this run of the machine up to which the camera's footage has rows, None without any."""
+        return self._covered_uptime.get(camera_id)
 
     async def look_again(self) -> None:
         """Rows have other times than before. Raises StoreError."""
@@ -197,6 +203,9 @@ class FootageIndex:
         not_after = self._not_after()
         for segment in segments:
             ended_at = segment.started_at + segment.duration
+            if segment.boot_id == self._boot_id != "":
+                uptime = segment.monotonic + segment.duration
+                self._covered_uptime[segment.camera_id] = max(uptime, self._covered_uptime.get(segment.camera_id, 0))
             if ended_at > not_after:
                 continue
             self._covered[segment.camera_id] = max(ended_at, self._covered.get(segment.camera_id, 0))

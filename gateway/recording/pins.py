@@ -17,7 +17,8 @@ from gateway.store import Store
 log = structlog.get_logger(__name__)
 
 _MICROS = 1_000_000
-_LONGEST_SEGMENT_SECONDS = 60
+_LONGEST_WAIT_SECONDS = 600
+"""What is pinned waits in memory so long for a disk that is away, where it has room."""
 _LOOK_SECONDS = 5.0
 _MOST_PINS = 10_000
 
@@ -25,7 +26,9 @@ _MOST_PINS = 10_000
 class PinWatch:
     """Keeps workers told of all that is pinned and may still be in memory or come. Keep `run` alive as a task."""
 
-    def __init__(self, *, store: Store, cameras: Iterable[Camera], clock: Clock) -> None:
+    def __init__(self, *, store: Store, cameras: Iterable[Camera], clock: Clock, boot_id: str = "") -> None:
+        """`boot_id`: of this run of the machine; what was stamped in it is told with its monotonic times too."""
+        self._boot_id = boot_id
         self._store = store
         self._clock = clock
         self._seconds: Mapping[int, int] = {
@@ -49,12 +52,23 @@ class PinWatch:
 
     async def look(self, workers: tuple[CameraWorker, ...]) -> None:
         """Tell what is pinned now. Raises StoreError."""
-        held = max(self._seconds.values()) + _LONGEST_SEGMENT_SECONDS
+        held = max(self._seconds.values()) + _LONGEST_WAIT_SECONDS
         since = self._clock.wall().micros - held * _MICROS
         pins: defaultdict[int, list[Pin]] = defaultdict(list)
-        for event in await self._store.camera_events.pinned_since(self._seconds, since):
+        uptime = int(self._clock.monotonic() * _MICROS) - held * _MICROS
+        found = await self._store.camera_events.pinned_since(self._seconds, since)
+        lately = await self._store.camera_events.stamped_in(self._boot_id, pinned_after=uptime)
+        for event in {event.id: event for event in (*found, *lately)}.values():
+            if event.camera_id not in self._seconds:
+                continue
+            ours = event.boot_id == self._boot_id != ""
             pins[event.camera_id].append(
-                Pin(camera_id=event.camera_id, begin=event.pinned_from, until=event.pinned_until)
+                Pin(
+                    camera_id=event.camera_id,
+                    begin=event.pinned_from,
+                    until=event.pinned_until,
+                    clock_offset=event.clock_offset if ours else None,
+                )
             )
         for worker in workers:
             wanted = [pin for camera_id in sorted(worker.cameras & pins.keys()) for pin in pins[camera_id]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -20,6 +20,9 @@ _MICROS = 1_000_000
 _CLOSING_MICROS = 5 * _MICROS
 """After a camera was lost, its last segment is on the disk and in the index within this time."""
 
+_HELD_MICROS = 600 * _MICROS
+"""Footage waits in memory so long for a disk that is away."""
+
 _LONGEST_WAIT = LONGEST_SEGMENT + _CLOSING_MICROS
 _LOOK_SECONDS = 0.5
 
@@ -32,11 +35,39 @@ class Coverage:
         until: wall micros up to which there are rows, None when there is no footage.
         more_may_come: whether the camera records or is about to, with what a killed worker left.
         since: wall micros since when that is so.
+        held: whether it is in the camera's memory, and waits for the disk.
+        uptime_until: as `until`, in monotonic micros of this run of the machine; None when there is none of this run.
+        uptime_since: as `since`, in monotonic micros.
     """
 
     until: int | None
     more_may_come: bool
     since: int
+    held: bool = False
+    uptime_until: int | None = None
+    uptime_since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """Wall micros now, and the monotonic ones of this run of the machine, "" when it has no name."""
+
+    wall: int
+    uptime: int
+    boot_id: str
+
+    def of(self, event: CameraEvent, coverage: Coverage) -> tuple[Coverage, int]:
+        """How far the footage goes and what time it is by the event's own clock, whatever that was set to since."""
+        if not self.boot_id or event.boot_id != self.boot_id:
+            return coverage, self.wall
+        until = None if coverage.uptime_until is None else coverage.uptime_until + event.clock_offset
+        since = coverage.uptime_since + event.clock_offset
+        return replace(coverage, until=until, since=since), self.uptime + event.clock_offset
+
+
+def read(clock: Clock, boot_id: str) -> Now:
+    """Both clocks."""
+    return Now(wall=clock.wall().micros, uptime=int(clock.monotonic() * _MICROS), boot_id=boot_id)
 
 
 def is_complete(event: CameraEvent, coverage: Coverage, *, now: int) -> bool:
@@ -47,20 +78,40 @@ def is_complete(event: CameraEvent, coverage: Coverage, *, now: int) -> bool:
         return False
     if coverage.until is not None and coverage.until >= event.pinned_until:
         return True
+    return now >= _given_up_at(event, coverage)
+
+
+def why_not_yet(event: CameraEvent, coverage: Coverage, *, now: int) -> str:
+    """In one sentence, why not all the footage of the event is there, and when it will be. Pure."""
+    expected = event.pinned_until + _CLOSING_MICROS
+    if now < expected:
+        return f"camera event {event.id} is still recording, ready in {_seconds(expected - now)} s"
+    left = _seconds(_given_up_at(event, coverage) - now)
+    if coverage.held:
+        return f"the footage of camera event {event.id} waits in memory for the disk, at most {left} s more"
+    return f"the last footage of camera event {event.id} has not come yet; it is given up in {left} s"
+
+
+def _given_up_at(event: CameraEvent, coverage: Coverage) -> int:
+    if coverage.held:
+        return event.pinned_until + _HELD_MICROS
     wait = _LONGEST_WAIT if coverage.more_may_come else _CLOSING_MICROS
-    return now >= max(event.pinned_until, coverage.since) + wait
+    return max(event.pinned_until, coverage.since) + wait
 
 
-def seconds_left(event: CameraEvent, *, now: int) -> int:
-    """About how many seconds until the footage is complete, at least 1."""
-    return max(1, -(-(event.pinned_until + _CLOSING_MICROS - now) // _MICROS))
+def _seconds(micros: int) -> int:
+    """Whole seconds, at least 1."""
+    return max(1, -(-micros // _MICROS))
 
 
 class Readiness:
     """Marks camera events ready as their footage becomes complete. Keep `run` alive as a task."""
 
-    def __init__(self, *, store: Store, clock: Clock, coverage: Callable[[int], Coverage]) -> None:
-        """`coverage` tells how far the footage of a camera goes; a camera unknown to it does not record."""
+    def __init__(self, *, store: Store, clock: Clock, coverage: Callable[[int], Coverage], boot_id: str = "") -> None:
+        """`coverage` tells how far the footage of a camera goes; a camera unknown to it does not record. `boot_id`: of
+        this run of the machine; what was stamped in it is judged by the clock that nobody sets.
+        """
+        self._boot_id = boot_id
         self._store = store
         self._clock = clock
         self._coverage = coverage
@@ -77,7 +128,8 @@ class Readiness:
 
     async def look(self) -> None:
         """Mark what is complete now. Raises StoreError."""
-        now = self._clock.wall().micros
-        for event in await self._store.camera_events.awaiting(now=now):
-            if is_complete(event, self._coverage(event.camera_id), now=now):
+        now = read(self._clock, self._boot_id)
+        for event in await self._store.camera_events.awaiting(now=now.wall, boot_id=now.boot_id, uptime=now.uptime):
+            coverage, at = now.of(event, self._coverage(event.camera_id))
+            if is_complete(event, coverage, now=at):
                 await self._store.camera_events.mark_ready(event.id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import structlog
@@ -20,14 +20,15 @@ from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
 from gateway.recording.clock_correction import ClockCorrection
-from gateway.recording.exhibits import ExhibitFiles, ExhibitLimits
+from gateway.recording.exhibits import ExhibitFiles
 from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.found_files import FoundFiles
+from gateway.recording.incoming import ExhibitLimits
 from gateway.recording.index import FootageIndex
 from gateway.recording.live_hls import LiveHls
 from gateway.recording.media_folder import LOOK_SECONDS, MediaFolder, no_fault
 from gateway.recording.pins import PinWatch
-from gateway.recording.readiness import Readiness, is_complete
+from gateway.recording.readiness import Readiness
 from gateway.recording.retention import Retention
 from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
@@ -95,7 +96,7 @@ class Recording:
         )
         self._chain = FootageChain(store=store, media=self._media)
         self._index = FootageIndex(store=store, media=self._media, clock=clock, chain=self._chain)
-        self._pins = PinWatch(store=store, cameras=site.cameras, clock=clock)
+        self._pins = PinWatch(store=store, cameras=site.cameras, clock=clock, boot_id=boot_id())
         self._watch = CameraWatch(
             events_only=self._pins.cameras,
             names={camera.id: camera.name for camera in site.cameras},
@@ -103,9 +104,14 @@ class Recording:
             changes=store.changes,
             clock=clock,
         )
-        self._readiness = Readiness(store=store, clock=clock, coverage=self._watch.coverage)
+        self._readiness = Readiness(store=store, clock=clock, coverage=self._watch.coverage, boot_id=boot_id())
         self._clips = Clips(
-            store=store, media=self._media, clock=clock, worker=self._living_worker, is_complete=self._is_complete
+            store=store,
+            media=self._media,
+            clock=clock,
+            worker=self._living_worker,
+            coverage=self._watch.coverage,
+            boot_id=boot_id(),
         )
         self._exhibits = ExhibitFiles(
             store=store,
@@ -193,7 +199,7 @@ class Recording:
     async def clip(self, camera_event: CameraEvent) -> Path:
         """The event's clip as an MP4 file. Raises NotFoundError, or CameraUnavailable with one sentence."""
         self._refuse_while_silent()
-        return await self._clips.clip(camera_event)
+        return await self._of_media(self._clips.clip(camera_event))
 
     async def parts(self, camera_event: CameraEvent) -> tuple[tuple[Path, Segment], ...]:
         """The segments that the event's clip is made from, each with its file. Raises as `clip`."""
@@ -206,7 +212,7 @@ class Recording:
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         """A picture of the moment of the event, JPEG. Raises NotFoundError, or CameraUnavailable with one sentence."""
         self._refuse_while_silent()
-        return await self._clips.event_thumbnail(camera_event)
+        return await self._of_media(self._clips.event_thumbnail(camera_event))
 
     async def forget(self, camera_event_id: int) -> None:
         """A camera event was deleted: what was made of it, and what was added to it, goes too. What cannot be removed
@@ -223,7 +229,7 @@ class Recording:
     async def camera_thumbnail(self, camera_id: int) -> Path:
         """A picture from the camera's newest footage, JPEG. Raises NotFoundError, CameraUnavailable."""
         self._refuse_while_silent()
-        return await self._clips.camera_thumbnail(camera_id)
+        return await self._of_media(self._clips.camera_thumbnail(camera_id))
 
     async def vod_master(self, camera_event: CameraEvent) -> str:
         """The master playlist of the event's footage. Raises NotFoundError, CameraUnavailable."""
@@ -231,7 +237,7 @@ class Recording:
 
     async def vod_media(self, camera_event: CameraEvent) -> str:
         """The media playlist, `index.m3u8`: with an end once all the footage is there. Raises as `vod_master`."""
-        complete = self._is_complete(camera_event)  # asked first: what is complete now is in the rows read next
+        complete = self._clips.is_complete(camera_event)  # asked first: what is complete now is in the rows read next
         return playlists.media(await self._clips.footage(camera_event), complete=complete)
 
     async def vod_segment(self, camera_event: CameraEvent, segment_id: int) -> Path:
@@ -240,7 +246,7 @@ class Recording:
         place = (camera_event.camera_id, camera_event.pinned_from, camera_event.pinned_until, segment_id)
         if (known := self._found.get(place)) is not None:
             return known
-        for segment in await self._store.segments.between(*place[:3]):
+        for segment in await self._store.segments.of_event(camera_event):
             if segment.id == segment_id:
                 return self._found.note(place, self._media / segment.path)
         raise NotFoundError(f"camera event {camera_event.id} has no segment {segment_id}")
@@ -253,6 +259,15 @@ class Recording:
         """Whoever touches a disk that does not answer hangs with it, in one of the few threads that all share."""
         if not self._folder.answers:
             raise CameraUnavailable(self._folder.fault)
+
+    async def _of_media(self, made: Awaitable[Path]) -> Path:
+        """What is made of footage. Where that fails because the disk is away, that is what is told."""
+        try:
+            return await made
+        except (CameraUnavailable, NotFoundError) as error:
+            if fault := self._folder.fault or await self._folder.look():
+                raise CameraUnavailable(fault) from error
+            raise
 
     async def _prepare_media(self) -> None:
         """Return once the media folder can be used and rows and files agree. Until then each camera says why not."""
@@ -356,16 +371,17 @@ class Recording:
         elif self._paused:
             off |= dict.fromkeys(wanted, _NO_ROOM)
         self._watch.turn_off(off)
+        # what is held in memory until an event wants it must not be lost because the disk is away for a while
+        assigned = wanted.keys() & (self._pins.cameras | (wanted.keys() - off.keys()))
+        may_write = not (self._folder.fault or self._paused)
         for worker in self._workers:
-            await worker.assign([wanted[camera_id] for camera_id in sorted(worker.cameras - off.keys())])
+            cameras = [wanted[camera_id] for camera_id in sorted(worker.cameras & assigned)]
+            await worker.assign(cameras, may_write=may_write)
 
     def _starved(self, paused: bool) -> None:  # noqa: FBT001 (told yes or no)
         if paused is not self._paused:
             self._paused = paused
             self._pause_changed.set()
-
-    def _is_complete(self, event: CameraEvent) -> bool:
-        return is_complete(event, self._watch.coverage(event.camera_id), now=self._clock.wall().micros)
 
     def _living_worker(self, camera_id: int) -> WorkerClient:
         """The camera's own worker, or any other: each can read all of the media folder."""

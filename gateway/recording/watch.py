@@ -47,6 +47,8 @@ class CameraWatch:
         self._index = index
         self._changes = changes
         self._clock = clock
+        started = int(clock.monotonic() * 1_000_000)
+        self._changed_at = dict.fromkeys(self._states, started)
         self._off: Mapping[int, str] = MappingProxyType({})
         self._lost_workers: set[str] = set()
 
@@ -61,7 +63,15 @@ class CameraWatch:
         if state is None:
             return Coverage(until=until, more_may_come=False, since=0)
         more_may_come = state.condition in (CameraCondition.STARTING, CameraCondition.RECORDING)
-        return Coverage(until=until, more_may_come=more_may_come, since=state.since)
+        held = state.events_only and state.condition is CameraCondition.DISK_FAILED
+        return Coverage(
+            until=until,
+            more_may_come=more_may_come,
+            since=state.since,
+            held=held,
+            uptime_until=self._index.covered_uptime(camera_id),
+            uptime_since=self._changed_at.get(camera_id, 0),
+        )
 
     def footage_is_indexed(self, untold: Iterable[UntoldGap] = ()) -> None:
         """The index has been set right: what it covers is what there is. `untold` are gaps without an event yet."""
@@ -143,6 +153,8 @@ class CameraWatch:
     def _settle(self, state: CameraState, events: tuple[Event, ...]) -> None:
         before = self._states[state.camera_id]
         self._states[state.camera_id] = state
+        if state.condition is not before.condition:
+            self._changed_at[state.camera_id] = int(self._clock.monotonic() * 1_000_000)
         for event in events:
             self._index.tell(event)
         if not state.looks_like(before):

@@ -84,6 +84,7 @@ class CameraWorker:
         self._rtsp = rtsp
         self._backoff = backoff or Backoff()
         self._assigned: tuple[WorkerCamera, ...] = ()
+        self._may_write = True
         self._pinned = PinnedFootage(pins=())
         self._client: WorkerClient | None = None
 
@@ -92,9 +93,12 @@ class CameraWorker:
         """The living worker, or None while there is none."""
         return self._client
 
-    async def assign(self, cameras: Sequence[WorkerCamera]) -> None:
-        """Make these its cameras, now if it lives and whenever it is started."""
+    async def assign(self, cameras: Sequence[WorkerCamera], *, may_write: bool = True) -> None:
+        """Make these its cameras, now if it lives and whenever it is started. If it may not write, it holds in memory
+        what it can of those that are recorded for events only; others are not to be assigned then.
+        """
         self._assigned = tuple(cameras)
+        self._may_write = may_write
         if self._client is not None:
             with contextlib.suppress(CameraUnavailable):  # it gets them when it has been started again
                 await self._client.assign(self._assignment())
@@ -164,9 +168,9 @@ class CameraWorker:
                 raise CameraUnavailable(f"it did not serve within {_START_SECONDS:g} s")
             await asyncio.sleep(_POLL_SECONDS)
         told = None
-        while told is not self._assigned:  # it may change while the worker is being told
-            told = self._assigned
-            await client.assign(self._assignment())
+        while told != (now := self._assignment()):  # it may change while the worker is being told
+            told = now
+            await client.assign(told)
         self._client = client
         if self._pinned.pins:
             await client.pin(self._pinned)
@@ -203,6 +207,7 @@ class CameraWorker:
         return WorkerAssignment(
             media=str(self._media),
             marker=self._marker,
+            may_write=self._may_write,
             cameras=self._assigned,
             live=self._live_viewing,
             rtsp=self._rtsp,

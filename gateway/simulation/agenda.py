@@ -26,6 +26,7 @@ class Fault(StrEnum):
     DROPOUT = "loop drops out under vehicles"
     LOCKED = "gate locked by key"
     BROKEN = "controller in fault"
+    STOPS = "stops that fail"
     HAND = "something in the beam"
     CENTRAL_AWAY = "central away"
     DISK_HANGS = "disk hangs"
@@ -45,6 +46,7 @@ _PER_DAY: dict[Fault, float] = {
     Fault.DROPOUT: 4,
     Fault.LOCKED: 2,
     Fault.BROKEN: 1,
+    Fault.STOPS: 8,
     Fault.HAND: 8,
     Fault.CENTRAL_AWAY: 1,
     Fault.DISK_HANGS: 3,
@@ -63,6 +65,7 @@ _LASTS: dict[Fault, tuple[float, float]] = {
     Fault.DROPOUT: (20, 90),
     Fault.LOCKED: (10, 40),
     Fault.BROKEN: (5, 30),
+    Fault.STOPS: (60, 300),
     Fault.HAND: (0.5, 15),
     Fault.CENTRAL_AWAY: (600, 10_000),
     Fault.DISK_HANGS: (0.5, 12),
@@ -98,11 +101,12 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A person wants something of a gate; `action` 0.0 to 1.0 picks what."""
+    """A person wants something of a gate; `action` 0.0 to 1.0 picks what. They stop it after `stops_after` seconds."""
 
     at: float
     lane: int
     action: float
+    stops_after: float | None = None
 
 
 Happening = Vehicle | Trouble | Wish
@@ -123,7 +127,7 @@ def day(plan: Plan, number: int) -> list[Happening]:
         ]
     for _ in range(_times(dice, 12 * share)):
         at = dice.choice(bursts) + dice.uniform(0, _BURST_SECONDS)
-        happenings.append(Wish(at, dice.randrange(plan.lanes), dice.random()))
+        happenings.append(Wish(at, dice.randrange(plan.lanes), dice.random(), _stops_after(dice)))
     return sorted(happenings, key=lambda happening: happening.at)
 
 
@@ -151,6 +155,11 @@ def _trouble(dice: random.Random, plan: Plan, kind: Fault, burst: float) -> Trou
         seconds=dice.uniform(*_LASTS[kind]),
         chance=dice.random(),
     )
+
+
+def _stops_after(dice: random.Random) -> float | None:
+    """Half of all wishes are taken back while the gate moves."""
+    return dice.uniform(0.1, 2.0) if dice.random() < 0.5 else None
 
 
 def _times(dice: random.Random, mean: float) -> int:

@@ -26,6 +26,7 @@ _CALM_AFTER = 60.0
 _GUARD_LOOKS = 15.0
 _SLIPS_UNDER = 0.5
 _LEFT_OPEN = 40.0
+_STOPPED_BEHIND = 0.02
 _BOOKS_EVERY = 600.0
 _DRAINS_WITHIN = 900.0
 _FOREVER = float("inf")
@@ -134,6 +135,9 @@ class Director:
                     manners = replace(manners, rolls=dice.uniform(1.0, 5.0))  # so that the loop has time to drop out
                 outcome = await self._drives[vehicle.lane].drive(card, backs_out=vehicle.backs_out, manners=manners)
                 self._world.see(seen.Drove(self._world.now(), field.lane_id, outcome))
+                if outcome is Outcome.PASSED and dice.random() < _STOPPED_BEHIND:
+                    await asyncio.sleep(dice.uniform(1.0, 3.0))
+                    await self._wish(Wish(self._world.now(), vehicle.lane, 1.0))
                 if vehicle.tailgated and outcome is Outcome.PASSED:
                     await self._tailgate(field)
         finally:
@@ -165,7 +169,19 @@ class Director:
         action = GateAction.OPEN if wish.action < 0.5 else GateAction.CLOSE if wish.action < 0.85 else GateAction.STOP
         self._disturbed[field.lane_id] = self._world.now()
         self._world.see(seen.Asked(self._world.now(), field.lane_id, action))
+        if action is GateAction.STOP and field.barrier.state(now=self._world.now()).moving < 0:
+            self._tasks.once("beam", self._reach_in(field))
         await self._ask(box.life, field, action)
+        if wish.stops_after is not None and action is not GateAction.STOP:
+            await asyncio.sleep(wish.stops_after)
+            await self._wish(replace(wish, action=1.0, stops_after=None))
+
+    async def _reach_in(self, field: LaneField) -> None:
+        """What a gate is stopped for: something is about to come into its way."""
+        await asyncio.sleep(self._world.dice.uniform(0.05, 1.0))
+        field.barrier.set_photocell(interrupted=True, now=self._world.now())
+        await asyncio.sleep(self._world.dice.uniform(1.0, 4.0))
+        field.barrier.set_photocell(interrupted=False, now=self._world.now())
 
     async def _ask(self, life: Life, field: LaneField, action: GateAction) -> None:
         """A person waits for an answer, but not for ever: a gateway that dies gives none."""

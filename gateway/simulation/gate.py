@@ -10,6 +10,7 @@ from enum import Enum, auto
 from drivers.contract import (
     DeadlinePassed,
     DeviceConnected,
+    DeviceFault,
     DeviceLost,
     Forbidden,
     GateMoved,
@@ -43,6 +44,8 @@ class _Fate(Enum):
     REQUEST_LOST = auto()
     REPLY_LOST = auto()
     REPLY_LATE = auto()
+    REFUSED = auto()
+    IGNORED = auto()
 
 
 class SimulatedGate:
@@ -128,15 +131,20 @@ class SimulatedGate:
             raise NotPermitted(reason)
         if not self._alive():
             raise LinkError("the power is off")
-        fate = self._fate()
+        fate = self._fate(action)
         self._see(self._writing(action, deadline))
+        taken = False
         try:
             await self._carry(action, fate)
+            taken = True
         finally:
-            self._see(seen.Answered(self._monotonic(), self._field.lane_id, action))
+            self._see(seen.Answered(self._monotonic(), self._field.lane_id, action, taken))
 
     async def _carry(self, action: GateAction, fate: _Fate) -> None:
-        if fate is not _Fate.REQUEST_LOST:
+        if fate is _Fate.REFUSED:
+            await asyncio.sleep(self._dice.uniform(0.005, 0.03))
+            raise DeviceFault("the controller refuses")
+        if fate not in {_Fate.REQUEST_LOST, _Fate.IGNORED}:
             self._field.barrier.command(Wish(action.value), now=self._monotonic())
         if fate in {_Fate.REQUEST_LOST, _Fate.REPLY_LOST}:
             await asyncio.sleep(_NO_ANSWER)
@@ -144,10 +152,12 @@ class SimulatedGate:
         late = fate is _Fate.REPLY_LATE
         await asyncio.sleep(self._dice.uniform(0.3, 3.0) if late else self._dice.uniform(0.005, 0.03))
 
-    def _fate(self) -> _Fate:
+    def _fate(self, action: GateAction) -> _Fate:
         now, troubles, chance = self._monotonic(), self._field.troubles, self._dice.random()
         if troubles.away_until > now:
             return _Fate.REQUEST_LOST
+        if action is GateAction.STOP and troubles.stops_until > now:
+            return self._dice.choice([fate for fate in _Fate if fate is not _Fate.FINE])
         if troubles.losing_until > now and chance < _LOSS:
             return _Fate.REQUEST_LOST if chance < _LOSS / 2 else _Fate.REPLY_LOST
         return _Fate.REPLY_LATE if troubles.late_until > now else _Fate.FINE

@@ -43,6 +43,7 @@ class Troubles:
     late_until: float = _NEVER
     jammed_until: float = _NEVER
     hand_until: float = _NEVER
+    stops_until: float = _NEVER
     dropping: Dropping = field(default_factory=Dropping)
     stuck: dict[str, tuple[bool, float]] = field(default_factory=dict)
     chattering: dict[str, float] = field(default_factory=dict)

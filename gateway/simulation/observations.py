@@ -91,10 +91,11 @@ class Wrote(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Answered(Observation):
-    """The driver came back from a command, with the device's answer or with its loss."""
+    """The driver came back from a command, with the device's answer or with its loss; `taken`: acknowledged."""
 
     lane: str
     action: GateAction
+    taken: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ class Injector:
                 troubles.late_until = until
             case Fault.JAMMED:
                 troubles.jammed_until = until
+            case Fault.STOPS:
+                troubles.stops_until = until
             case Fault.STUCK:
                 on = trouble.chance * 10 % 1 < 0.5
                 troubles.stuck[point] = (on, until)

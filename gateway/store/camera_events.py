@@ -14,8 +14,10 @@ from gateway.store.segments import LONGEST_PIN
 
 _COLUMNS = (
     "id, central_id, camera_id, event_id, lane_id, name, description, date_at, pinned_from, pinned_until,"
-    " clock_trusted, ready, incident"
+    " clock_trusted, ready, incident, boot_id, clock_offset"
 )
+
+_NEWEST = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +128,33 @@ class CameraEvents:
             )
         )
 
-    async def awaiting(self, *, now: int) -> tuple[CameraEvent, ...]:
-        """Those whose pinned time has passed and that are not yet marked ready, oldest first."""
+    async def awaiting(self, *, now: int, boot_id: str = "", uptime: int = 0) -> tuple[CameraEvent, ...]:
+        """Those whose pinned time has passed and that are not yet marked ready, oldest first.
+
+        `uptime`: monotonic micros now in the machine's run `boot_id`; they decide for what was stamped in that run.
+        """
         return await self._database.read(
             lambda connection: tuple(
                 _camera_event(row)
                 for row in connection.execute(
-                    f"SELECT {_COLUMNS} FROM camera_event WHERE ready = 0 AND pinned_until <= ? ORDER BY id LIMIT 100",
-                    (now,),
+                    f"SELECT {_COLUMNS} FROM camera_event WHERE ready = 0 AND CASE WHEN boot_id <> '' AND boot_id = ?"
+                    " THEN pinned_until - clock_offset <= ? ELSE pinned_until <= ? END ORDER BY id LIMIT 100",
+                    (boot_id, uptime, now),
+                )
+            )
+        )
+
+    async def stamped_in(self, boot_id: str, *, pinned_after: int) -> tuple[CameraEvent, ...]:
+        """Of the newest few hundred, those of a run of the machine that are pinned beyond these monotonic micros of it:
+        whatever the clock was set to meanwhile.
+        """
+        return await self._database.read(
+            lambda connection: tuple(
+                _camera_event(row)
+                for row in connection.execute(
+                    f"SELECT {_COLUMNS} FROM camera_event WHERE id > (SELECT max(id) FROM camera_event) - ?"
+                    " AND boot_id <> '' AND boot_id = ? AND pinned_until - clock_offset > ? ORDER BY id",
+                    (_NEWEST, boot_id, pinned_after),
                 )
             )
         )
@@ -174,4 +195,6 @@ def _camera_event(row: tuple[Any, ...]) -> CameraEvent:
         clock_trusted=bool(row[10]),
         ready=bool(row[11]),
         incident=bool(row[12]),
+        boot_id=row[13],
+        clock_offset=row[14],
     )

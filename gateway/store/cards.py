@@ -16,17 +16,17 @@ import structlog
 
 from gateway.domain.credentials import Card, CardStatus, near_alias, plate_alias
 from gateway.domain.errors import StoreError
-from gateway.domain.plates import NearPlate, plain_plate, skeleton
+from gateway.domain.plates import NearPlate, skeleton
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store.card_facts import facts_of, facts_text, read_facts
 from gateway.store.card_index import CardIndex
+from gateway.store.card_search import in_pattern, search_cards, username_of
 from gateway.store.database import Database, is_id
 
 log = structlog.get_logger(__name__)
 
 _COLUMNS = "card.id, number, status, valid_from, valid_until, holder, facts"
 _MOST_MATCHES = 8
-_USERNAMES = ("username", "user.username", "guest.username")
 _LISTED = "listed_at"
 _AT_A_STRETCH = 150  # cards that are taken into the index in a few ms
 _RETRY_SECONDS = 5.0
@@ -173,7 +173,7 @@ class Cards:
                 f"SELECT {_COLUMNS}, record FROM card WHERE record LIKE ? ESCAPE '\\' ORDER BY id",
                 (f"%{in_pattern(json.dumps(username, ensure_ascii=False)[1:-1])}%",),
             )
-            found = (row for row in rows if _username(row[7]).casefold() == username.casefold())
+            found = (row for row in rows if username_of(row[7]).casefold() == username.casefold())
             row = next(found, None)
             return CardRecord(_with_aliases(connection, _card(row[:7])), row[7]) if row else None
 
@@ -262,50 +262,6 @@ class Cards:
         self._index.put(item.card for item in put)
         if not self._built:
             self._touched.update(remove, (item.card.card_id for item in put))
-
-
-@dataclass(frozen=True, slots=True)
-class CardMatch:
-    """A condition on cards, and its values."""
-
-    sql: str
-    values: tuple[str, ...]
-
-
-def search_cards(search: str) -> CardMatch:
-    """Cards whose number, holder, username or plate holds this text, whatever its case; all for none."""
-    if not search:
-        return CardMatch("1", ())
-    if "\0" in search:
-        return CardMatch("0", ())  # to SQLite a pattern ends there; no field has one
-    text = f"%{in_pattern(search)}%"
-    written = f"%{in_pattern(json.dumps(search, ensure_ascii=False)[1:-1])}%"
-    plate = f"{plate_alias('')}%{in_pattern(plain_plate(search))}%" if plain_plate(search) else ""
-    username = " OR ".join(f"json_extract(record, '$.{path}') LIKE ?1 ESCAPE '\\'" for path in _USERNAMES)
-    return CardMatch(
-        "(number LIKE ?1 ESCAPE '\\' OR holder LIKE ?1 ESCAPE '\\'"
-        # Few records are taken apart; one that SQLite takes for no JSON keeps no other from being found.
-        f" OR CASE WHEN record LIKE ?3 ESCAPE '\\' AND json_valid(record) THEN {username} ELSE 0 END"
-        " OR id IN (SELECT card_id FROM card_alias WHERE alias >= 'plate:' AND alias < 'plate;'"
-        " AND alias LIKE ?2 ESCAPE '\\'))",
-        (text, plate, written),
-    )
-
-
-def in_pattern(text: str) -> str:
-    """A text as it is taken literally in a LIKE pattern with a backslash for escape."""
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-
-
-def _username(record: str) -> str:
-    value: object = json.loads(record)
-    for path in _USERNAMES:
-        found = value
-        for part in path.split("."):
-            found = found.get(part) if isinstance(found, dict) else None
-        if isinstance(found, str) and found:
-            return found
-    return ""
 
 
 def _stretch(behind: int, connection: sqlite3.Connection) -> tuple[int, list[Card]] | None:

@@ -67,8 +67,9 @@ def _move_pins(connection: sqlite3.Connection, offset: ClockOffset) -> tuple[str
     for pin_id, stamped_by, *times in pins:
         date_at, begin, until = (time + offset.micros - stamped_by for time in times)
         connection.execute(
-            "UPDATE camera_event SET date_at = ?, pinned_from = ?, pinned_until = ?, clock_trusted = 1 WHERE id = ?",
-            (date_at, begin, until, pin_id),
+            "UPDATE camera_event SET date_at = ?, pinned_from = ?, pinned_until = ?, clock_offset = ?,"
+            " clock_trusted = 1 WHERE id = ?",
+            (date_at, begin, until, offset.micros, pin_id),
         )
         _retell(connection, pin_id, date_at=date_at, start_date=begin, end_date=until)
     return _unfinished(connection)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.domain.footage import Edge, GapReason, Missing, SegmentFinished, missing_between
@@ -27,6 +27,9 @@ _HELD = (
     " WHERE outbox.kind = 'camera_event' AND outbox.record_id = pin.id)))"
 )
 _EVER = 2**62
+_CLOCK_WAS_SET = 1_000_000
+"""Micros; wall and monotonic time drift apart by less than that within an event, unless somebody sets the clock."""
+_MOST_OF_EVENT = 5_000
 _COLUMNS = (
     "id, camera_id, path, started_at, duration, size, clock_trusted, gap, codec, width, height, frames, sha256, number,"
     " previous, boot_id, monotonic, breaks"
@@ -129,6 +132,12 @@ class Segments:
                 )
             )
         )
+
+    async def of_event(self, event: CameraEvent) -> tuple[Segment, ...]:
+        """The footage of a camera event, by start, by its own clock: where the clock was set during the event or later,
+        times are those that the clock would have told without that.
+        """
+        return await self._database.read(lambda connection: _of_event(connection, event))
 
     async def latest(self, camera_id: int, *, before: int = _EVER) -> Segment | None:
         """The newest segment of a camera that began before these wall micros, or None."""
@@ -290,23 +299,68 @@ class Segments:
         )
 
 
-_EDGE = "started_at, started_at + duration, gap"
-
-
 def _missing(connection: sqlite3.Connection, item: CameraEvent) -> tuple[Missing, ...]:
-    rows = connection.execute(
-        f"SELECT {_EDGE} FROM segment WHERE camera_id = ? AND started_at > ? AND started_at < ?"
-        " AND started_at + duration > ? AND garbage = 0 ORDER BY started_at, id",
-        (item.camera_id, item.pinned_from - LONGEST_SEGMENT, item.pinned_until, item.pinned_from),
-    )
-    edges = [Edge(begin, end, GapReason(gap), ("", 0, 0)) for begin, end, gap in rows]
+    edges = [segment.edge for segment in _of_event(connection, item)]
     following = connection.execute(
-        f"SELECT {_EDGE} FROM segment WHERE camera_id = ? AND started_at >= ? AND garbage = 0"
-        " ORDER BY started_at LIMIT 1",
+        "SELECT gap FROM segment WHERE camera_id = ? AND started_at >= ? AND garbage = 0 ORDER BY started_at LIMIT 1",
         (item.camera_id, item.pinned_until),
     ).fetchone()
-    after = GapReason(following[2]) if following else GapReason.NONE
+    after = GapReason(following[0]) if following else GapReason.NONE
     return tuple(missing_between(edges, item.pinned_from, item.pinned_until, after=after))
+
+
+def _of_event(connection: sqlite3.Connection, event: CameraEvent) -> tuple[Segment, ...]:
+    found = {
+        row[0]: _segment(row)
+        for row in connection.execute(
+            f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND started_at > ? AND started_at < ?"
+            " AND started_at + duration > ? AND garbage = 0",
+            (event.camera_id, event.pinned_from - LONGEST_SEGMENT, event.pinned_until, event.pinned_from),
+        )
+    }
+    if event.boot_id:
+        found |= {segment.id: segment for segment in _recorded_then(connection, event)}
+    footage = (_as_stamped(segment, event) for segment in found.values())
+    return tuple(
+        sorted(
+            (item for item in footage if item.ended_at > event.pinned_from and item.started_at < event.pinned_until),
+            key=lambda item: (item.started_at, item.id),
+        )
+    )
+
+
+def _recorded_then(connection: sqlite3.Connection, event: CameraEvent) -> Iterator[Segment]:
+    """What was recorded in the event's run of the machine while it was, in the order in which it came."""
+    low, high = connection.execute(
+        "SELECT coalesce(min(number), 0), coalesce(max(number), -1) FROM segment"
+        " WHERE camera_id = ? AND number IS NOT NULL",
+        (event.camera_id,),
+    ).fetchone()
+    query = (
+        f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND number >= ? AND number IS NOT NULL AND garbage = 0"
+        " ORDER BY number LIMIT ?"
+    )
+    while low < high:
+        middle = (low + high) // 2
+        row = connection.execute(query, (event.camera_id, middle, 1)).fetchone()
+        if row is not None and _as_stamped(_segment(row), event).ended_at <= event.pinned_from:
+            low = middle + 1
+        else:
+            high = middle
+    for row in connection.execute(query, (event.camera_id, low, _MOST_OF_EVENT)):
+        segment = _as_stamped(_segment(row), event)
+        if segment.started_at >= event.pinned_until:
+            return
+        if segment.boot_id == event.boot_id:
+            yield _segment(row)
+
+
+def _as_stamped(segment: Segment, event: CameraEvent) -> Segment:
+    """With the times that the event's clock would have told."""
+    at = segment.monotonic + event.clock_offset
+    if not event.boot_id or segment.boot_id != event.boot_id or abs(at - segment.started_at) <= _CLOCK_WAS_SET:
+        return segment
+    return replace(segment, started_at=at)
 
 
 def _add(connection: sqlite3.Connection, item: SegmentFinished) -> bool:

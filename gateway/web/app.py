@@ -165,7 +165,7 @@ def build_app(
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
         *EntriesFamily(site=site, store=store, writes=writes, clock=clock, spreadsheets=spreadsheets).routes(),
-        *CardsFamily(store=store, writes=writes).routes(),
+        *CardsFamily(store=store, writes=writes, clock=clock).routes(),
         *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens, writes=writes).routes(),

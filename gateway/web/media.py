@@ -16,6 +16,9 @@ MP4 = "video/mp4"
 SEGMENT = "video/MP2T"
 PLAYLIST = "application/vnd.apple.mpegurl"
 JPEG = "image/jpeg"
+_SHUT_IN = "sandbox; default-src 'none'; frame-ancestors 'none'"
+_PLAYED = "sandbox allow-same-origin; default-src 'none'; media-src 'self'; frame-ancestors 'none'"
+"""A browser's player asks for the file again, as the page that it is shown in; scripts run in neither."""
 
 
 def as_file(path: Path, media_type: str) -> web.FileResponse:
@@ -36,7 +39,7 @@ def as_guarded_file(path: Path, media_type: str, *, disposition: str) -> web.Fil
             "Content-Type": media_type,
             "Content-Disposition": disposition,
             "Cache-Control": "private, no-store",
-            "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
+            "Content-Security-Policy": _PLAYED if media_type.startswith(("video/", "audio/")) else _SHUT_IN,
         },
     )
 

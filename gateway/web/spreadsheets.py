@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import sys
+import threading
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ class Spreadsheets:
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
         self._cleared = False
+        self._clearing = threading.Lock()
 
     async def answer(
         self,
@@ -102,9 +104,10 @@ class Spreadsheets:
             return await _sent(request, file, f"{name}.xlsx")
 
     def _new_path(self) -> Path:
-        if not self._cleared:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._cleared = True
+        with self._clearing:
+            if not self._cleared:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._cleared = True
         folder = self._folder / secrets.token_hex(8)
         try:
             folder.mkdir(parents=True)

@@ -42,6 +42,8 @@ async def real(folder: Path) -> None:
         areas=unused,
         recording=unused,
         central=None,
+        writes=unused,
+        webhooks=unused,
         clock=clock,
         accounts=await hash_accounts(SITE.api.accounts, lambda name: name),
         data=folder,
@@ -59,7 +61,7 @@ async def real(folder: Path) -> None:
 class _Unused:
     """The rooms beside the store: nothing asks them anything here."""
 
-    viewing = live = None
+    viewing = live = exhibits = None
 
 
 async def bare(body: bytes) -> None:

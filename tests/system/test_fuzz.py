@@ -23,6 +23,8 @@ CHECKS = (
 )
 NEVER = ("/v1/auth/logout", "/v1/auth/login")  # one ends the session that asks, one is throttled; they have own tests
 LEGACY = "^/api/v1/"
+TIMES = int(os.environ.get("FUZZ_TIMES", "1"))
+"""How much longer than in the suite: `make fuzz` takes four times as long."""
 
 
 @pytest.fixture(scope="module")
@@ -48,21 +50,23 @@ def of_programs(site: Any) -> tuple[str, list[str]]:
     return f"Authorization:Bearer {made.stdout.split()[-1]}", ["--include-path-regex", LEGACY]
 
 
-@pytest.mark.timeout(180)
-@pytest.mark.parametrize(("asking", "seconds"), [(of_the_gateway, 30), (of_central, 15), (of_programs, 10)])
+@pytest.mark.timeout(60 * (TIMES + 1))
+@pytest.mark.parametrize(("asking", "seconds"), [(of_the_gateway, 12), (of_central, 6), (of_programs, 5)])
 def test_nothing_breaks_and_every_answer_is_as_described(site: Any, tmp_path: Path, asking: Any, seconds: int):
     carrier, chosen = asking(site)
     words = [
         str(Path(sys.executable).with_name("schemathesis")), "run", f"{site.api.base}/openapi.json",
         "--header", carrier, "--checks", ",".join(CHECKS), *chosen,
-        "--max-examples", "25", "--max-time", str(seconds),
+        "--max-examples", "25", "--max-time", str(seconds * TIMES),
         "--phases", "examples,coverage,fuzzing", "--workers", "1", "--request-timeout", "20",
         "--suppress-health-check", "all", "--continue-on-failure", "--seed", "7", "--no-color",
         *(word for path in NEVER for word in ("--exclude-path", path)),
     ]  # fmt: skip
     token = carrier.partition(":")[2].removeprefix("Bearer ")
     environment = {**os.environ, "SCHEMATHESIS_HOOKS": str(HOOKS), "FUZZ_SESSION": token}
-    run = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=150, check=False)
+    run = subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=50 * (TIMES + 1), check=False
+    )
     assert run.returncode == 0, run.stdout[-12_000:] + run.stderr[-2000:]
     assert "request_failed" not in site.log.read_text(errors="replace")
     assert site.api.is_ready()

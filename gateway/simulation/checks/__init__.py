@@ -7,6 +7,7 @@ from gateway.simulation.checks.closing import ClosingCheck, ReopeningCheck
 from gateway.simulation.checks.commands import CommandsCheck
 from gateway.simulation.checks.delay import DelayCheck
 from gateway.simulation.checks.durable import DurableCheck
+from gateway.simulation.checks.stopping import StoppingCheck
 from gateway.simulation.checks.tasks import TasksCheck
 from gateway.simulation.witness import Check
 
@@ -18,6 +19,7 @@ def all_checks(
     return (
         ClosingCheck(stale=stale, clear=clear, clear_after_loss=clear_after_loss),
         ReopeningCheck(),
+        StoppingCheck(),
         CommandsCheck(command_life=command_life),
         DurableCheck(),
         BooksCheck(),
@@ -37,6 +39,7 @@ __all__ = [
     "DelayCheck",
     "DurableCheck",
     "ReopeningCheck",
+    "StoppingCheck",
     "TasksCheck",
     "all_checks",
 ]

@@ -111,7 +111,8 @@ class ClosingCheck:
 class ReopeningCheck:
     """Once a close may be on its way, what comes into the way has an open follow, as soon as the line allows.
 
-    Except what is gone again before the close was answered: no open could have gone out on that line until then.
+    Until a person's stop is seen to have worked; and except what is gone again before the close was answered: no open
+    could have gone out on that line until then.
     """
 
     promise = "1 what closes onto something is opened again"
@@ -131,6 +132,9 @@ class ReopeningCheck:
         self._closing: dict[str, float] = {}
         self._due: dict[str, tuple[float, str]] = {}
         self._closed: set[str] = set()
+        self._asked: set[str] = set()
+        self._taken: set[str] = set()
+        self._position: dict[str, GatePosition] = {}
 
     def see(self, observation: seen.Observation) -> str:
         """See `Check`."""
@@ -138,6 +142,8 @@ class ReopeningCheck:
         match observation:
             case seen.Wrote(action=GateAction.CLOSE) if observation.lane not in self._closed:
                 self._closing[observation.lane] = observation.at
+                self._asked.discard(observation.lane)
+                self._taken.discard(observation.lane)
                 self._unanswered.add(observation.lane)
             case seen.Answered(action=GateAction.CLOSE):
                 self._unanswered.discard(observation.lane)
@@ -149,25 +155,41 @@ class ReopeningCheck:
                 self._out_of_the_way(observation)
             case seen.GateAway():
                 self._over(observation.lane)
-            case seen.Called(action=GateAction.OPEN) | seen.Asked(action=GateAction.STOP):
+            case seen.Answered(action=GateAction.STOP, taken=True):
+                self._taken.add(observation.lane)
+            case seen.Called(action=GateAction.OPEN):
                 self._over(observation.lane)
+            case seen.Asked(action=GateAction.STOP):
+                self._asked.add(observation.lane)
             case seen.Ended():
                 self._closing.clear()
                 self._due.clear()
                 self._unanswered.clear()
+                self._position.clear()
             case _:
                 pass
         return fault
 
+    def _has_stopped(self, lane: str) -> bool:
+        """Whether a person's stop was seen to work: asking for it is not enough."""
+        position = self._position.get(lane)
+        stopped = lane in self._asked and position is GatePosition.STOPPED
+        return stopped or (lane in self._taken and position in {GatePosition.OPEN, GatePosition.OPENING})
+
     def _note_position(self, observation: seen.PositionReported) -> None:
+        self._position[observation.lane] = observation.position
         if observation.position is GatePosition.CLOSED:
             self._closed.add(observation.lane)
             self._over(observation.lane)
         else:
             self._closed.discard(observation.lane)
+            if observation.position is GatePosition.STOPPED and self._has_stopped(observation.lane):
+                self._over(observation.lane)
 
     def _in_the_way(self, point: seen.PointReported) -> None:
         began = self._closing.get(point.lane)
+        if self._has_stopped(point.lane):
+            return
         if point.point in _SAFETY and began is not None and point.at - began < _CLOSES_WITHIN:
             due = max(point.at, began + _ANSWERS_WITHIN) + _AT_ONCE
             self._due.setdefault(point.lane, (due, point.point))

@@ -36,12 +36,7 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 """What this gateway itself serves, always."""
 
-_OWN = {(item.method, item.path) for item in OPERATIONS}
-
-RELAYED: tuple[Operation, ...] = (
-    *relayed.OPERATIONS,
-    *(item for item in relayed.UNTIL_BOUND if (item.method, item.path) not in _OWN),
-)
+RELAYED: tuple[Operation, ...] = relayed.OPERATIONS
 """What central answers through this gateway."""
 
 PUBLIC: tuple[Operation, ...] = (

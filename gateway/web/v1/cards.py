@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import structlog
 from aiohttp import web
 
+from gateway.clock import Clock
 from gateway.domain.credentials import Card, CardStatus
-from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
+from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import (
     CARD_CREATE,
     CARD_DELETE,
@@ -18,7 +21,7 @@ from gateway.domain.writes import (
     WaitingWrite,
     Written,
 )
-from gateway.store import CardRecord, Store
+from gateway.store import CardRecord, Entry, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import ById, read_body, read_record, without_id
 from gateway.web.catalogue.access import (
@@ -38,6 +41,8 @@ from gateway.web.sessions import Caller
 from gateway.web.shapes.cards import CardBody, CardListBody, CardToDeviceBody, LifecycleBody, NewCardBody, UsernameBody
 from gateway.web.v1.records import Record, standing_with_central
 
+log = structlog.get_logger(__name__)
+
 KIND = "access_card"
 SECRETS = ("pin", "pin_code")
 """Fields of a card's record that nobody is shown."""
@@ -49,8 +54,9 @@ _NEVER_NOTHING = frozenset({"status", "enabled"})  # null leaves them as they ar
 class CardsFamily:
     """`/v1/access`, but for its sheet. A card is found by any id that it ever had."""
 
-    def __init__(self, *, store: Store, writes: CentralWrites) -> None:
+    def __init__(self, *, store: Store, writes: CentralWrites, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
         self._writes = writes
 
     def routes(self) -> tuple[Route, ...]:
@@ -84,34 +90,41 @@ class CardsFamily:
         shown = [card_record(item, waiting.get(item.card.card_id, ())) for item in known]
         return success(access_cards=shown, count=count)
 
-    async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """A card that no reading can match is taken, with a warning: its credential may be added later."""
         body = _of_bounded_size(without_id((await read_record(request, NewCardBody))[1]))
         if all(value in (None, "") for value in body.values()):
             raise RequestRefused(400, "body: an access card needs at least one field")
-        return await self._written(await self._writes.write(CARD_CREATE, body))
+        written = await self._writes.write(CARD_CREATE, body)
+        await self._tell(caller, "made", written.record_id)
+        return await self._written(written)
 
-    async def _update(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _update(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted, body = await read_record(request, CardBody)
         known = await self._known(wanted.id)
         body = {name: value for name, value in body.items() if value is not None or name not in _NEVER_NOTHING}
         body = _of_bounded_size({**body, "id": known.card.card_id})
-        return await self._written(await self._writes.write(CARD_UPDATE, body))
+        written = await self._writes.write(CARD_UPDATE, body)
+        await self._tell(caller, "changed", written.record_id)
+        return await self._written(written)
 
-    async def _lifecycle(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _lifecycle(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Any state may follow any other: the interface knows no moves, and who may edit may set it right again."""
         wanted = await read_body(request, LifecycleBody)
         known = await self._known(wanted.id)
         body: JsonObject = {"id": known.card.card_id, "status": wanted.status.value}
         if wanted.reason is not None:
             body["reason"] = wanted.reason
-        return await self._written(await self._writes.write(CARD_LIFECYCLE, body))
+        written = await self._writes.write(CARD_LIFECYCLE, body)
+        await self._tell(caller, f"set to {wanted.status.value}", written.record_id)
+        return await self._written(written)
 
-    async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Answers what the card was."""
         wanted = await read_body(request, ById)
         known = await self._known(wanted.id)
         written = await self._writes.write(CARD_DELETE, {"id": known.card.card_id})
+        await self._tell(caller, "deleted", known.card.card_id)
         shown = {**card_record(known, ()), "sync": "waiting" if written.held else "in_step"}
         return success(access_card=shown, warnings=())
 
@@ -128,6 +141,21 @@ class CardsFamily:
         raise CommandRefused(
             f"{card}: the driver {device.kind} of device {device.id} keeps no cards; this gateway decides for its lanes"
         )
+
+    async def _tell(self, caller: Caller, what: str, card_id: int | None) -> None:
+        """Record who did what."""
+        stamp = self._clock.wall()
+        event = Event(
+            kind=EventKind.CARDS_CHANGED,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=f"access card {card_id} was {what} by {caller.username}",
+            data={"card_id": card_id, "change": what, "by": caller.username},
+        )
+        try:
+            await self._store.journal.record(Entry(events=(event,)))
+        except StoreError as error:
+            log.warning("card_change_not_recorded", error=str(error))  # the change itself stands
 
     async def _known(self, card_id: int) -> CardRecord:
         known = await self._store.cards.get(await self._store.held.site_id(KIND, card_id))

@@ -382,6 +382,45 @@ async def test_a_host_pulse_that_is_on_when_the_gate_is_stopped_is_ended(running
                 await gate.open(deadline=soon())
 
 
+async def test_an_opposite_pulse_is_ended_before_a_command(field, listener, held_profile):
+    async with field(profile=held_profile, wiring=partial(ProfileWiring, profile=held_profile)) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        await it.gate.close(deadline=soon(), forbidden=lambda: "")
+        await it.gate.open(deadline=soon())
+        await it.gate.open(deadline=soon())
+        await it.gate.stop(deadline=soon())
+        on, off = 0xFF00, 0
+        opened = [(0, on), (0, on)]
+        assert coil_writes(it.far_end) == [(1, on), (1, off), *opened, (0, off), (0, off), (2, on)]
+
+
+async def test_no_command_goes_out_while_the_opposite_output_cannot_be_switched_off(field, listener, held_profile):
+    async with field(profile=held_profile, wiring=partial(ProfileWiring, profile=held_profile)) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        await it.gate.close(deadline=soon(), forbidden=lambda: "")
+        it.far_end.misbehave(1, Misbehaviour(exception=6))
+        with pytest.raises(NotPermitted, match="the output to close could not be switched off"):
+            await it.gate.open(deadline=time.monotonic() + 0.4)
+        assert (0, 0xFF00) not in coil_writes(it.far_end)
+        it.far_end.misbehave(1)
+        await it.gate.open(deadline=soon())
+        assert coil_writes(it.far_end)[-2:] == [(1, 0), (0, 0xFF00)]
+
+
+async def test_opposite_commands_at_once_never_have_two_outputs_on(field, listener, held_profile):
+    async with field(profile=held_profile, wiring=partial(ProfileWiring, profile=held_profile)) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(it.gate.close(deadline=soon(), forbidden=lambda: ""))
+            group.create_task(it.gate.open(deadline=soon()))
+            group.create_task(it.gate.stop(deadline=soon()))
+        is_on = set()
+        for coil, value in coil_writes(it.far_end):
+            is_on = is_on | {coil} if value else is_on - {coil}
+            assert len(is_on) <= 1
+        assert is_on == {2}
+
+
 async def test_a_gate_that_is_stopped_while_its_output_is_released_still_releases_it(
     running, listener, eventually, held_profile
 ):

@@ -58,6 +58,14 @@ def test_is_faststart_and_as_long_as_its_segments(tmp_path, record, judge):
     assert [path.name for path in file.parent.iterdir()] == ["x.mp4"]
 
 
+def test_h265_is_tagged_as_all_players_take_it(tmp_path, record_film, judge):
+    cut = cut_clip(tmp_path, CutClip(segments=record_film(film("h265", frames=50)), output="x.mp4"))
+    probed = judge.probe(tmp_path / cut.output)
+    assert probed["streams"][0]["codec_tag_string"] == "hvc1"
+    assert judge.decode(tmp_path / cut.output) == ""
+    assert len(judge.frames(tmp_path / cut.output)) == 50
+
+
 def test_goes_on_over_a_gap_with_timestamps_that_only_grow(tmp_path, record, judge):
     record(1.5)
     cut = cut_clip(tmp_path, CutClip(segments=record(1.5, START + 60_000_000), output="x.mp4"))

@@ -107,6 +107,21 @@ async def test_the_end_of_the_camera_ends_its_viewers():
         assert await late.next() is None
 
 
+async def test_b_frames_are_remembered_when_the_group_that_runs_does_not_show_them_yet():
+    feed = LiveFeed(loop=asyncio.get_running_loop())
+    feed.offer(frame(0, keyframe=True))
+    assert not feed.reorders
+    for number in (3, 1, 2):
+        feed.offer(frame(number))
+    feed.lost()
+    feed.offer(frame(6, keyframe=True))
+    assert feed.reorders
+    assert "B-frames" in why_not_live(feed.group(), reorders=feed.reorders)
+    for number in range(7, 40):
+        feed.offer(frame(number, keyframe=True))
+    assert not feed.reorders, "they were turned off in the camera"
+
+
 def test_what_webrtc_cannot_carry_is_said():
     plain = [(number, frame(number, keyframe=number == 0)) for number in range(3)]
     assert why_not_live(tuple(plain)) == ""

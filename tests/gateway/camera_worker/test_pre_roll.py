@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from gateway.camera_worker.pre_roll import PreRoll
-from gateway.camera_worker.segment_file import DiskFailed
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.clock import Stamp
 from gateway.domain.footage import GapReason, Pin
@@ -29,15 +30,24 @@ class Held:
         )
         self._frames = encoded(1)
         self._pushed = 0
+        self.stepped = 0
 
     def push(self, seconds):
         for _ in range(int(seconds * 10)):
             frame = self._frames[self._pushed % 10]
             ticks = self._pushed * 9_000
             self.segmenter.push(
-                replace(frame, pts=ticks, dts=ticks), Stamp(START + self._pushed * SECOND // 10, trusted=True)
+                replace(frame, pts=ticks, dts=ticks, arrived=100 + self._pushed / 10),
+                Stamp(START + self.stepped + self._pushed * SECOND // 10, trusted=True),
             )
             self._pushed += 1
+
+    def later(self, seconds):
+        self._pushed += seconds * 10
+
+    def pin_by_uptime(self, begin, until, *, offset):
+        span = (100 * SECOND + offset + int(second * SECOND) for second in (begin, until))
+        self.pre_roll.pin((Pin(camera_id=3, begin=next(span), until=next(span), clock_offset=offset),))
 
     def pin(self, *spans):
         self.pre_roll.pin(
@@ -97,6 +107,16 @@ def test_overlapping_events_share_segments_and_a_later_one_begins_anew(held):
     assert [segment.gap for segment in held.told].count(GapReason.NO_EVENT) == 2
 
 
+@pytest.mark.parametrize("hours", [1, -1])
+def test_a_clock_that_is_set_during_an_event_changes_nothing_of_what_is_written(held, hours):
+    held.push(5.5)
+    held.pin_by_uptime(3, 9, offset=START)
+    held.stepped = hours * 3600 * SECOND
+    held.push(9)
+    assert [(segment.monotonic - 100 * SECOND) / SECOND for segment in held.told] == [3, 4, 5, 6, 7, 8]
+    assert GapReason.NO_EVENT not in {segment.gap for segment in held.told[1:]}
+
+
 def test_memory_is_bounded_by_seconds_and_by_bytes(tmp_path, encoded):
     held = Held(tmp_path / "a", encoded, seconds=5)
     (tmp_path / "a").mkdir()
@@ -111,12 +131,61 @@ def test_memory_is_bounded_by_seconds_and_by_bytes(tmp_path, encoded):
 def test_what_a_full_disk_refused_is_still_in_memory(tmp_path, encoded):
     held = Held(tmp_path / "unmounted", encoded)
     held.push(5.5)
-    with pytest.raises(DiskFailed):
-        held.pin((2, 9))
+    held.pin((2, 9))
+    assert held.pre_roll.fault is not None
     assert held.told == []
     (tmp_path / "unmounted").mkdir()
     held.push(3)
-    assert held.seconds()[:4] == [2, 3, 4, 5], "tried again with the next segment"
+    held.pre_roll.retry()
+    held.push(3)
+    assert held.pre_roll.fault is None
+    assert held.seconds() == [2, 3, 4, 5, 6, 7, 8]
+    assert [segment.gap for segment in held.told] == [GapReason.NO_EVENT] + [GapReason.NONE] * 6
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_disk_that_is_away_for_a_while_costs_no_frame(held, judge, told):
+    held.push(3.5)
+    held.pin((1, 9))
+    held.push(1)
+    elsewhere = held.media.with_name("elsewhere")
+    if told:
+        held.pre_roll.allow(False)
+        held.media.rename(elsewhere)
+    else:
+        held.media.rename(elsewhere)
+        with Path("/dev/null").open("rb") as closed:  # takes no data, as a disk that failed
+            os.dup2(closed.fileno(), held.segmenter._open.file._file._descriptor)
+    held.push(20)
+    assert (held.pre_roll.fault is None) is told
+    elsewhere.rename(held.media)
+    held.pre_roll.allow(True) if told else held.pre_roll.retry()
+    assert held.seconds() == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [segment.frames for segment in held.told] == [10] * 8
+    assert [file.suffix for file in held.files()] == [".ts"] * 8
+    assert all(judge.decode(file) == "" for file in held.files())
+
+
+def test_what_was_pinned_and_had_no_room_left_is_said_to_be_missing(tmp_path, encoded):
+    held = Held(tmp_path / "unmounted", encoded, seconds=500, most_bytes=60_000)
+    held.push(2)
+    held.pin((0, 100))
+    held.push(40)
+    (tmp_path / "unmounted").mkdir()
+    held.pre_roll.retry()
+    assert held.told[0].started_at > START
+    assert {segment.gap for segment in held.told[:1]} == {GapReason.DISK}
+    assert {segment.gap for segment in held.told[1:]} == {GapReason.NONE}
+
+
+def test_the_worker_says_how_long_an_events_only_camera_was_away(held):
+    held.pin((0, 100))
+    held.push(2)
+    held.segmenter.disconnect(GapReason.NETWORK)
+    held.later(3)
+    held.push(2)
+    gap = next(segment for segment in held.told if segment.gap is GapReason.NETWORK)
+    assert gap.gap_from == gap.started_at - 3 * SECOND
 
 
 def test_the_end_of_a_connection_is_the_end_of_the_open_segment(held):

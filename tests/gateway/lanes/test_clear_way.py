@@ -536,7 +536,7 @@ def test_what_a_person_stopped_while_it_opened_is_not_closed(lane):
     lane.wish(STOP)
     lane.acknowledge()
     lane.gate(GatePosition.STOPPED)
-    assert lane.state.note == "stopped by demo; it stays until somebody opens or closes it"
+    assert lane.state.stop_sentence.startswith("the gate stands stopped by demo: until somebody opens or closes it")
     lane.wait(120)
     assert lane.actions() == [OPEN, STOP]
 

@@ -351,6 +351,24 @@ async def test_lock_down_refuses_and_outlives_a_restart_until_it_is_ended(tmp_pa
         await house.until(lambda: house.gate.told == [GateAction.OPEN])
 
 
+async def test_what_a_person_stopped_stays_so_over_a_restart_until_an_order_ends_it(tmp_path):
+    async with alive(tmp_path) as house:
+        await house.lanes.order(lane_id="main", kind=OrderKind.HOLD_OPEN, reason="", source="user:chief")
+        await house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard")
+        sentence = await house.told(E.STOP_BEGAN)
+        assert sentence.startswith("the gate stands stopped by guard, though the lane is held open by chief: until")
+        await house.until(lambda: house.lane().troubles == (sentence,))
+    async with alive(tmp_path, "two") as house:
+        await house.until(lambda: house.lane().troubles == (sentence,))
+        assert house.gate.told == []
+        await house.lanes.order(lane_id="main", kind=None, reason="", source="user:chief")
+        assert await house.told(E.STOP_ENDED) == "no longer stopped by guard: chief gives the lane an order"
+    async with alive(tmp_path, "three") as house:
+        house.report(GateMoved, GatePosition.OPEN)
+        await house.until(lambda: house.lane().position is GatePosition.OPEN)
+        assert house.lane().troubles == ()
+
+
 async def test_schedule_holds_the_lane_open(tmp_path):
     every_day = {"days": ["mon", "tue", "wed", "thu", "fri", "sat", "sun", "holiday"], "start": "00:00", "end": "00:00"}
     raw = SITE.model_dump(exclude_defaults=True)
@@ -404,6 +422,13 @@ async def test_a_grant_opens_at_once_and_its_decision_names_it(house):
     assert '"grant":1' in event.data
     assert '"user_id":"17"' in event.data
     assert "grant 1 of 17" in event.data
+    assert event.description == "card grant 1 of 17: a grant lets its holder pass"
+    house.report(GateMoved, GatePosition.OPEN)
+    for name, state in (("under", "on"), ("near", "off"), ("under", "off")):
+        house.point(name, PointState(state))
+    await house.told(E.VEHICLE_PASSED)
+    written = await house.store.events.latest(limit=50)
+    assert not [one for one in written if grant.access_id in one.description + one.data]
     told = await house.told(E.GRANT_GIVEN)
     assert told == "key:till lets 17 pass Main for 1 h"
     assert grant.access_id not in told

@@ -18,7 +18,7 @@ from gateway.clock import Stamp
 from gateway.domain.access import decide
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Card, Credential
-from gateway.lanes import closing, flights, machine, readings, reopening, safety
+from gateway.lanes import closing, flights, machine, readings, reopening, safety, stopping
 from gateway.lanes import messages as m
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.state import LaneRules, LaneState, Vend
@@ -168,6 +168,52 @@ class LaneLife(RuleBasedStateMachine):
         if closes and self.may_close and not self.away:
             last = list(self.sent.values())[-1]
             assert last is GateAction.OPEN, "what closes onto something is opened again"
+
+    @rule(which=st.sampled_from(OBSTRUCTIONS), fate=st.sampled_from(["none", "refused", "lost", "taken"]))
+    def something_comes_over_a_stop_that_does_not_work(self, which, fate):
+        self.all_clear()
+        self.gate(GatePosition.OPEN)
+        count = len(self.sent)
+        self.wish(GateAction.CLOSE, False)
+        if len(self.sent) == count:
+            return
+        self.acknowledged()
+        self.gate(GatePosition.CLOSING)
+        self.wish(GateAction.STOP, False)
+        if fate == "taken":
+            self.acknowledged()
+        elif fate != "none":
+            self.failed(sent=fate == "lost")
+        self.wait(0.1)
+        self.gate(GatePosition.CLOSING)
+        self.point(which, ON)
+        assert list(self.sent.values())[-1] is GateAction.OPEN, "a stop that does not work takes nothing away"
+
+    @rule(seconds=st.sampled_from([0.1, 9.0, 35.0]), loses=st.booleans(), blinks=st.booleans())
+    def nothing_moves_what_a_person_stopped(self, seconds, loses, blinks):
+        self.all_free()
+        self.gate(GatePosition.OPENING)
+        self.wish(GateAction.STOP, False)
+        self.acknowledged()
+        self.wait(0.1)
+        self.gate(GatePosition.STOPPED)
+        if self.away or self.state.flight is not None:
+            return
+        count = len(self.sent)
+        if blinks and self.on_fire:
+            self.point((m.Role.FIRE, 0), OFF)
+            self.point((m.Role.FIRE, 0), ON)
+        if loses:
+            self.lost()
+            self.regained()
+            self.gate(GatePosition.STOPPED)
+        self.do(m.OrderScheduled(Order(OrderKind.HOLD_OPEN, "schedule")))
+        self.wait(seconds)
+        self.do(m.OrderScheduled(None))
+        self.all_clear()
+        self.gate(GatePosition.STOPPED)
+        self.wait(seconds)
+        assert len(self.sent) == count, "what a person stopped stays so"
 
     @rule(which=st.sampled_from(GUARDS), state=st.sampled_from([ON, UNKNOWN, OFF]))
     def close_asked_for_with_one_point_not_free(self, which, state):
@@ -371,6 +417,27 @@ def never_opens_again():
     return reopening, "watch", lambda turn, job: False
 
 
+def stop_forgets_the_close():
+    asked = stopping.asked
+
+    def careless_stop(turn, event):
+        asked(turn, event)
+        turn.set(closing_gate=None)
+
+    return stopping, "asked", careless_stop
+
+
+def stop_is_forgotten_with_the_controller():
+    lost = closing.gate_lost
+
+    def forgetful(turn):
+        lost(turn)
+        turn.set(stopped_by="")
+        closing.begin(turn)
+
+    return closing, "gate_lost", forgetful
+
+
 def late_is_sent():
     taken = machine._command_requested
 
@@ -430,6 +497,8 @@ def opens_for_everybody():
         without("for 1 s yet"),
         without("for 3 s yet"),
         never_opens_again(),
+        stop_forgets_the_close(),
+        stop_is_forgotten_with_the_controller(),
         late_is_sent(),
         replayed(),
         sent_to_nobody(),

@@ -127,6 +127,36 @@ def test_plate_of_the_vehicle_behind_counts_for_it_once_the_first_has_passed(lan
     assert asked(lane) == ["AAA111", "BBB222"]
 
 
+@pytest.mark.parametrize("first_is_gone", [True, False])
+def test_plate_read_just_before_the_vehicle_behind_reaches_the_loop_counts_for_it(lane, first_is_gone):
+    under_way(lane)
+    lane.plate("BBB222", 0.97, card=2)
+    lane.wait(0.5)
+    if first_is_gone:
+        lane.closing(OFF)
+        lane.wait(0.3)
+    lane.arming(ON)
+    lane.wait(0.5)
+    lane.closing(OFF)
+    lane.wait(0.5)
+    assert asked(lane) == ["AAA111", "BBB222"]
+    assert ignored(lane) == []
+
+
+@pytest.mark.parametrize("first_is_gone", [True, False])
+def test_plate_read_long_before_the_vehicle_behind_reaches_the_loop_does_not(lane, first_is_gone):
+    under_way(lane)
+    lane.plate("BBB222", 0.97, card=2)
+    if first_is_gone:
+        lane.closing(OFF)
+    lane.wait(3.2)
+    lane.arming(ON)
+    lane.wait(1)
+    lane.closing(OFF)
+    lane.wait(1)
+    assert asked(lane) == ["AAA111"]
+
+
 def test_plate_of_the_vehicle_behind_is_gone_with_it(lane):
     under_way(lane)
     lane.arming(ON)

@@ -297,8 +297,16 @@ def test_stop_counts_for_more_than_fire_until_the_next_fire_or_open(burning):
     lane.wait(120)
     assert lane.actions() == [OPEN, STOP]
     lane.fire(OFF)
+    lane.wait(5)
     lane.fire(ON)
-    assert lane.actions()[-1] is OPEN
+    lane.wait(60)
+    assert lane.actions() == [OPEN, STOP], "a contact that blinks"
+    lane.fire(OFF)
+    lane.wait(11)
+    assert lane.actions() == [OPEN, STOP], "the end of a fire closes nothing that a person stopped"
+    lane.fire(ON)
+    assert lane.actions() == [OPEN, STOP, OPEN]
+    assert lane.events.count(E.STOP_ENDED) == 1
 
 
 def test_fire_supersedes_a_close_under_way(rules, make_script):

@@ -246,6 +246,24 @@ def test_gate_that_cannot_be_held_open_is_told_and_left_alone(lane):
     assert "market day" in lane.texts[lane.events.index(E.HOLD_FAILED)]
 
 
+@pytest.mark.parametrize(("seconds", "welcome"), [(0.5, True), (1.2, True), (2.5, False)])
+@pytest.mark.parametrize("is_long", [True, False])
+def test_who_stood_there_while_the_gate_was_held_open_may_start_a_moment_after_its_end(lane, seconds, welcome, is_long):
+    lane.order(OrderKind.HOLD_OPEN)
+    lane.open_gate()
+    lane.arming(ON)
+    lane.wait(1)
+    lane.order(None)
+    lane.wait(seconds)
+    for point in (lane.closing, lane.arming) if is_long else (lane.arming, lane.closing):
+        point(ON if point == lane.closing else OFF)
+        lane.wait(0.2)
+    lane.wait(1)
+    lane.closing(OFF)
+    assert (E.VEHICLE_PASSED in lane.events) is welcome
+    assert (E.UNAUTHORISED_PASSAGE in lane.events) is not welcome
+
+
 def test_stop_ends_the_tries_to_hold_open(lane):
     lane.order(OrderKind.HOLD_OPEN)
     lane.wish(STOP)

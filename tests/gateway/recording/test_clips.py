@@ -72,3 +72,16 @@ async def test_what_was_left_half_made_is_removed(kept, tmp_path):
         (tmp_path / "clips" / name).write_bytes(b"x")
     await kept.open()
     assert {path.name for path in (tmp_path / "clips").iterdir()} == {"1.mp4"}
+
+
+async def test_what_was_made_of_an_event_that_is_deleted_goes(kept, tmp_path):
+    await kept.open()
+
+    async def make(output):
+        (tmp_path / output).write_bytes(b"clip")
+
+    path = await kept.get("7.mp4", make)
+    assert path.read_bytes() == b"clip"
+    for _ in range(2):
+        await kept.forget("7.mp4")
+        assert not path.exists()

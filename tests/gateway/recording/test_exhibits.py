@@ -17,7 +17,8 @@ import pytest
 from gateway.domain.errors import CameraUnavailable, NotFoundError, StoreError
 from gateway.domain.events import EventKind
 from gateway.domain.exhibits import KeptAs, Labels, TooLarge
-from gateway.recording.exhibits import FOLDER, ExhibitFiles, ExhibitLimits
+from gateway.recording.exhibits import FOLDER, ExhibitFiles
+from gateway.recording.incoming import ExhibitLimits
 from gateway.store import EventFilter, Store, TooMany
 
 PROGRAM = Path(__file__).with_name("uploading_program.py")

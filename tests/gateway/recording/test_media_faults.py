@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.data_folder import MEDIA_MARKER, MediaCondition, media_condition
+from gateway.domain.errors import CameraUnavailable
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition, SegmentFinished, segment_path
 from gateway.recording.forecast import StorageLimits
@@ -93,6 +94,51 @@ async def test_each_fault_is_told_and_recording_resumes_when_it_is_over(
         assert ['"disk"' in gap for gap in gaps] == [True] * 3, gaps
         assert len(await events_of(EventKind.CAMERA_LOST)) == 3
     await disk_and_rows_agree()
+
+
+async def test_an_event_during_a_fault_of_the_disk_keeps_all_its_footage_where_only_events_are_recorded(
+    record, site, store, pin, until, tmp_path, clock, decode
+):
+    camera = site.cameras[0].model_copy(update={"record": "events", "pre_roll_seconds": 10})
+    events_only = site.model_copy(update={"cameras": (camera,)})
+    told = [""]
+    async with record(events_only, media_fault=lambda: told[0], look_seconds=0.1) as recording:
+        condition = lambda: recording.cameras()[0].condition  # noqa: E731
+        await until(lambda: condition() is CameraCondition.RECORDING)
+        await asyncio.sleep(2.2)
+        told[0] = "its disk is not mounted"
+        await until(lambda: condition() is CameraCondition.DISK_FAILED)
+        event = await pin(7, before=2, after=1)
+        await until(lambda: clock.wall().micros > event.pinned_until + 6_000_000)
+        assert not (await store.camera_events.get(event.id)).ready
+        assert not list((tmp_path / "media").rglob("7/*/*")), "nothing is written while it must not be used"
+        told[0] = ""
+
+        playing = await until(lambda: _ready(store, event.id))
+        found = await store.segments.between(7, event.pinned_from, event.pinned_until)
+        assert found[0].started_at <= event.pinned_from
+        assert found[-1].ended_at >= event.pinned_until
+        assert [segment.gap.value for segment in found[1:]] == ["none"] * (len(found) - 1)
+        assert await decode(await recording.clip(playing)) >= 3 * 12
+
+
+async def test_a_clip_of_a_disk_that_is_away_says_so(record, site, store, pin, until, tmp_path):
+    told = [""]
+    async with record(site, media_fault=lambda: told[0], look_seconds=60) as recording:
+        await until(lambda: recording.cameras()[0].condition is CameraCondition.RECORDING)
+        event = await pin(7, before=0, after=0.5)
+        await until(lambda: _ready(store, event.id))
+        told[0] = "the disk of the media folder is not mounted"
+        (tmp_path / "media" / "7").rename(tmp_path / "away")
+        with pytest.raises(CameraUnavailable, match="is not mounted"):
+            await recording.clip(event)
+        with pytest.raises(CameraUnavailable, match="is not mounted"):
+            await recording.event_thumbnail(event)
+
+
+async def _ready(store, camera_event_id):
+    found = await store.camera_events.get(camera_event_id)
+    return found if found.ready else None
 
 
 async def three(events_of):

@@ -6,6 +6,7 @@ import re
 from datetime import datetime
 from itertools import pairwise
 
+from hls_linter import lint_master
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,3 +121,13 @@ def test_a_gap_in_time_breaks_the_playlist_even_when_nobody_told_of_it():
     late = segment(id=2, started_at=first.ended_at + 60_000)
     assert playlists.continues(first, segment(id=2, started_at=first.ended_at))
     assert not playlists.continues(first, late)
+
+
+def test_a_variant_whose_pictures_changed_names_every_codec_and_keeps_the_rules():
+    footage = (
+        segment(frames=50),
+        segment(id=2, codec="avc1.42c01e", width=640, height=360, frames=50, started_at=1_767_268_802_000_000),
+    )
+    text = playlists.master(footage)
+    assert 'CODECS="avc1.42c01e,avc1.64001f"' in text
+    assert lint_master(text) == []

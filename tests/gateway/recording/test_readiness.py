@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.domain.passages import CameraEvent
-from gateway.recording.readiness import Coverage, is_complete, seconds_left
+from gateway.recording.readiness import Coverage, Now, is_complete, why_not_yet
 
 EVENT = CameraEvent(
     id=2_000_000_000, central_id=None, camera_id=7, event_id=1, lane_id="", name="", description="",
@@ -40,6 +42,38 @@ def test_what_a_killed_worker_left_is_waited_for_after_a_start():
     assert is_complete(EVENT, unreachable, now=1_005_000_000)
 
 
-def test_seconds_left_are_whole_and_at_least_one():
-    assert seconds_left(EVENT, now=100_000_001) == 10
-    assert seconds_left(EVENT, now=200_000_000) == 1
+def test_what_waits_in_memory_for_the_disk_is_waited_for():
+    held = Coverage(until=None, more_may_come=False, since=0, held=True)
+    assert not is_complete(EVENT, held, now=704_999_999)
+    assert is_complete(EVENT, held, now=705_000_000)
+
+
+@pytest.mark.parametrize("step", [3600, -3600])
+def test_whether_an_event_is_complete_does_not_depend_on_what_the_clock_was_set_to(step):
+    event = replace(EVENT, boot_id="run", clock_offset=50_000_000)
+    at = lambda uptime: Now(wall=(uptime + 50 + step) * 1_000_000, uptime=uptime * 1_000_000, boot_id="run")  # noqa: E731
+    covered = Coverage(until=(60 + step) * 1_000_000, more_may_come=True, since=0, uptime_until=55_000_000)
+
+    def complete(uptime, coverage):
+        mapped, now = at(uptime).of(event, coverage)
+        return is_complete(event, mapped, now=now)
+
+    assert not complete(54, covered)
+    assert complete(55, covered)
+    assert not complete(56, replace(covered, uptime_until=54_000_000))
+    assert complete(180, replace(covered, uptime_until=54_000_000))
+    mapped, now = Now(wall=7, uptime=1, boot_id="another").of(event, covered)
+    assert (mapped, now) == (covered, 7)
+
+
+def test_why_footage_is_not_complete_yet_names_a_time_that_holds():
+    told = [
+        why_not_yet(EVENT, Coverage(until=None, more_may_come=more, since=0, held=held), now=now * 1_000_000)
+        for more, held, now in ((True, False, 101), (True, False, 111), (False, True, 111), (False, False, 109))
+    ]
+    assert [text.partition("2000000000 ")[2] for text in told] == [
+        "is still recording, ready in 9 s",
+        "has not come yet; it is given up in 119 s",
+        "waits in memory for the disk, at most 594 s more",
+        "is still recording, ready in 1 s",
+    ]

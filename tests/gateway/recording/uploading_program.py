@@ -12,7 +12,8 @@ from gateway.clock import SystemClock
 from gateway.domain.events import Event, EventKind
 from gateway.domain.exhibits import KeptAs, Labels
 from gateway.domain.passages import Moment
-from gateway.recording.exhibits import ExhibitFiles, ExhibitLimits
+from gateway.recording.exhibits import ExhibitFiles
+from gateway.recording.incoming import ExhibitLimits
 from gateway.store import Entry, Store
 
 

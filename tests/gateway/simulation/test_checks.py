@@ -17,6 +17,7 @@ from gateway.simulation.checks import (
     DelayCheck,
     DurableCheck,
     ReopeningCheck,
+    StoppingCheck,
 )
 from gateway.store import Books, Entry, Recorded
 
@@ -108,7 +109,6 @@ def test_what_closes_onto_something_must_be_opened_again():
         seen.PositionReported(11.9, LANE, GatePosition.CLOSED),
         seen.GateAway(12.1, LANE, away=True),
         seen.Called(12.1, LANE, GateAction.OPEN),
-        seen.Asked(12.1, LANE, GateAction.STOP),
     ):
         check = ReopeningCheck()
         told = sorted([wrote(10.0), tripped, ends, later], key=lambda one: one.at)
@@ -116,6 +116,53 @@ def test_what_closes_onto_something_must_be_opened_again():
     check = ReopeningCheck()
     assert [check.see(one) for one in (wrote(10.0), tripped)] == ["", ""]
     assert "photocell became active" in check.see(later)
+
+
+def test_a_stop_is_no_reason_to_close_onto_something_before_it_is_seen_to_work():
+    def told(*more):
+        check = ReopeningCheck()
+        steps = [
+            wrote(10.0),
+            seen.Answered(10.1, LANE, GateAction.CLOSE),
+            seen.PositionReported(10.5, LANE, GatePosition.CLOSING),
+            seen.Asked(10.6, LANE, GateAction.STOP),
+            *more,
+            seen.PointReported(14.0, LANE, "photocell", PointState.ON),
+            seen.Ended(20.0, "boot1", clean=True),
+        ]
+        return [text for one in steps if (text := check.see(one))]
+
+    assert "photocell became active" in told()[0]
+    assert "photocell became active" in told(seen.Answered(10.7, LANE, GateAction.STOP))[0]
+    assert (
+        told(seen.Answered(10.7, LANE, GateAction.STOP), seen.PositionReported(10.8, LANE, GatePosition.STOPPED)) == []
+    )
+
+
+def test_what_a_person_stopped_is_moved_only_when_somebody_wants_that():
+    def told(*more, taken=True, recorded=True):
+        check = StoppingCheck()
+        began = [acknowledged(1.3, event(EventKind.STOP_BEGAN))] if recorded else []
+        steps = [
+            seen.Answered(1.1, LANE, GateAction.STOP, taken),
+            seen.PositionReported(1.2, LANE, GatePosition.STOPPED),
+            *began,
+            *more,
+            seen.Called(30.0, LANE, GateAction.CLOSE),
+        ]
+        return [text for one in steps if (text := check.see(one))]
+
+    assert "28.8 s after a person's stop" in told()[0]
+    assert "28.8 s after a person's stop" in told(seen.GateAway(5.0, LANE, away=True))[0]
+    assert "28.8 s after a person's stop" in told(seen.Ended(5.0, "boot1", clean=False))[0]
+    assert told(seen.Ended(5.0, "boot1", clean=False), recorded=False) == []
+    assert told(taken=False) == []
+    for ends in (
+        seen.Asked(5.0, LANE, GateAction.CLOSE),
+        seen.Presented(5.0, LANE, "1", good=True, calm=True),
+        seen.PositionReported(5.0, LANE, GatePosition.CLOSED),
+    ):
+        assert told(ends) == []
 
 
 def test_what_is_gone_before_the_close_is_answered_needs_no_open():

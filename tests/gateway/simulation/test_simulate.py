@@ -17,7 +17,7 @@ from gateway.cli.app import Invocation, app
 from gateway.clock import Stamp
 from gateway.domain.access import decide
 from gateway.domain.credentials import CardStatus
-from gateway.lanes import Lanes, closing, decisions, reopening, runner, safety
+from gateway.lanes import Lanes, closing, decisions, reopening, runner, safety, stopping
 from gateway.lanes import messages as m
 from gateway.simulation import Parts, Plan, simulate
 from gateway.simulation.checks import ClosingCheck
@@ -234,6 +234,31 @@ def test_a_gate_that_goes_on_closing_is_found(monkeypatch):
     monkeypatch.setattr(reopening, "watch", lambda turn, job: False)
     report = simulate(Plan(days=20, lanes=2, seed=7, faults=4.0), enough=broken("1 what closes"))
     assert "1 what closes onto something is opened again" in report.violated
+
+
+def test_a_stop_that_takes_the_re_opening_away_when_it_is_asked_for_is_found(monkeypatch):
+    asked = stopping.asked
+
+    def careless(turn, event):
+        asked(turn, event)
+        turn.set(closing_gate=None)
+
+    monkeypatch.setattr(stopping, "asked", careless)
+    report = simulate(Plan(days=60, lanes=2, seed=7, faults=4.0), enough=broken("1 what closes"))
+    assert "1 what closes onto something is opened again" in report.violated
+
+
+def test_a_stop_that_a_lost_controller_ends_is_found(monkeypatch):
+    lost = closing.gate_lost
+
+    def forgetful(turn):
+        lost(turn)
+        turn.set(stopped_by="")
+        closing.begin(turn)
+
+    monkeypatch.setattr(closing, "gate_lost", forgetful)
+    report = simulate(Plan(days=60, lanes=2, seed=7, faults=4.0), enough=broken("what a person"))
+    assert "what a person stopped is not moved" in report.violated
 
 
 def test_a_task_that_fails_is_found(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -88,3 +89,45 @@ async def test_a_report_that_comes_late_is_put_right_too(store):
     assert await store.footage_times.correct(IS) == 1
     await store.segments.add([segment(2), segment(2, camera=8)])
     assert await store.footage_times.correct(IS) == 2
+
+
+@pytest.mark.parametrize("step", [3600 * SECOND + 7, 7 - 3600 * SECOND])
+@pytest.mark.parametrize("set_at", [3, 100])
+async def test_the_clock_being_set_changes_nothing_of_what_footage_an_event_has(store, entry, moment, step, set_at):
+    begin = 4000  # an hour before it there was footage too, which is none of the event's
+    stepped = replace(WAS, micros=WRONG + step)
+    segments = [linked(n, stepped if n >= begin + set_at else WAS) for n in range(begin - 1900, begin + 1900)]
+    await store.segments.add(segments)
+    pin = moment(7, WRONG + (2 * begin + 1) * SECOND, WRONG + (2 * begin + 11) * SECOND)
+    recorded = await store.journal.record(entry(pin, date_at=WRONG + (2 * begin + 5) * SECOND))
+    event = await store.camera_events.get(recorded.camera_event_ids[0])
+
+    found = await store.segments.of_event(event)
+    assert [row.monotonic // SECOND for row in found] == [2 * begin + n for n in range(0, 12, 2)]
+    assert found[0].started_at == event.pinned_from - SECOND
+    assert found[-1].ended_at == event.pinned_until + SECOND, "by the event's own clock"
+    assert all(a.ended_at == b.started_at for a, b in pairwise(found))
+
+    uptime = (2 * begin + 11) * SECOND
+    due = store.camera_events.awaiting
+    assert await due(now=event.pinned_until + step, boot_id="run", uptime=uptime - 1) == ()
+    assert [item.id for item in await due(now=event.pinned_until + step, boot_id="run", uptime=uptime)] == [event.id]
+    assert await store.camera_events.stamped_in("run", pinned_after=uptime) == ()
+    assert await store.camera_events.stamped_in("other", pinned_after=0) == ()
+    assert [item.id for item in await store.camera_events.stamped_in("run", pinned_after=uptime - 1)] == [event.id]
+
+
+async def test_an_event_keeps_its_footage_when_the_clock_becomes_trusted(store, entry, moment):
+    await store.segments.add([linked(n, WAS) for n in range(10)])
+    pin = replace(moment(7, WRONG + 5 * SECOND, WRONG + 25 * SECOND), clock_trusted=False)
+    recorded = await store.journal.record(entry(pin, date_at=WRONG + 6 * SECOND, clock_trusted=False))
+    await store.footage_times.correct(IS)
+    await store.segments.add([linked(n, IS) for n in range(10, 14)])
+    event = await store.camera_events.get(recorded.camera_event_ids[0])
+    assert event.clock_offset == TRUE
+    found = await store.segments.of_event(event)
+    assert [row.monotonic // SECOND for row in found] == list(range(4, 26, 2))
+
+
+def linked(n, offset):
+    return segment(n, offset=offset).model_copy(update={"sha256": f"{n:064x}"})

@@ -185,6 +185,15 @@ async def test_a_write_never_overtakes_one_that_waits(central, store, down, writ
     assert central.cards[4001]["status"] == "active"
 
 
+@pytest.mark.parametrize("losses", [0, 1])
+async def test_many_who_write_one_card_at_once_leave_both_sides_alike(central, store, down, writes, go_up, losses):
+    central.faults = Faults(paths="/v1/access", latency_seconds=0.01, lost_answers=losses)
+    states = ["lost", "active", "suspended"] * 4
+    await asyncio.gather(*(writes.write(CARD_LIFECYCLE, {"id": 4001, "status": state}) for state in states))
+    await go_up()
+    assert await record(store, 4001) == central.cards[4001]
+
+
 async def test_a_deleted_record_that_was_never_tried_does_not_go_up(central, store, down, writes, go_up):
     await central.stop()
     with pytest.raises(CentralUnavailable):

@@ -32,15 +32,16 @@ from gateway.lanes.areas import Areas
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.recorder import Recorder
-from gateway.recording.exhibits import ExhibitFiles, ExhibitLimits
+from gateway.recording.exhibits import ExhibitFiles
 from gateway.recording.forecast import StorageForecast
+from gateway.recording.incoming import ExhibitLimits
 from gateway.site.models import CentralAccountsSection, CentralSection, Site
 from gateway.store import CardRecord, Entry, KnownRecord, Segment, Store
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap, map_card
 from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.writes import CentralWrites
-from gateway.web.accounts import Accounts, hash_accounts
+from gateway.web.accounts import Accounts, KnownAccount, hash_accounts, hash_password
 from gateway.web.admission import Route
 from gateway.web.api_keys import key_hash
 from gateway.web.app import build_app, serve
@@ -262,7 +263,7 @@ class FootageOnDisk:
             duration=2_000_000,
             size=9,
         )
-        return ((self.files.segment, Segment(7, **finished.model_dump(exclude={"kind"}))),)
+        return ((self.files.segment, Segment(7, **finished.model_dump(exclude={"kind", "gap_from"}))),)
 
     async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
         return None if before > 100 else tuple(f"{number:064x}" for number in range(after + 1, before))
@@ -427,8 +428,16 @@ class House:
 
 
 @pytest.fixture(scope="session")
-def accounts() -> Accounts:
-    return asyncio.run(hash_accounts(SITE.api.accounts, lambda name: name))
+def hashed() -> tuple[tuple[KnownAccount, ...], str]:
+    """The site's accounts and nobody's hash: hashes take their time, so they are made once."""
+    made = asyncio.run(hash_accounts(SITE.api.accounts, lambda name: name))
+    return tuple(account for name in made.names() if (account := made.get(name))), hash_password("")
+
+
+@pytest.fixture
+def accounts(hashed: tuple[tuple[KnownAccount, ...], str]) -> Accounts:
+    known, nobody = hashed
+    return Accounts(accounts=known, nobody_hash=nobody)
 
 
 KEYS = {"till": frozenset({"*"}), "counter": frozenset({"can_view_devices"}), "idle": frozenset()}

@@ -14,6 +14,7 @@ import pytest
 from gateway.clock import SystemClock
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.credentials import Card, CardStatus
+from gateway.domain.events import EventKind
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store import CardRecord
 from gateway.sync.central import CentralClient
@@ -85,6 +86,14 @@ async def test_a_card_is_made_changed_and_deleted_and_lanes_know_at_once(house):
     assert (status, gone["access_card"]["id"]) == (200, number)
     assert house.store.cards.at_once(["text:77123"]) == ()
     assert await card(house, number) == 404
+
+
+async def test_who_changed_a_card_is_recorded(house):
+    await house.call("/v1/access/lifecycle", {"id": 4001, "status": "lost"}, method="PATCH")
+    await house.call("/v1/access", {"id": 4001}, method="DELETE")
+    _, answer = await house.call("/v1/event/list", {"types": [int(EventKind.CARDS_CHANGED)]})
+    told = [item["description"] for item in answer["events"]]
+    assert told == ["access card 4001 was deleted by chief", "access card 4001 was set to lost by chief"]
 
 
 async def test_every_state_may_follow_every_other(house):

@@ -253,6 +253,15 @@ async def test_what_a_browser_could_run_is_saved_under_a_harmless_name(house, up
         assert shown in headers["Content-Disposition"]
 
 
+async def test_a_video_may_be_played_and_nothing_else(house, footage, uploaded, linked):
+    access = await linked((await uploaded(footage.clip.read_bytes(), filename="clip.mp4"))["id"])
+    _, headers, body = await fetched(house, access["url"])
+    assert (headers["Content-Type"], body) == ("video/mp4", footage.clip.read_bytes())
+    policy = headers["Content-Security-Policy"]
+    assert policy.startswith("sandbox allow-same-origin; default-src 'none'; media-src 'self'")
+    assert "script" not in policy
+
+
 async def test_each_use_is_an_event_and_parts_of_one_use_are_one(house, uploaded, linked):
     access = await linked((await uploaded())["id"])
     for wanted in ("bytes=0-99", "bytes=100-199", "bytes=200-"):

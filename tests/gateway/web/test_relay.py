@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import ClientPayloadError, FormData
-from scripted_central import said, scripted_central
+from scripted_central import said, scripted_central, silent
 
 from gateway.sync.relay import RelayLimits
 from gateway.web.catalogue import RELAYED
@@ -25,14 +25,14 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0)
         await asyncio.sleep(0.02)
 
 
-async def raw(house, request: bytes, *, within: float = 5.0) -> bytes:
+async def raw(house, request: bytes, *, within: float = 5.0, quiet: float = 0.4) -> bytes:
     """What comes back for these bytes until the gateway closes, or is quiet for a moment."""
     reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(house.url).port)
     answer = b""
     try:
         writer.write(request)
         async with asyncio.timeout(within):
-            while chunk := await asyncio.wait_for(reader.read(65536), 0.4):
+            while chunk := await asyncio.wait_for(reader.read(65536), quiet):
                 answer += chunk
     except TimeoutError:
         pass
@@ -350,3 +350,33 @@ async def test_every_operation_that_central_answers_gets_there(relayed, far_cent
                 assert answer.status in (200, 400, 404), (item.method, item.path)
             seen = far_central.requests[-1]
             assert (seen.method, seen.path) == (item.method, path)
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(relayed, monkeypatch):
+    monkeypatch.setattr("gateway.web.relay._IDLE_SECONDS", 0.2)
+    async with scripted_central(silent) as far, relayed(far.url) as house:
+        session = (await house.sign_in("boss"))["SessionID"]
+        head = f"POST /v1/companies/list HTTP/1.1\r\nHost: x\r\nSessionID: {session}\r\nContent-Length: 200000\r\n\r\n"
+        answer = await raw(house, head.encode() + b"half", quiet=1.5)
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b'"companies":null' in answer
+
+
+async def test_a_client_that_does_not_read_frees_its_place(relayed, monkeypatch):
+    monkeypatch.setattr("gateway.web.relay._IDLE_SECONDS", 0.2)
+    long = b"HTTP/1.1 200 OK\r\nContent-Length: 40000000\r\n\r\n" + b"x" * 40_000_000
+    async with scripted_central(said(long)) as far, relayed(far.url, RelayLimits(at_once=1)) as house:
+        headers = await house.sign_in("boss")
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(house.url).port)
+        head = f"POST /v1/companies/list HTTP/1.1\r\nHost: x\r\nSessionID: {headers['SessionID']}\r\n"
+        writer.write(f"{head}Content-Length: 2\r\n\r\n{{}}".encode())
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        assert (await house.call("/v1/companies/list", {}, user="boss"))[0] == 503
+        far.script = said(FAR)
+
+        async def free() -> bool:
+            async with house.client.post(f"{house.url}/v1/companies/list", json={}, headers=headers) as answer:
+                return answer.status == 200
+
+        await until(free)
+        writer.close()

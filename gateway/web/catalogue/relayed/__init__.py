@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.web.catalogue.operation import Operation
-from gateway.web.catalogue.relayed import access, banking, discovery, office, snow, trade, until_bound, work
+from gateway.web.catalogue.relayed import access, banking, discovery, office, snow, trade, work
 
 OPERATIONS: tuple[Operation, ...] = (
     *discovery.OPERATIONS,
@@ -15,6 +15,3 @@ OPERATIONS: tuple[Operation, ...] = (
     *office.OPERATIONS,
 )
 """What central always answers."""
-
-UNTIL_BOUND: tuple[Operation, ...] = until_bound.OPERATIONS
-"""What central answers as long as the gateway does not."""

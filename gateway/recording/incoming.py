@@ -1,0 +1,174 @@
+"""A file that is being received: written under a working name, hashed as it comes, and made durable under its own."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import os
+import shutil
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from gateway.domain.errors import StoreError
+from gateway.domain.exhibits import HEAD_BYTES, Exhibit, Labels, TooLarge
+from gateway.domain.passages import CameraEvent
+
+log = structlog.get_logger(__name__)
+
+WORKING_SUFFIX = ".part"
+_PIECE = 1024 * 1024
+_TAKES_NOTHING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+
+
+@dataclass(frozen=True, slots=True)
+class ExhibitLimits:
+    """How much is taken.
+
+    Attributes:
+        bytes_each: of one file.
+        per_event: files of one camera event.
+        floor: bytes that stay free on the disk.
+    """
+
+    bytes_each: int
+    per_event: int
+    floor: int
+
+
+Keep = Callable[["Incoming", CameraEvent, Labels], Awaitable[Exhibit]]
+
+
+class Incoming:
+    """A file that is being received. Used by one task, and over with its `receive`.
+
+    Attributes:
+        name: of the file once it is whole.
+        head: its first bytes.
+        size: bytes that came so far.
+        stays: whether its row is there, or may come yet.
+    """
+
+    def __init__(self, *, folder: Path, name: str, limits: ExhibitLimits, keep: Keep) -> None:
+        self._keep = keep
+        self.name = name
+        self.head = b""
+        self.size = 0
+        self._folder = folder
+        self._limits = limits
+        self._hash = hashlib.sha256()
+        self._waiting = bytearray()
+        self._file: int | None = None
+        self._over = False
+        self._turn = threading.Lock()  # a step whose caller has gone still runs in its thread
+        self.stays = False
+
+    @property
+    def sha256(self) -> str:
+        """Of what was written so far; whole once `finish` has returned."""
+        return self._hash.hexdigest()
+
+    async def write(self, data: bytes) -> None:
+        """Take more of the file. Raises TooLarge, StoreError when the disk takes no more."""
+        self.size += len(data)
+        if self.size > self._limits.bytes_each:
+            raise TooLarge
+        if len(self.head) < HEAD_BYTES:
+            self.head = (self.head + data)[:HEAD_BYTES]
+        self._waiting += data
+        if len(self._waiting) >= _PIECE:
+            await self._flush()
+
+    async def finish(self) -> None:
+        """All of it is here: make it durable under its own name. Raises StoreError."""
+        await self._flush()
+        await self._on_disk(self._settle)
+
+    async def keep(self, camera_event: CameraEvent, labels: Labels) -> Exhibit:
+        """Keep it, finished, as an exhibit of a camera event; on return both are on disk.
+
+        The same bytes at the same camera event are one exhibit, however often they are sent.
+
+        Raises NotFoundError when the camera event is gone, TooMany, StoreError; then nothing is kept.
+        """
+        return await self._keep(self, camera_event, labels)
+
+    async def drop(self) -> None:
+        """Leave nothing of it behind; harmless when there is nothing."""
+        await asyncio.to_thread(self._discard)
+
+    async def _flush(self) -> None:
+        piece, self._waiting = bytes(self._waiting), bytearray()
+        await self._on_disk(lambda: self._append(piece))
+
+    async def _on_disk(self, step: Callable[[], None]) -> None:
+        try:
+            await asyncio.to_thread(step)
+        except OSError as error:
+            raise StoreError(_refusal(error)) from error
+
+    def _append(self, piece: bytes) -> None:
+        with self._turn:
+            self._written(piece)
+
+    def _written(self, piece: bytes) -> None:
+        if self._over:
+            return
+        if shutil.disk_usage(self._folder).free - len(piece) < self._limits.floor:
+            raise OSError(errno.ENOSPC, "too little space would stay free")
+        if self._file is None:
+            self._file = os.open(self._working, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
+        self._hash.update(piece)
+
+    def _settle(self) -> None:
+        with self._turn:
+            if self._over or self._file is None:
+                raise OSError(errno.ENOENT, "nothing was written")
+            os.fsync(self._file)
+            self._close()
+            self._working.rename(self._folder / self.name)
+            sync_folder(self._folder)
+
+    def _discard(self) -> None:
+        with self._turn:
+            self._removed()
+
+    def _removed(self) -> None:
+        self._over = True
+        self._close()
+        for path in (self._working, self._folder / self.name):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:  # it goes at the next start
+                log.warning("exhibit_not_removed", error=str(error))
+
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+    @property
+    def _working(self) -> Path:
+        return self._folder / (self.name + WORKING_SUFFIX)
+
+
+def sync_folder(folder: Path) -> None:
+    """What was named in it stays so through a power cut."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _refusal(error: OSError) -> str:
+    if error.errno in _TAKES_NOTHING:
+        return "the media folder's disk takes no more; nothing of the file was kept"
+    return f"the file could not be written: {error.strerror or error}; nothing of it was kept"

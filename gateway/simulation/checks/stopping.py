@@ -1,0 +1,97 @@
+"""What a person stopped stays where it is, over lost controllers and restarts."""
+
+from __future__ import annotations
+
+from drivers.contract import GatePosition
+from gateway.domain.commands import GateAction
+from gateway.domain.events import EventKind
+from gateway.simulation import observations as seen
+
+_ON_ITS_WAY_SECONDS = 0.05
+_CARD_SECONDS = 1.5
+
+
+class StoppingCheck:
+    """A stop that was acknowledged and seen to work: no gate is moved then, before somebody wants that.
+
+    Who wants that: a person who commands the gate, a card that may pass, and whoever closes it by hand. Over a restart
+    it counts when it was on disk that it began.
+    """
+
+    promise = "what a person stopped is not moved"
+    wants = (
+        seen.Asked,
+        seen.Presented,
+        seen.Called,
+        seen.Answered,
+        seen.PositionReported,
+        seen.GateAway,
+        seen.Acknowledged,
+        seen.Ended,
+    )
+
+    def __init__(self) -> None:
+        self._position: dict[str, GatePosition] = {}
+        self._taken: set[str] = set()
+        self._stopped: dict[str, float] = {}
+        self._on_disk: set[str] = set()
+        self._card_at: dict[str, float] = {}
+
+    def see(self, observation: seen.Observation) -> str:
+        """See `Check`."""
+        match observation:
+            case seen.Asked(action=GateAction.OPEN | GateAction.CLOSE):
+                self._over(observation.lane)
+            case seen.Presented():
+                if observation.good is not False:
+                    self._card_at[observation.lane] = observation.at
+                    self._over(observation.lane)
+            case seen.Answered(action=GateAction.STOP, taken=True):
+                self._taken.add(observation.lane)
+                self._judge_stop(observation.lane, observation.at)
+            case seen.PositionReported():
+                self._position[observation.lane] = observation.position
+                if observation.position is GatePosition.CLOSED:
+                    self._over(observation.lane)
+                self._judge_stop(observation.lane, observation.at)
+            case seen.GateAway():
+                self._position.pop(observation.lane, None)
+            case seen.Called():
+                return self._judge(observation)
+            case seen.Acknowledged():
+                self._note_recorded(observation)
+            case seen.Ended():
+                self._forget_unrecorded()
+            case _:
+                pass
+        return ""
+
+    def _judge_stop(self, lane: str, at: float) -> None:
+        recent_card = at - self._card_at.get(lane, -_CARD_SECONDS) < _CARD_SECONDS
+        if lane in self._taken and self._position.get(lane) is GatePosition.STOPPED and not recent_card:
+            self._stopped.setdefault(lane, at)
+
+    def _judge(self, called: seen.Called) -> str:
+        since = self._stopped.get(called.lane)
+        if called.action is GateAction.STOP or since is None or called.at <= since + _ON_ITS_WAY_SECONDS:
+            if called.action is not GateAction.STOP:
+                self._taken.discard(called.lane)
+            return ""
+        self._over(called.lane)
+        return f"{called.action} was sent in {called.lane} {called.at - since:.1f} s after a person's stop had worked"
+
+    def _note_recorded(self, observation: seen.Acknowledged) -> None:
+        for event in observation.entry.events:
+            if event.kind is EventKind.STOP_BEGAN:
+                self._on_disk.add(event.lane_id)
+            elif event.kind is EventKind.STOP_ENDED:
+                self._on_disk.discard(event.lane_id)
+
+    def _forget_unrecorded(self) -> None:
+        self._stopped = {lane: at for lane, at in self._stopped.items() if lane in self._on_disk}
+        self._taken.clear()
+        self._position.clear()
+
+    def _over(self, lane: str) -> None:
+        self._stopped.pop(lane, None)
+        self._taken.discard(lane)
