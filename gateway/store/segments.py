@@ -299,6 +299,16 @@ class Segments:
         )
 
 
+def _missing(connection: sqlite3.Connection, item: CameraEvent) -> tuple[Missing, ...]:
+    edges = [segment.edge for segment in _of_event(connection, item)]
+    following = connection.execute(
+        "SELECT gap FROM segment WHERE camera_id = ? AND started_at >= ? AND garbage = 0 ORDER BY started_at LIMIT 1",
+        (item.camera_id, item.pinned_until),
+    ).fetchone()
+    after = GapReason(following[0]) if following else GapReason.NONE
+    return tuple(missing_between(edges, item.pinned_from, item.pinned_until, after=after))
+
+
 def _of_event(connection: sqlite3.Connection, event: CameraEvent) -> tuple[Segment, ...]:
     found = {
         row[0]: _segment(row)
@@ -351,21 +361,6 @@ def _as_stamped(segment: Segment, event: CameraEvent) -> Segment:
     if not event.boot_id or segment.boot_id != event.boot_id or abs(at - segment.started_at) <= _CLOCK_WAS_SET:
         return segment
     return replace(segment, started_at=at)
-
-
-_EDGE = "started_at, started_at + duration, gap"
-
-
-def _missing(connection: sqlite3.Connection, item: CameraEvent) -> tuple[Missing, ...]:
-    footage = _of_event(connection, item)
-    edges = [Edge(one.started_at, one.ended_at, one.gap, ("", 0, 0)) for one in footage]
-    following = connection.execute(
-        f"SELECT {_EDGE} FROM segment WHERE camera_id = ? AND started_at >= ? AND garbage = 0"
-        " ORDER BY started_at LIMIT 1",
-        (item.camera_id, item.pinned_until),
-    ).fetchone()
-    after = GapReason(following[2]) if following else GapReason.NONE
-    return tuple(missing_between(edges, item.pinned_from, item.pinned_until, after=after))
 
 
 def _add(connection: sqlite3.Connection, item: SegmentFinished) -> bool:

@@ -263,7 +263,7 @@ class FootageOnDisk:
             duration=2_000_000,
             size=9,
         )
-        return ((self.files.segment, Segment(7, **finished.model_dump(exclude={"kind"}))),)
+        return ((self.files.segment, Segment(7, **finished.model_dump(exclude={"kind", "gap_from"}))),)
 
     async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
         return None if before > 100 else tuple(f"{number:064x}" for number in range(after + 1, before))
