@@ -28,8 +28,12 @@ class _Session:
     camera_id: int
     viewer: Viewer
     ufrag: str
-    view: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    view: str = field(init=False, default="")
     tag: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def __post_init__(self) -> None:
+        """Its name begins with its camera's id, so that under another camera's path there is no such view."""
+        self.view = f"{self.camera_id}-{secrets.token_urlsafe(32)}"
 
 
 class Views:

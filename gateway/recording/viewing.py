@@ -33,11 +33,20 @@ class Viewing:
 
     async def trickle(self, camera_id: int, view: str, *, tags: tuple[str, ...], fragment: str) -> None:
         """Hand on a viewer's further candidates."""
-        await self._client(self._worker(camera_id)).trickle_view(view, TrickleView(tags=tags, fragment=fragment))
+        await self._client(self._worker_of(camera_id, view)).trickle_view(
+            view, TrickleView(tags=tags, fragment=fragment)
+        )
 
     async def end(self, camera_id: int, view: str) -> None:
         """End a view."""
-        await self._client(self._worker(camera_id)).end_view(view)
+        await self._client(self._worker_of(camera_id, view)).end_view(view)
+
+    def _worker_of(self, camera_id: int, view: str) -> CameraWorker:
+        """The worker of a camera's view: a view's name begins with its camera's id."""
+        worker = self._worker(camera_id)
+        if not view.startswith(f"{camera_id}-"):
+            raise NotShown(ViewRefusal.UNKNOWN, "there is no such session of this camera")
+        return worker
 
     def _worker(self, camera_id: int) -> CameraWorker:
         if camera_id not in self._cameras:
