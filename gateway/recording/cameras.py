@@ -18,6 +18,7 @@ from gateway.domain.footage import (
 )
 
 _MICROS = 1_000_000
+_STARTED_AGAIN = (GapReason.STARTED, GapReason.WORKER, GapReason.DISK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,13 @@ def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Even
     Of a camera that is recorded for events only, its worker alone knows what was there though nobody wanted it.
     """
     if state.events_only and segment.gap_from is not None:
-        return (state.missed(segment.gap_from, segment.started_at, segment.gap, now),)
+        if segment.gap not in _STARTED_AGAIN:
+            return (state.missed(segment.gap_from, segment.started_at, segment.gap, now),)
+        # A worker that was started again knows what events want, but not what the one before it had written.
+        since = None if state.footage_until is None else max(segment.gap_from, _footage_before(state, segment))
+        if since is None or segment.started_at - since <= TOUCHING_MICROS:
+            return ()
+        return (state.missed(since, segment.started_at, segment.gap, now),)
     if segment.gap is GapReason.NONE or state.footage_until is None or state.events_only:
         return ()
     since = state.footage_until
@@ -183,6 +190,16 @@ def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Even
             return ()
         since = segment.started_at - missing
     return (state.missed(since, segment.started_at, segment.gap, now),)
+
+
+def _footage_before(state: CameraState, segment: SegmentFinished) -> int:
+    """Until when there is footage before a segment, by its clock."""
+    until = state.footage_until or 0
+    if segment.boot_id and segment.boot_id == state.boot_id:
+        by_uptime = segment.started_at - (segment.monotonic - state.uptime_until)
+        # what was found on the disk after a worker's death is known by its wall times alone
+        return max(until, by_uptime) if until <= segment.started_at else by_uptime
+    return until
 
 
 def _event(camera_id: int, kind: EventKind, text: str, now: Stamp, data: Mapping[str, Scalar]) -> Event:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.clock import Stamp
@@ -114,3 +116,40 @@ def test_a_clock_that_was_set_is_no_missing_footage_and_what_is_missing_is_told_
     assert events == ()
     state, _, (gap,) = state.recorded(at(9000, 110.5, GapReason.NETWORK), NOW)
     assert (gap.data["seconds"], gap.data["until"]) == (6.5, 9_000_000_000)
+
+
+def wanted_since(start, since, *, boot_id="", uptime=0.0, gap=GapReason.STARTED):
+    changed = {"gap_from": int(since * 1e6), "boot_id": boot_id, "monotonic": int(uptime * 1e6)}
+    return segment(start, gap).model_copy(update=changed)
+
+
+@pytest.mark.parametrize(
+    ("written", "missing_from"),
+    [
+        (segment(88), 93),  # 88 to 90, of an event before: what this one wanted is gone with the worker's memory
+        (segment(93.5), 95.5),
+        (segment(98), None),
+        (segment(98.5), None),
+    ],
+)
+@pytest.mark.parametrize("gap", [GapReason.STARTED, GapReason.WORKER])
+def test_what_events_wanted_and_a_lost_worker_took_with_it_is_a_gap(written, missing_from, gap):
+    state, _, _ = replace(FRESH, events_only=True).recorded(written, NOW)
+    _, told, events = state.worker_lost(NOW).recorded(wanted_since(100, 93, gap=gap), NOW)
+    assert told.gap is GapReason.WORKER
+    expected = [] if missing_from is None else [{"from": int(missing_from * 1e6), "until": 100_000_000}]
+    assert [{name: event.data[name] for name in ("from", "until")} for event in events] == expected
+    assert all(event.data["reason"] == "worker" for event in events)
+
+
+@pytest.mark.parametrize("step", [-3600, 0, 3600])
+def test_what_a_lost_worker_had_written_is_known_by_the_clock_that_nobody_sets(step):
+    was = segment(93.5).model_copy(update={"boot_id": "run", "monotonic": 10_000_000})
+    state, _, _ = replace(FRESH, events_only=True).recorded(was, NOW)
+    first = wanted_since(5000 + step, 4990 + step, boot_id="run", uptime=14)
+    _, _, (gap,) = state.worker_lost(NOW).recorded(first, NOW)
+    assert (gap.data["seconds"], gap.data["until"]) == (2.0, (5000 + step) * 1_000_000)
+
+
+def test_before_the_first_footage_ever_of_a_camera_for_events_there_is_no_gap():
+    assert replace(FRESH, events_only=True).recorded(wanted_since(100, 93), NOW)[2] == ()
