@@ -97,6 +97,7 @@ class CameraState:
             self._in(report.condition, report.detail, now),
             bits_per_second=report.bits_per_second if recording else 0,
             reconnects=self._reconnects_before + report.reconnects,
+            _disk_failed=self._disk_failed or report.condition is CameraCondition.DISK_FAILED,
         )
         return _told(state, now)
 
@@ -117,10 +118,12 @@ class CameraState:
 
     def recorded(self, segment: SegmentFinished, now: Stamp) -> tuple[CameraState, SegmentFinished, tuple[Event, ...]]:
         """A segment is on the disk. Returned with it: the segment with the reason of the gap before it set right."""
-        if segment.gap is GapReason.STARTED and self._worker_was_lost:
-            segment = segment.model_copy(update={"gap": GapReason.WORKER})
-        elif segment.gap is GapReason.STARTED and self._disk_failed and self.footage_until is not None:
+        restarted = segment.gap in (GapReason.STARTED, GapReason.WORKER)
+        if restarted and self._disk_failed and self.footage_until is not None:
+            # whatever was started again meanwhile: there was no disk to write to
             segment = segment.model_copy(update={"gap": GapReason.DISK})
+        elif segment.gap is GapReason.STARTED and self._worker_was_lost:
+            segment = segment.model_copy(update={"gap": GapReason.WORKER})
         ended_at = segment.started_at + segment.duration
         events = _gap(self, segment, now)
         lost = self._worker_was_lost and segment.gap is GapReason.NONE
@@ -130,7 +133,7 @@ class CameraState:
             boot_id=segment.boot_id,
             uptime_until=segment.monotonic + segment.duration,
             _worker_was_lost=lost,
-            _disk_failed=False,
+            _disk_failed=self._disk_failed and lost,
         )
         return state, segment, events
 

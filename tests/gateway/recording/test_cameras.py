@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gateway.clock import Stamp
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition, CameraReported, GapReason, SegmentFinished
@@ -79,6 +81,28 @@ def test_the_first_new_footage_after_a_lost_worker_says_so():
     assert gap.data["reason"] == "worker"
     _, later, _ = state.recorded(segment(20, GapReason.STARTED), NOW)
     assert later.gap is GapReason.STARTED
+
+
+def disk_failed(state):
+    return state.failed(CameraCondition.DISK_FAILED, "there is no media folder", NOW)[0]
+
+
+def disk_reported_failed(state):
+    return after(state, CameraCondition.DISK_FAILED)[0]
+
+
+@pytest.mark.parametrize("fails", [disk_failed, disk_reported_failed])
+@pytest.mark.parametrize("told", [GapReason.STARTED, GapReason.WORKER])
+@pytest.mark.parametrize("lost_first", [False, True])
+def test_over_a_fault_of_the_disk_with_a_restart_in_between_the_fault_is_told(fails, told, lost_first):
+    state, _, _ = FRESH.recorded(segment(10), NOW)
+    state = fails(state.worker_lost(NOW)) if lost_first else fails(state).worker_lost(NOW)
+    state, _, events = state.recorded(segment(12), NOW)  # what was left of the lost worker's last file
+    assert events == ()
+    state, first, (gap,) = state.recorded(segment(300, told), NOW)
+    assert (first.gap, gap.data["reason"]) == (GapReason.DISK, "disk")
+    _, later, _ = state.recorded(segment(310, told), NOW)
+    assert later.gap is told
 
 
 def test_a_clock_that_was_set_is_no_missing_footage_and_what_is_missing_is_told_by_the_other_clock():
