@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import socket
+import threading
 from itertools import pairwise
 
 import pytest
@@ -11,10 +14,12 @@ import pytest
 from drivers.camera import testcard
 from drivers.camera.fanout import Fanout
 from drivers.camera.rtsp_server import RtspServer, ServedStream
+from drivers.camera.source import RtspSource
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition, GapReason
 from gateway.recording.assignment import regrouped
+from gateway.site.models import RtspSection
 
 
 def test_no_camera_changes_its_group():
@@ -40,9 +45,50 @@ def states(recording):
     return {camera.camera_id: camera for camera in recording.cameras()}
 
 
+class RtspViewer:
+    """Another equipment of the site that watches a camera, by one connection for as long as the context lasts."""
+
+    def __init__(self, url):
+        self.times = []
+        self._url = url
+        self._enough = threading.Event()
+        self._watching = threading.Thread(target=self._watch)
+
+    async def __aenter__(self):
+        self._watching.start()
+        return self
+
+    async def __aexit__(self, *_):
+        self._enough.set()
+        await asyncio.to_thread(self._watching.join, 5)
+
+    def _watch(self):
+        with RtspSource(url=self._url) as source:
+            source.open()
+            for frame in source.frames():
+                self.times.append(frame.dts)
+                if self._enough.is_set():
+                    return
+
+
+@pytest.fixture
+def served_on(site, tmp_path):
+    """The site with its cameras served on by RTSP."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "rtsp").write_text("word")
+    (tmp_path / "secrets" / "rtsp").chmod(0o600)
+    section = RtspSection(host="127.0.0.1", port=port, username="recorder", password="rtsp")
+    return site.model_copy(update={"rtsp": section})
+
+
 async def test_cameras_come_change_and_go_and_another_records_on_without_a_gap(
-    record, site, store, field, other, until, events_of, disk_and_rows_agree
+    record, served_on, store, field, other, until, events_of, disk_and_rows_agree
 ):
+    site = served_on
+    address = f"rtsp://recorder:word@127.0.0.1:{site.rtsp.port}/camera/7"
     (first,) = site.cameras
     url, yard = other
     second = first.model_copy(update={"id": 8, "name": "Yard"})
@@ -51,9 +97,11 @@ async def test_cameras_come_change_and_go_and_another_records_on_without_a_gap(
     async def rows(camera_id):
         return await store.segments.between(camera_id, 0, 2**60)
 
-    async with record(site) as recording:
+    async with record(site) as recording, contextlib.AsyncExitStack() as holding:
         await until(lambda: rows(7))
         (pid,) = recording.worker_pids()
+        viewer = await holding.enter_async_context(RtspViewer(address))
+        await until(lambda: viewer.times)
 
         recording.change_cameras((first, second))
         await until(lambda: rows(8))
@@ -89,6 +137,11 @@ async def test_cameras_come_change_and_go_and_another_records_on_without_a_gap(
         assert field.stream.viewers == 1
         seen = states(recording)[7]
         assert (seen.condition, seen.reconnects) == (CameraCondition.RECORDING, 0)
+        watched = len(viewer.times)
+        await until(lambda: len(viewer.times) > watched)
+        steps = [after - before for before, after in pairwise(viewer.times)]
+        assert min(steps) > 0
+        assert max(steps) < 3 * min(steps), "no frame of it was missed"
     footage = await rows(7)
     assert all(abs(after.started_at - before.ended_at) < 1000 for before, after in pairwise(footage))
     assert [row.gap for row in footage[1:]] == [GapReason.NONE] * (len(footage) - 1)
