@@ -27,6 +27,7 @@ from gateway.recording import Recording
 from gateway.recording.exhibits import ExhibitFiles
 from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
+from gateway.site.running import RunningSite
 from gateway.store import Entry, KnownRecord, Store
 from gateway.supervision import Progress, Supervisor
 from gateway.sync.central import CentralClient
@@ -60,6 +61,7 @@ _DECLARE_AGAIN_SECONDS = 5.0
 
 def run(*, site_path: Path, data: Path) -> int:
     """Run the gateway of a site until SIGTERM or SIGINT; the exit status. Raises GatewayError when it cannot start."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it means to read the site file again: it never ends this
     give_memory_back()
     notify = Notify.take_from()
     redaction = Redaction()
@@ -86,6 +88,8 @@ class House:
         self._clock = SystemClock()
         self._progress = Progress(clock=self._clock)
         self._stop = asyncio.Event()
+        self._reload_asked = asyncio.Event()
+        self._undeclared = asyncio.Event()
         self._interface_fault = "the interface is not served yet"
         self._store = Store(
             folder=folder.path,
@@ -93,6 +97,13 @@ class House:
             sends=site.central is not None,
             offset=partial(offset_of, self._clock, boot_id()),
             places=places_of(site),
+        )
+        self._site_file = RunningSite(
+            path=site_path,
+            site=site,
+            secrets=secrets,
+            take=self._take_cameras,
+            read=self._store.changes.bump,
         )
         self._field = build_field(site, site_path=site_path, clock=self._clock, secrets=secrets)
         self._lanes = Lanes(
@@ -141,6 +152,8 @@ class House:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
+        # not by the loop, which gives the signal its deadly meaning back when it is closed
+        signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(self._reload_asked.set))
         await self._store.open()
         try:
             async with Supervisor(clock=self._clock) as lasting:
@@ -148,7 +161,8 @@ class House:
                 lasting.keep("recorder", self._lanes.recorder.run)
                 await self._remember_start()
                 if not await self._declared():
-                    lasting.once("declare", self._declare_later())
+                    self._undeclared.set()
+                lasting.keep("declare", self._declare)
                 async with Supervisor(clock=self._clock) as lines:
                     self._field.start_lines(lines)
                     async with Supervisor(clock=self._clock) as house:
@@ -158,6 +172,7 @@ class House:
                         log.info("gateway_stopping")
                 await self._last_words()
         finally:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
             self._post.close()
             await self._store.close()
 
@@ -171,6 +186,7 @@ class House:
         house.keep("webhooks", self._webhooks.run)
         if self._relay is not None:
             house.keep("relay", self._relay.run)
+        house.keep("site file", self._reload_when_asked)
         house.keep("web", self._serve)
         house.once("readiness", self._tell_when_ready())
 
@@ -217,6 +233,7 @@ class House:
                 central_accounts=self._people,
                 extra_routes=(present_route(demo.control),) if demo else (),
                 demo_cards=demo_cards() if demo else (),
+                site_file=self._site_file,
             )
             try:
                 await serve(app, host=site.api.host, port=site.api.port, started=self._serving)
@@ -321,11 +338,25 @@ class House:
             return False
         return True
 
-    async def _declare_later(self) -> None:
+    async def _declare(self) -> None:
+        """Note devices and cameras when there are others, until the disk takes it."""
         while True:
-            await asyncio.sleep(_DECLARE_AGAIN_SECONDS)
-            if await self._declared():
-                return
+            await self._undeclared.wait()
+            self._undeclared.clear()
+            if not await self._declared():
+                self._undeclared.set()
+                await asyncio.sleep(_DECLARE_AGAIN_SECONDS)
+
+    async def _reload_when_asked(self) -> None:
+        while True:
+            await self._reload_asked.wait()
+            self._reload_asked.clear()
+            await self._site_file.reload()
+
+    async def _take_cameras(self, site: Site) -> None:
+        self._site = site
+        self._recording.change_cameras(site.cameras)
+        self._undeclared.set()
 
     async def _last_words(self) -> None:
         """Everything that lanes said goes to disk, then that the gateway stopped."""

@@ -31,6 +31,7 @@ async def serve(socket: Path, *, parent: int) -> None:
     """Serve at `socket` until SIGTERM or SIGINT, or until `parent` is not this process's parent any more."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the gateway's affair, also when it is sent to all of its processes
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
     reports = ReportBuffer()

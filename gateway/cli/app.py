@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import check, demo, drivers, evidence, media, osdp, probe, run, simulate, users, webhooks
+from gateway.cli import check, demo, drivers, evidence, media, osdp, probe, reload, run, simulate, users, webhooks
 from gateway.cli.cards import cards
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.redaction import Redaction
@@ -44,6 +44,7 @@ app = typer.Typer(
 )
 app.command("check")(check.check)
 app.command("run")(run.run)
+app.command("reload")(reload.reload)
 app.command("demo")(demo.demo)
 app.command("drivers")(drivers.drivers)
 app.command("simulate")(simulate.simulate)

@@ -49,6 +49,7 @@ class GapReason(StrEnum):
     CLOCK = "clock"
     WORKER = "worker"
     NO_EVENT = "no_event"
+    CHANGED = "changed"
 
 
 WHY_MISSING: Mapping[GapReason, str] = MappingProxyType(
@@ -61,6 +62,7 @@ WHY_MISSING: Mapping[GapReason, str] = MappingProxyType(
         GapReason.CLOCK: "the clock was set",
         GapReason.WORKER: "the camera worker was restarted",
         GapReason.NO_EVENT: "nothing happened",
+        GapReason.CHANGED: "the camera's settings were changed",
     }
 )
 

@@ -23,6 +23,21 @@ def groups(cameras: Sequence[T], *, most: int) -> tuple[tuple[T, ...], ...]:
     return tuple(tuple(cameras[at : at + most]) for at in range(0, len(cameras), most))
 
 
+def regrouped(now: Sequence[frozenset[int]], wanted: Sequence[int], *, most: int) -> tuple[frozenset[int], ...]:
+    """The groups when the cameras are `wanted`: none changes its group, new ones go where there is room, then to
+    groups added at the end. A group without cameras stays, for those that come later. Pure.
+    """
+    groups = [set(group.intersection(wanted)) for group in now]
+    for camera_id in wanted:
+        if any(camera_id in group for group in groups):
+            continue
+        room = next((group for group in groups if len(group) < most), None)
+        if room is None:
+            groups.append(room := set())
+        room.add(camera_id)
+    return tuple(frozenset(group) for group in groups)
+
+
 def worker_camera(camera: Camera, secrets: Secrets, *, segment_seconds: float, clip_before: float = 0) -> WorkerCamera:
     """The camera as its worker must record it. Its URL holds the credentials: never log or show it.
 

@@ -72,6 +72,7 @@ class CameraState:
     _reconnects_before: int = 0
     _worker_was_lost: bool = False
     _disk_failed: bool = False
+    _changed: bool = False
     told: Told = Told.NOTHING
 
     def snapshot(self) -> CameraSnapshot:
@@ -117,6 +118,10 @@ class CameraState:
             told=Told.NOTHING if self.told is Told.RECORDING else self.told,
         )
 
+    def connected_anew(self) -> CameraState:
+        """The site file has it otherwise: what is missing until it records again is missing for that."""
+        return replace(self, _reconnects_before=self.reconnects, _changed=True)
+
     def recorded(self, segment: SegmentFinished, now: Stamp) -> tuple[CameraState, SegmentFinished, tuple[Event, ...]]:
         """A segment is on the disk. Returned with it: the segment with the reason of the gap before it set right."""
         restarted = segment.gap in (GapReason.STARTED, GapReason.WORKER)
@@ -125,9 +130,13 @@ class CameraState:
             segment = segment.model_copy(update={"gap": GapReason.DISK})
         elif segment.gap is GapReason.STARTED and self._worker_was_lost:
             segment = segment.model_copy(update={"gap": GapReason.WORKER})
+        elif segment.gap is GapReason.STARTED and self._changed:
+            segment = segment.model_copy(update={"gap": GapReason.CHANGED})
         ended_at = segment.started_at + segment.duration
         events = _gap(self, segment, now)
+        # what was open when its worker died, or when it was changed, is told after that without a gap
         lost = self._worker_was_lost and segment.gap is GapReason.NONE
+        changed = self._changed and segment.gap is GapReason.NONE
         state = replace(
             self,
             footage_until=ended_at,
@@ -135,6 +144,7 @@ class CameraState:
             uptime_until=segment.monotonic + segment.duration,
             _worker_was_lost=lost,
             _disk_failed=self._disk_failed and lost,
+            _changed=changed,
         )
         return state, segment, events
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from gateway.clock import Clock
@@ -21,7 +22,7 @@ class LiveHls:
     footage must not be taken for the present.
     """
 
-    def __init__(self, *, store: Store, media: Path, clock: Clock, cameras: frozenset[int]) -> None:
+    def __init__(self, *, store: Store, media: Path, clock: Clock, cameras: Callable[[], frozenset[int]]) -> None:
         self._store = store
         self._media = media
         self._clock = clock
@@ -42,13 +43,13 @@ class LiveHls:
         """The file of a segment, MPEG-TS, for as long as it is kept."""
         if (known := self._found.get((camera_id, number))) is not None:
             return known
-        found = await self._store.segments.numbered(camera_id, number) if camera_id in self._cameras else None
+        found = await self._store.segments.numbered(camera_id, number) if camera_id in self._cameras() else None
         if found is None:
             raise NotFoundError(f"camera {camera_id} has no segment {number} (any more)")
         return self._found.note((camera_id, number), self._media / found.path)
 
     async def _newest(self, camera_id: int) -> tuple[tuple[Segment, ...], int]:
-        if camera_id not in self._cameras:
+        if camera_id not in self._cameras():
             raise NotFoundError(f"this site has no camera {camera_id}")
         target = live_target(await self._store.footage_links.longest(camera_id))
         segments = listed(await self._store.segments.newest(camera_id, most=MOST_SEGMENTS), target=target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
@@ -31,27 +31,34 @@ class PinWatch:
         self._boot_id = boot_id
         self._store = store
         self._clock = clock
-        self._seconds: Mapping[int, int] = {
-            camera.id: camera.pre_roll_seconds for camera in cameras if camera.record == "events"
-        }
+        self._seconds: Mapping[int, int] = {}
+        self.change(cameras)
+
+    def change(self, cameras: Iterable[Camera]) -> None:
+        """These are the site's cameras from now on."""
+        self._seconds = {camera.id: camera.pre_roll_seconds for camera in cameras if camera.record == "events"}
 
     @property
     def cameras(self) -> frozenset[int]:
         """Those that are recorded for events only."""
         return frozenset(self._seconds)
 
-    async def run(self, workers: tuple[CameraWorker, ...]) -> None:
+    async def run(self, workers: Callable[[], tuple[CameraWorker, ...]]) -> None:
         """Look whenever something was recorded, until cancelled."""
         version = -1
-        while self._seconds:
+        while True:
             version = await self._store.changes.beyond(version, within=_LOOK_SECONDS)
             try:
-                await self.look(workers)
+                await self.look(workers())
             except StoreError as error:
                 log.warning("pins_not_told", error=str(error))
 
     async def look(self, workers: tuple[CameraWorker, ...]) -> None:
         """Tell what is pinned now. Raises StoreError."""
+        if not self._seconds:
+            for worker in workers:
+                await worker.pin(())
+            return
         held = max(self._seconds.values()) + _LONGEST_WAIT_SECONDS
         since = self._clock.wall().micros - held * _MICROS
         pins: defaultdict[int, list[Pin]] = defaultdict(list)

@@ -15,7 +15,7 @@ from gateway.domain.footage import CameraCondition, RtspServing, WorkerCamera
 from gateway.domain.passages import CameraEvent
 from gateway.domain.viewing import LiveViewing
 from gateway.recording import playlists
-from gateway.recording.assignment import groups, socket_folder, worker_camera
+from gateway.recording.assignment import groups, regrouped, socket_folder, worker_camera
 from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
@@ -34,7 +34,7 @@ from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
 from gateway.recording.worker_client import WorkerClient
 from gateway.recording.workers import CAMERAS_PER_WORKER, CameraWorker
-from gateway.site import Secrets, Site
+from gateway.site import Camera, Secrets, Site
 from gateway.store import Segment, Store
 from gateway.supervision import Progress, Supervisor
 
@@ -88,11 +88,13 @@ class Recording:
         self._secrets = secrets
         self._segment_seconds = segment_seconds
         self._workers: tuple[CameraWorker, ...] = ()
+        self._wanted: dict[int, WorkerCamera] = {}
+        self._cameras_changed = False
         self._marker = marker
         self._paused = False
-        self._pause_changed = asyncio.Event()
+        self._changed = asyncio.Event()
         self._folder = MediaFolder(
-            fault=media_fault, reopen=self._open_media, changed=self._pause_changed.set, look_seconds=look_seconds
+            fault=media_fault, reopen=self._open_media, changed=self._changed.set, look_seconds=look_seconds
         )
         self._chain = FootageChain(store=store, media=self._media)
         self._index = FootageIndex(store=store, media=self._media, clock=clock, chain=self._chain)
@@ -125,11 +127,9 @@ class Recording:
             ),
         )
         self._found = FoundFiles(monotonic=clock.monotonic)
-        self._live = LiveHls(
-            store=store, media=self._media, clock=clock, cameras=frozenset(camera.id for camera in site.cameras)
-        )
+        self._live = LiveHls(store=store, media=self._media, clock=clock, cameras=self._camera_ids)
         self._viewing = Viewing(
-            cameras=frozenset(camera.id for camera in site.cameras),
+            cameras=self._camera_ids,
             workers=lambda: self._workers,
             most=site.live.viewers,
         )
@@ -172,6 +172,16 @@ class Recording:
                 with contextlib.suppress(TimeoutError):  # what has no row yet is adopted at the next start
                     async with asyncio.timeout(_FLUSH_SECONDS):
                         await self._index.flush()
+
+    def change_cameras(self, cameras: tuple[Camera, ...]) -> None:
+        """These are the site's cameras from now on, with the passwords as they are now. One that is as it was goes on
+        without a gap, with its viewers; one that is not, is connected anew; the footage of one that is gone is kept.
+        """
+        self._site = self._site.model_copy(update={"cameras": cameras})
+        self._pins.change(cameras)
+        self._watch.change({camera.id: camera.name for camera in cameras}, events_only=self._pins.cameras)
+        self._cameras_changed = True
+        self._changed.set()
 
     @property
     def viewing(self) -> Viewing:
@@ -283,7 +293,7 @@ class Recording:
             await asyncio.to_thread(self._media.mkdir, mode=0o750, parents=True, exist_ok=True)
             await self._clips.open()
             await self._exhibits.open()
-            untold = await self._index.recover(tuple(camera.id for camera in self._site.cameras))
+            untold = await self._index.recover(tuple(self._camera_ids()))
         except OSError as error:
             return f"the media folder cannot be used: {error.strerror}"
         except StoreError as error:
@@ -292,55 +302,87 @@ class Recording:
         return ""
 
     async def _record(self, sockets: Path) -> None:
-        wanted = await asyncio.to_thread(self._with_credentials)
+        cameras = self._site.cameras
+        wanted = await asyncio.to_thread(self._with_credentials, cameras)
         rtsp = await asyncio.to_thread(self._rtsp_account)
+        ids = [camera.id for camera in cameras]
+        self._wanted = wanted
         self._workers = tuple(
-            CameraWorker(
-                name=f"camera-worker-{number}",
-                cameras=frozenset(camera.id for camera in cameras),
-                media=self._media,
-                marker=self._marker,
-                socket=sockets / f"camera-worker-{number}.sock",
-                clock=self._clock,
-                progress=self._progress,
-                listener=self._watch,
-                live=LiveViewing(
-                    addresses=self._site.live.addresses, viewers_per_camera=self._site.live.viewers_per_camera
-                ),
-                rtsp=None if rtsp is None else rtsp.model_copy(update={"port": rtsp.port + number - 1}),
-            )
-            for number, cameras in enumerate(groups(self._site.cameras, most=CAMERAS_PER_WORKER), 1)
+            self._worker(number, frozenset(cameras), sockets=sockets, rtsp=rtsp)
+            for number, cameras in enumerate(groups(ids, most=CAMERAS_PER_WORKER), 1)
         )
         try:
-            await self._assign(wanted)
+            await self._assign()
             async with Supervisor(clock=self._clock) as ending_first:
                 ending_first.keep("retention", self._retention.run)
                 ending_first.keep("media folder", self._folder.run)
-                if self._pins.cameras:
-                    ending_first.keep("pins", self._tell_pins)
+                ending_first.keep("pins", self._tell_pins)
                 ending_first.keep("footage sweep", self._sweep)
                 for worker in self._workers:
                     ending_first.keep(worker.name, worker.run)
                 while True:
-                    await self._pause_changed.wait()
-                    self._pause_changed.clear()
-                    await self._assign(wanted)
+                    await self._changed.wait()
+                    self._changed.clear()
+                    for worker in await self._take_changes(sockets, rtsp):
+                        ending_first.keep(worker.name, worker.run)
+                    await self._assign()
         finally:
             self._workers = ()
 
+    async def _take_changes(self, sockets: Path, rtsp: RtspServing | None) -> tuple[CameraWorker, ...]:
+        """Take the cameras as the site file has them now, each left with the worker that it has; the workers that
+        are new.
+        """
+        if not self._cameras_changed:
+            return ()
+        self._cameras_changed = False
+        cameras = self._site.cameras
+        wanted = await asyncio.to_thread(self._with_credentials, cameras)
+        before = self._wanted
+        self._watch.connected_anew(key for key in wanted.keys() & before.keys() if wanted[key] != before[key])
+        self._wanted = wanted
+        own = regrouped(
+            [worker.cameras for worker in self._workers], [camera.id for camera in cameras], most=CAMERAS_PER_WORKER
+        )
+        for worker, ids in zip(self._workers, own, strict=False):
+            worker.cameras = ids
+        added = tuple(
+            self._worker(number, ids, sockets=sockets, rtsp=rtsp)
+            for number, ids in enumerate(own[len(self._workers) :], len(self._workers) + 1)
+        )
+        self._workers += added
+        return added
+
+    def _worker(self, number: int, cameras: frozenset[int], *, sockets: Path, rtsp: RtspServing | None) -> CameraWorker:
+        live = self._site.live
+        return CameraWorker(
+            name=f"camera-worker-{number}",
+            cameras=cameras,
+            media=self._media,
+            marker=self._marker,
+            socket=sockets / f"camera-worker-{number}.sock",
+            clock=self._clock,
+            progress=self._progress,
+            listener=self._watch,
+            live=LiveViewing(addresses=live.addresses, viewers_per_camera=live.viewers_per_camera),
+            rtsp=None if rtsp is None else rtsp.model_copy(update={"port": rtsp.port + number - 1}),
+        )
+
     async def _tell_pins(self) -> None:
-        await self._pins.run(self._workers)
+        await self._pins.run(lambda: self._workers)
 
     async def _sweep(self) -> None:
-        cameras = frozenset(camera.id for camera in self._site.cameras)
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             if not self._folder.fault:
-                await self._index.sweep(cameras)
+                await self._index.sweep(self._camera_ids())
 
-    def _with_credentials(self) -> dict[int, WorkerCamera]:
+    def _camera_ids(self) -> frozenset[int]:
+        return frozenset(camera.id for camera in self._site.cameras)
+
+    def _with_credentials(self, cameras: tuple[Camera, ...]) -> dict[int, WorkerCamera]:
         wanted: dict[int, WorkerCamera] = {}
-        for camera in self._site.cameras:
+        for camera in cameras:
             try:
                 wanted[camera.id] = worker_camera(
                     camera,
@@ -364,8 +406,10 @@ class Recording:
             return None
         return RtspServing(host=section.host, port=section.port, username=section.username, password=password)
 
-    async def _assign(self, wanted: dict[int, WorkerCamera]) -> None:
-        off = {camera.id: _NO_SECRET for camera in self._site.cameras if camera.id not in wanted}
+    async def _assign(self) -> None:
+        wanted = self._wanted
+        own = frozenset().union(*(worker.cameras for worker in self._workers))
+        off = dict.fromkeys(own - wanted.keys(), _NO_SECRET)
         if self._folder.fault:
             off |= dict.fromkeys(wanted, (CameraCondition.DISK_FAILED, self._folder.fault))
         elif self._paused:
@@ -381,7 +425,7 @@ class Recording:
     def _starved(self, paused: bool) -> None:  # noqa: FBT001 (told yes or no)
         if paused is not self._paused:
             self._paused = paused
-            self._pause_changed.set()
+            self._changed.set()
 
     def _living_worker(self, camera_id: int) -> WorkerClient:
         """The camera's own worker, or any other: each can read all of the media folder."""

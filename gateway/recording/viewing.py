@@ -17,7 +17,9 @@ class Viewing:
     and CameraUnavailable while the camera's worker is not there.
     """
 
-    def __init__(self, *, cameras: frozenset[int], workers: Callable[[], Sequence[CameraWorker]], most: int) -> None:
+    def __init__(
+        self, *, cameras: Callable[[], frozenset[int]], workers: Callable[[], Sequence[CameraWorker]], most: int
+    ) -> None:
         self._cameras = cameras
         self._workers = workers
         self._most = most
@@ -49,7 +51,7 @@ class Viewing:
         return worker
 
     def _worker(self, camera_id: int) -> CameraWorker:
-        if camera_id not in self._cameras:
+        if camera_id not in self._cameras():
             raise NotFoundError(f"this site has no camera {camera_id}")
         for worker in self._workers():
             if camera_id in worker.cameras:

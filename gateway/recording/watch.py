@@ -91,6 +91,32 @@ class CameraWatch:
                 self._states[camera_id] = replace(state, footage_until=until)
         self._changes.bump()
 
+    def change(self, names: Mapping[int, str], *, events_only: frozenset[int]) -> None:
+        """These are the site's cameras from now on. Those that there were go on as they are."""
+        now = self._clock.wall().micros
+        states: dict[int, CameraState] = {}
+        for camera_id, name in names.items():
+            held = camera_id in events_only
+            if (known := self._states.get(camera_id)) is not None:
+                states[camera_id] = replace(known, name=name, events_only=held)
+                continue
+            states[camera_id] = CameraState(
+                camera_id=camera_id,
+                name=name,
+                since=now,
+                events_only=held,
+                footage_until=self._index.covered_until(camera_id),
+            )
+            self._changed_at[camera_id] = int(self._clock.monotonic() * 1_000_000)
+        self._states = states
+        self._changes.bump()
+
+    def connected_anew(self, camera_ids: Iterable[int]) -> None:
+        """These cameras are connected anew, since the site file has them otherwise."""
+        for camera_id in camera_ids:
+            if (state := self._states.get(camera_id)) is not None:
+                self._states[camera_id] = state.connected_anew()
+
     def turn_off(self, faults: Mapping[int, tuple[CameraCondition, str]]) -> None:
         """Cameras that are not assigned, each with its condition and one sentence why. The others are left to their
         workers.
@@ -98,7 +124,8 @@ class CameraWatch:
         now = self._clock.wall()
         self._off = MappingProxyType({camera_id: detail for camera_id, (_, detail) in faults.items()})
         for camera_id, (condition, detail) in faults.items():
-            self._settle(*self._states[camera_id].failed(condition, detail, now))
+            if camera_id in self._states:
+                self._settle(*self._states[camera_id].failed(condition, detail, now))
 
     def worker_reported(self, worker: CameraWorker, report: WorkerReport) -> None:
         """A worker told something."""

@@ -69,7 +69,9 @@ class CameraWorker:
         rtsp: RtspServing | None = None,
         backoff: Backoff | None = None,
     ) -> None:
-        """`cameras`: the ids of the cameras that are its own, whether assigned just now or not."""
+        """`cameras`: the ids of the cameras that are its own, whether assigned just now or not; they may be others
+        later.
+        """
         self.name = name
         self.cameras = cameras
         self.pid = 0

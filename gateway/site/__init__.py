@@ -2,6 +2,7 @@
 
 from gateway.site.access_sections import AreaSection
 from gateway.site.cameras import Camera
+from gateway.site.difference import CameraChange, Difference, difference
 from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults, check
 from gateway.site.http_devices import (
@@ -56,10 +57,12 @@ __all__ = [
     "AreaSection",
     "AxisPlatesDevice",
     "Camera",
+    "CameraChange",
     "CentralSection",
     "DahuaPlatesDevice",
     "DemoSection",
     "Device",
+    "Difference",
     "EventsSection",
     "Fault",
     "GateDevice",
@@ -87,6 +90,7 @@ __all__ = [
     "SiteSection",
     "StorageSection",
     "check",
+    "difference",
     "doubtful",
     "find_profile",
     "key_of",

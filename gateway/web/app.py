@@ -49,6 +49,7 @@ from gateway.web.rooms import (
     Readiness,
     Recording,
     Relay,
+    SiteFile,
     WebhookDesk,
 )
 from gateway.web.roster import Roster
@@ -110,6 +111,7 @@ def build_app(
     central_accounts: CentralAccounts | None = None,
     extra_routes: Sequence[Route] = (),
     demo_cards: tuple[DemoCard, ...] = (),
+    site_file: SiteFile | None = None,
 ) -> web.Application:
     """The whole interface and the page.
 
@@ -130,6 +132,7 @@ def build_app(
         central_accounts: central's, where they may sign in here.
         extra_routes: more operations, entered by their own rules.
         demo_cards: what the page offers to present; the route for it is among `extra_routes`.
+        site_file: the file that `site` was read from, where it may be read again.
     """
     release = version("edge-gateway")
     roster = Roster(site=accounts, store=store)
@@ -155,6 +158,7 @@ def build_app(
         readiness=readiness,
         version=release,
         demo_cards=demo_cards,
+        notices=site_file.notices if site_file else tuple,
     )
     spreadsheets = Spreadsheets(folder=data / "spreadsheets")
     tokens = ViewTokens(monotonic=clock.monotonic)
@@ -205,7 +209,7 @@ def build_app(
             roster=roster,
             keys=keys,
             sessions=sessions,
-            asked=lambda: listening(register, run_folder=run_folder),
+            asked=lambda: listening(register, run_folder=run_folder, site_file=site_file),
         )
     )
     return app

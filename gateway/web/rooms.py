@@ -16,6 +16,7 @@ from gateway.domain.passages import CameraEvent
 from gateway.domain.relaying import RelayedAnswer, RelayedRequest
 from gateway.domain.viewing import ViewOpened
 from gateway.domain.writes import JsonObject, WriteOperation, Written
+from gateway.site.running import Reloaded
 from gateway.store import Segment, Webhook
 
 Readiness = Callable[[], tuple[str, ...]]
@@ -324,6 +325,18 @@ class WebhookDesk(Protocol):
 
     async def test(self, webhook_id: str) -> str:
         """Send a message to try it out; "" when it was taken, else why not."""
+        ...
+
+
+class SiteFile(Protocol):
+    """The site file of the gateway that runs."""
+
+    def notices(self) -> tuple[str, ...]:
+        """What people must know of it, a sentence each. Never waits."""
+        ...
+
+    async def reload(self) -> Reloaded:
+        """Read it again, and take what can be taken."""
         ...
 
 

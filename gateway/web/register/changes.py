@@ -119,11 +119,17 @@ class RemoveKey(_Asked):
     name: str
 
 
+class Reload(_Asked):
+    """The site file is read again; nothing that the register keeps."""
+
+    do: Literal["reload"] = "reload"
+
+
 OfAccount = (
     AddAccount | SetPassword | SetRole | SetDisabled | SetSecondFactor | SetRecoveryCodes | RemoveAccount | SignOut
 )
 Change = Look | OfAccount | PutRole | RemoveRole | AddKey | RemoveKey
-CHANGE: TypeAdapter[Change] = TypeAdapter(Annotated[Change, Field(discriminator="do")])
+ASKED: TypeAdapter[Change | Reload] = TypeAdapter(Annotated[Change | Reload, Field(discriminator="do")])
 
 
 class AccountShown(_Asked):
@@ -153,9 +159,15 @@ class KeyShown(_Asked):
 
 
 class Answer(_Asked):
-    """What became of it: `error` is one sentence when nothing was changed; the lists are what there is afterwards."""
+    """What became of it: `error` is one sentence when nothing was changed; the lists are what there is afterwards.
+
+    Of the site file: its `faults`, what was `told` of it, and by name what counts from a `restart` only.
+    """
 
     error: str = ""
     accounts: tuple[AccountShown, ...] = ()
     roles: tuple[RoleShown, ...] = ()
     keys: tuple[KeyShown, ...] = ()
+    faults: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    restart: tuple[str, ...] = ()

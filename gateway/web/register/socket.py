@@ -14,8 +14,9 @@ import structlog
 from pydantic import ValidationError
 
 from gateway.domain.errors import GatewayError
-from gateway.web.register.changes import CHANGE, Answer, Change
+from gateway.web.register.changes import ASKED, Answer, Change, Reload
 from gateway.web.register.register import Register
+from gateway.web.rooms import SiteFile
 
 log = structlog.get_logger(__name__)
 
@@ -31,8 +32,11 @@ class NobodyThere(GatewayError):
 
 
 @asynccontextmanager
-async def listening(register: Register, *, run_folder: Path) -> AsyncIterator[None]:
-    """Take changes for as long as the context lasts. A folder that takes no socket is logged, and none are taken."""
+async def listening(register: Register, *, run_folder: Path, site_file: SiteFile | None = None) -> AsyncIterator[None]:
+    """Take changes for as long as the context lasts, and have the site file read again where there is one.
+
+    A folder that takes no socket is logged, and none are taken.
+    """
     try:
         end = _listen(run_folder)
     except OSError as error:
@@ -43,7 +47,7 @@ async def listening(register: Register, *, run_folder: Path) -> AsyncIterator[No
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError, ValueError):  # whoever asked has gone, or said too much
             async with asyncio.timeout(_SECONDS):
-                said = await _answer(register, await reader.readline())
+                said = await _answer(register, site_file, await reader.readline())
                 writer.write(said.model_dump_json().encode() + b"\n")
                 await writer.drain()
         writer.close()
@@ -57,7 +61,7 @@ async def listening(register: Register, *, run_folder: Path) -> AsyncIterator[No
             (run_folder / _NAME).unlink(missing_ok=True)
 
 
-async def ask(change: Change, *, run_folder: Path) -> Answer:
+async def ask(change: Change | Reload, *, run_folder: Path) -> Answer:
     """Have the gateway that runs on this data folder make a change. Raises NobodyThere, and GatewayError."""
     try:
         async with asyncio.timeout(_SECONDS):
@@ -73,19 +77,25 @@ async def ask(change: Change, *, run_folder: Path) -> Answer:
     except PermissionError as error:
         raise GatewayError(f"{run_folder / _NAME} belongs to another user; try it with sudo") from error
     except (TimeoutError, OSError) as error:
-        raise GatewayError("the gateway did not answer; look with `users list` what became of it") from error
+        where = "in its log" if isinstance(change, Reload) else "with `users list`"
+        raise GatewayError(f"the gateway did not answer; look {where} what became of it") from error
     try:
         return Answer.model_validate_json(line)
     except ValidationError as error:
         raise GatewayError("the gateway's answer is of another release; restart it") from error
 
 
-async def _answer(register: Register, line: bytes) -> Answer:
+async def _answer(register: Register, site_file: SiteFile | None, line: bytes) -> Answer:
     try:
-        change = CHANGE.validate_json(line)
+        change = ASKED.validate_json(line)
     except ValidationError:
         return Answer(error="the gateway does not know this change; it runs another release")
-    return await register.ask(change)
+    if not isinstance(change, Reload):
+        return await register.ask(change)
+    if site_file is None:
+        return Answer(error="this gateway does not read its site file again")
+    done = await site_file.reload()
+    return Answer(faults=done.faults, told=done.told, restart=done.restart)
 
 
 def _listen(run_folder: Path) -> socket.socket:

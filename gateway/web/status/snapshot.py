@@ -146,7 +146,7 @@ class BooksShown(_Shown):
 
 
 class GatewayShown(_Shown):
-    """The gateway itself. `not_ready` and `store_failing` are sentences."""
+    """The gateway itself. `not_ready`, `store_failing` and `notices`, of the site file, are sentences."""
 
     site: str
     timezone: str
@@ -154,6 +154,7 @@ class GatewayShown(_Shown):
     started_at: str
     not_ready: tuple[str, ...]
     store_failing: str
+    notices: tuple[str, ...] = ()
     clock_trusted: bool
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.clock import Clock, iso_utc
@@ -59,7 +60,10 @@ class Watch:
         readiness: Readiness,
         version: str,
         demo_cards: tuple[DemoCard, ...],
+        notices: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
+        """`notices`: what people must know of the site file."""
+        self._notices = notices
         self._site = site
         self._store = store
         self._board = board
@@ -107,6 +111,7 @@ class Watch:
                 started_at=self._started_at,
                 not_ready=self._readiness(),
                 store_failing=failing,
+                notices=self._notices(),
                 clock_trusted=self._clock.wall().trusted,
             ),
             lanes=tuple(lane_shown(lane) for lane in self._board.lanes()),

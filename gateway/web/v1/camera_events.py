@@ -69,7 +69,6 @@ class CameraEventsFamily:
         self._writes = writes
         self._clock = clock
         self._zone = ZoneInfo(site.site.timezone)
-        self._cameras = {camera.id: camera.name for camera in site.cameras}
         self._before = round(site.events.clip_before_seconds * _SECOND)
         self._after = round(site.events.clip_after_seconds * _SECOND)
 
@@ -107,7 +106,8 @@ class CameraEventsFamily:
 
     async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, NewCameraEvent)
-        name = self._cameras.get(wanted.camera_id)
+        names = {camera.camera_id: camera.name for camera in self._recording.cameras()}
+        name = names.get(wanted.camera_id)
         if name is None:
             raise NotFoundError(f"this site records no camera {wanted.camera_id}")
         now = self._clock.wall()

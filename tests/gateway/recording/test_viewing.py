@@ -23,7 +23,7 @@ class Worker:
 
 async def test_a_view_is_not_ended_under_another_cameras_path():
     worker = Worker()
-    viewing = Viewing(cameras=worker.cameras, workers=lambda: (worker,), most=1)
+    viewing = Viewing(cameras=lambda: worker.cameras, workers=lambda: (worker,), most=1)
     with pytest.raises(NotShown, match="no such session of this camera"):
         await viewing.end(20, "201-name")
     await viewing.end(201, "201-name")

@@ -52,7 +52,7 @@ function showBar({ gateway, central, user }) {
     setClass(byId("pill-central"), `pill ${touch[1]}`);
   }
   byId("pill-clock").hidden = gateway.clock_trusted;
-  const trouble = [...gateway.not_ready, ...(gateway.store_failing ? [`Store: ${gateway.store_failing}`] : [])];
+  const trouble = [...gateway.not_ready, ...(gateway.store_failing ? [`Store: ${gateway.store_failing}`] : []), ...gateway.notices];
   byId("trouble").hidden = trouble.length === 0;
   setText(byId("trouble"), trouble.join(" · "));
   byId("pills").hidden = false;

@@ -1,0 +1,166 @@
+"""`edge-gateway reload` and SIGHUP, beside a gateway that runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(sys.executable).with_name("edge-gateway")
+SITE = """
+[site]
+name = "Small"
+[api]
+port = 0
+[[api.accounts]]
+username = "chief"
+password = "chief"
+"""
+CAMERA = """
+[[cameras]]
+id = {id}
+name = "{name}"
+url = "rtsp://127.0.0.1:1/main"
+username = "viewer"
+password = "camera"
+"""
+ENVIRON = {
+    "PATH": os.environ["PATH"],
+    "COLUMNS": "120",
+    "EDGE_GATEWAY_SECRET_CHIEF": "hunter2-hunter2",
+    "EDGE_GATEWAY_SECRET_CAMERA": "hush-hush",
+}
+
+
+class Gateway:
+    """A gateway that runs by the site file of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.site = folder / "site.toml"
+        self.data = folder / "data"
+        self.site.write_text(SITE)
+        self.process = subprocess.Popen(
+            [PROGRAM, "run", self.site, "--data", self.data], env=ENVIRON, stderr=subprocess.PIPE
+        )
+        self.heard = ""
+
+    def hears(self, pattern: str, *, times: int = 1) -> str:
+        """Wait for a line of its log."""
+        deadline = time.monotonic() + 20
+        while len(found := re.findall(pattern, self.heard)) < times:
+            assert time.monotonic() < deadline, self.heard
+            if select.select([self.process.stderr], [], [], 1)[0]:
+                read = os.read(self.process.stderr.fileno(), 65536)
+                assert read, f"the gateway ended: {self.heard}"
+                self.heard += read.decode()
+        return found[-1]
+
+    def end(self) -> int:
+        """Stop it; its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(20)
+        self.heard += self.process.stderr.read().decode()
+        self.process.stderr.close()
+        return self.process.returncode
+
+    def reload(self, *, status: int = 0) -> str:
+        """Type the command; what it says."""
+        done = subprocess.run(
+            [PROGRAM, "reload", "--data", self.data],
+            env=ENVIRON,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+        assert done.returncode == status, done.stderr
+        return done.stdout + done.stderr
+
+    def page(self, port: str) -> dict:
+        """What the page shows."""
+        base = f"http://127.0.0.1:{port}"
+        body = json.dumps({"username": "chief", "password": "hunter2-hunter2"}).encode()
+        asked = urllib.request.Request(f"{base}/v1/auth/login", data=body, headers={"Content-Type": "application/json"})
+        with urllib.request.urlopen(asked, timeout=5) as answer:
+            session = json.load(answer)["session"]
+        with urllib.request.urlopen(
+            urllib.request.Request(f"{base}/status/live", headers={"SessionID": session}), timeout=5
+        ) as answer:
+            for line in answer:
+                if line.startswith(b"data: ") and b'"cameras"' in line:
+                    return json.loads(line.removeprefix(b"data: "))
+        raise AssertionError("the page's stream ended")
+
+
+@pytest.fixture
+def gateway(tmp_path):
+    running = Gateway(tmp_path)
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.end()
+
+
+def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(gateway):
+    port = gateway.hears(r'"port": (\d+), "event": "interface_served"')
+    assert "no camera is different" in gateway.reload()
+
+    gateway.site.write_text(SITE.replace("port = 0", "port = 1234") + CAMERA.format(id=7, name="Gate"))
+    assert gateway.reload().splitlines() == ["camera 7 (Gate) was added", "counts from a restart only: [api]"]
+    gateway.hears("site_file_needs_restart")
+    seen = gateway.page(port)
+    assert [camera["name"] for camera in seen["cameras"]] == ["Gate"]
+    assert seen["gateway"]["notices"] == ["changed in the site file, counts from a restart: [api]"]
+    gateway.hears("nothing listens at the camera's address")
+
+    gateway.site.write_text(SITE + CAMERA.format(id="0", name="Gate") + "[storage]\nmedia_gigabytes = -1\n")
+    said = gateway.reload(status=2)
+    assert "media_gigabytes" in said
+    assert "was not taken" in said
+    assert "Traceback" not in said
+    gateway.hears("site_file_not_taken")
+    seen = gateway.page(port)
+    assert [camera["name"] for camera in seen["cameras"]] == ["Gate"]
+    (notice,) = seen["gateway"]["notices"]
+    assert "has faults" in notice
+    gateway.site.unlink()
+    assert "cannot be read" in gateway.reload(status=2)
+
+    gateway.site.write_text(SITE + CAMERA.format(id=7, name="Main gate"))
+    for _ in range(3):
+        gateway.process.send_signal(signal.SIGHUP)
+    gateway.hears("site_file_taken", times=3)
+    seen = gateway.page(port)
+    assert [camera["name"] for camera in seen["cameras"]] == ["Main gate"]
+    assert seen["gateway"]["notices"] == []
+
+    gateway.process.send_signal(signal.SIGHUP)
+    assert gateway.end() == 0
+    assert "hush-hush" not in gateway.heard
+    assert "no gateway runs on" in gateway.reload(status=1)
+
+
+def test_a_signal_while_it_starts_does_not_end_it(gateway):
+    deadline = time.monotonic() + 10
+    while not ignores_hangup(gateway.process.pid):
+        assert time.monotonic() < deadline
+    while "interface_served" not in gateway.heard:
+        gateway.process.send_signal(signal.SIGHUP)
+        gateway.hears(".", times=len(gateway.heard.replace("\n", "")) + 1)
+    assert gateway.end() == 0
+
+
+def ignores_hangup(pid: int) -> bool:
+    """Whether the process has put a hangup's deadly meaning aside."""
+    found = re.search(r"SigIgn:\s+([0-9a-f]+)", Path(f"/proc/{pid}/status").read_text())
+    return bool(found and int(found[1], 16) & 1)
