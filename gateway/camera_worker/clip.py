@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -73,8 +75,13 @@ def _copy_all(sources: list[tuple[Path, int]], target: OutputContainer, *, skip:
                 tracks = _Tracks(target, pictures=source.streams.video[0], sounding=sounding)
             if ahead is None:
                 ahead = _shown_after_decoding(path)
-            span = (_ticks(passed - skip) - ahead, _ticks(min(passed + duration, end) - skip) - ahead)
-            tracks.copy(source, begin=span[0], end=span[1])
+            span = _Span(
+                begin=_ticks(passed - skip),
+                end=_ticks(min(passed + duration, end) - skip),
+                ahead=ahead,
+                is_last=passed + duration >= end,
+            )
+            tracks.copy(source, span)
         passed += duration
         if passed >= end:
             return
@@ -105,6 +112,51 @@ def _shown_after_decoding(path: Path) -> int:
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """A segment's place in the clip: when its pictures are shown, and by how much they are decoded `ahead`. Ticks."""
+
+    begin: int
+    end: int
+    ahead: int
+    is_last: bool
+
+    def is_over(self, picture: Packet[Stream]) -> bool:
+        """Whether neither this picture nor any after it belongs to the segment's place."""
+        # After the clip's last segment nothing else is decoded, so that it may go on until what is shown is whole.
+        return (picture.dts or 0) >= (self.end if self.is_last else self.end - self.ahead)
+
+    def shows(self, picture: Packet[Stream]) -> bool:
+        """Whether it is shown in the segment's place, and not only decoded there for the sake of others."""
+        return not self.is_last or (picture.pts or 0) < self.end
+
+
+class _Pictures:
+    """Those of one segment that are needed, in the order of decoding, each with how long it lasts."""
+
+    def __init__(self, span: _Span, *, show: Callable[[Packet[Stream], int], None]) -> None:
+        self._span = span
+        self._show = show
+        self._held: Packet[Stream] | None = None
+        self._pending: list[Packet[Stream]] = []
+
+    def take(self, picture: Packet[Stream]) -> None:
+        """The next one; whether it is needed may be known only with one of those after it."""
+        self._pending.append(picture)
+        if not self._span.shows(picture):
+            return
+        for needed in self._pending:
+            if self._held is not None:
+                self._show(self._held, (needed.dts or 0) - (self._held.dts or 0))
+            self._held = needed
+        self._pending.clear()
+
+    def end(self) -> None:
+        """There are no more: the last one lasts until the segment's end."""
+        if self._held is not None:
+            self._show(self._held, max(1, self._span.end - (self._held.pts or 0)))
+
+
 class _Tracks:
     """The clip's pictures, and its sound where there is any."""
 
@@ -120,10 +172,13 @@ class _Tracks:
                 if source.streams.audio and source.streams.audio[0].codec_context.sample_rate:
                     self._sound = target.add_stream_from_template(source.streams.audio[0])
 
-    def copy(self, source: InputContainer, *, begin: int, end: int) -> None:
-        """Copy a segment: its first picture is decoded at `begin`, and the last, before `end`, lasts until then."""
+    def copy(self, source: InputContainer, span: _Span) -> None:
+        """Copy a segment: its first picture is shown at the span's begin, and the last before its end lasts until then.
+
+        Pictures that are shown after the end are copied where others, shown before it, are decoded from them.
+        """
         shift: int | None = None
-        held: Packet[Stream] | None = None
+        pictures = _Pictures(span, show=self._show)
         early: list[Packet[Stream]] = []
         streams: list[Stream] = [source.streams.video[0]]
         if self._sound is not None and source.streams.audio:
@@ -135,26 +190,25 @@ class _Tracks:
                 if shift is None:
                     early.append(packet)
                 else:
-                    self._hear(packet, shift, end)
+                    self._hear(packet, shift, span.end)
                 continue
             if shift is None:
-                shift = begin - packet.dts
+                shift = span.begin - span.ahead - packet.dts
                 # a file begins with a picture, but its packet is whole only when the next one begins
                 for piece in early:
-                    self._hear(piece, shift, end)
+                    self._hear(piece, shift, span.end)
             packet.dts += shift
             packet.pts += shift
-            if packet.dts >= end:
+            if span.is_over(packet):
                 break
-            packet.time_base = _TIME_BASE
-            packet.stream = self._pictures
-            if held is not None:
-                held.duration = packet.dts - (held.dts or 0)
-                self._target.mux_one(held)
-            held = packet
-        if held is not None:
-            held.duration = max(1, end - (held.dts or 0))
-            self._target.mux_one(held)
+            pictures.take(packet)
+        pictures.end()
+
+    def _show(self, picture: Packet[Stream], lasts: int) -> None:
+        picture.time_base = _TIME_BASE
+        picture.stream = self._pictures
+        picture.duration = lasts
+        self._target.mux_one(picture)
 
     def _hear(self, packet: Packet[Stream], shift: int, end: int) -> None:
         """Copy a piece of sound that is heard within the clip, and begins after the one before."""

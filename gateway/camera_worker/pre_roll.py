@@ -244,6 +244,18 @@ class PreRoll:
                 return True
         return False
 
+    def _wanted_since(self, segment: SegmentFinished) -> int | None:
+        """Since when, by the segment's clock, all until it is pinned; None when nothing is right before it."""
+        since = segment.started_at
+        spans = []
+        for pin in self._pins:
+            ahead = 0 if pin.clock_offset is None else segment.monotonic + pin.clock_offset - segment.started_at
+            spans.append((pin.until - ahead, pin.begin - ahead))
+        for until, begin in sorted(spans, reverse=True):
+            if until >= since:
+                since = min(since, begin)
+        return since if segment.started_at - since > TOUCHING_MICROS else None
+
     def _tell(self, file: OpenFile, segment: SegmentFinished) -> None:
         apart = None if self._told_until is None else abs(segment.monotonic - self._told_until)
         touches = apart is not None and apart <= TOUCHING_MICROS
@@ -252,6 +264,9 @@ class PreRoll:
             changed |= {"gap": GapReason.DISK, "gap_from": self._written_until}
         elif segment.gap is GapReason.NONE and not touches:
             changed["gap"] = GapReason.NO_EVENT
+        elif segment.gap in (GapReason.STARTED, GapReason.WORKER) and segment.gap_from is None:
+            # nothing was held before it; how far back that matters, events tell
+            changed["gap_from"] = self._wanted_since(segment)
         self._gave_up = False
         self._written_until = _end(segment)
         self._told_until = segment.monotonic + segment.duration

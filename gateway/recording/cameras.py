@@ -18,6 +18,7 @@ from gateway.domain.footage import (
 )
 
 _MICROS = 1_000_000
+_STARTED_AGAIN = (GapReason.STARTED, GapReason.WORKER, GapReason.DISK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class CameraState:
             self._in(report.condition, report.detail, now),
             bits_per_second=report.bits_per_second if recording else 0,
             reconnects=self._reconnects_before + report.reconnects,
+            _disk_failed=self._disk_failed or report.condition is CameraCondition.DISK_FAILED,
         )
         return _told(state, now)
 
@@ -122,10 +124,12 @@ class CameraState:
 
     def recorded(self, segment: SegmentFinished, now: Stamp) -> tuple[CameraState, SegmentFinished, tuple[Event, ...]]:
         """A segment is on the disk. Returned with it: the segment with the reason of the gap before it set right."""
-        if segment.gap is GapReason.STARTED and self._worker_was_lost:
-            segment = segment.model_copy(update={"gap": GapReason.WORKER})
-        elif segment.gap is GapReason.STARTED and self._disk_failed and self.footage_until is not None:
+        restarted = segment.gap in (GapReason.STARTED, GapReason.WORKER)
+        if restarted and self._disk_failed and self.footage_until is not None:
+            # whatever was started again meanwhile: there was no disk to write to
             segment = segment.model_copy(update={"gap": GapReason.DISK})
+        elif segment.gap is GapReason.STARTED and self._worker_was_lost:
+            segment = segment.model_copy(update={"gap": GapReason.WORKER})
         elif segment.gap is GapReason.STARTED and self._changed:
             segment = segment.model_copy(update={"gap": GapReason.CHANGED})
         ended_at = segment.started_at + segment.duration
@@ -139,8 +143,8 @@ class CameraState:
             boot_id=segment.boot_id,
             uptime_until=segment.monotonic + segment.duration,
             _worker_was_lost=lost,
+            _disk_failed=self._disk_failed and lost,
             _changed=changed,
-            _disk_failed=False,
         )
         return state, segment, events
 
@@ -179,7 +183,13 @@ def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Even
     Of a camera that is recorded for events only, its worker alone knows what was there though nobody wanted it.
     """
     if state.events_only and segment.gap_from is not None:
-        return (state.missed(segment.gap_from, segment.started_at, segment.gap, now),)
+        if segment.gap not in _STARTED_AGAIN:
+            return (state.missed(segment.gap_from, segment.started_at, segment.gap, now),)
+        # A worker that was started again knows what events want, but not what the one before it had written.
+        since = None if state.footage_until is None else max(segment.gap_from, _footage_before(state, segment))
+        if since is None or segment.started_at - since <= TOUCHING_MICROS:
+            return ()
+        return (state.missed(since, segment.started_at, segment.gap, now),)
     if segment.gap is GapReason.NONE or state.footage_until is None or state.events_only:
         return ()
     since = state.footage_until
@@ -190,6 +200,16 @@ def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Even
             return ()
         since = segment.started_at - missing
     return (state.missed(since, segment.started_at, segment.gap, now),)
+
+
+def _footage_before(state: CameraState, segment: SegmentFinished) -> int:
+    """Until when there is footage before a segment, by its clock."""
+    until = state.footage_until or 0
+    if segment.boot_id and segment.boot_id == state.boot_id:
+        by_uptime = segment.started_at - (segment.monotonic - state.uptime_until)
+        # what was found on the disk after a worker's death is known by its wall times alone
+        return max(until, by_uptime) if until <= segment.started_at else by_uptime
+    return until
 
 
 def _event(camera_id: int, kind: EventKind, text: str, now: Stamp, data: Mapping[str, Scalar]) -> Event:

@@ -12,7 +12,7 @@ from gateway.clock import Clock
 from gateway.domain.errors import StoreError
 from gateway.domain.passages import CameraEvent
 from gateway.store import Store
-from gateway.store.segments import LONGEST_SEGMENT
+from gateway.store.event_footage import LONGEST_SEGMENT
 
 log = structlog.get_logger(__name__)
 

@@ -5,6 +5,7 @@ from gateway.store.api_keys import ApiKey
 from gateway.store.camera_events import CameraEventFilter
 from gateway.store.cards import CardChanges, CardRecord
 from gateway.store.changes import Changes
+from gateway.store.event_footage import LONGEST_PIN
 from gateway.store.event_pages import EventFilter, EventPage
 from gateway.store.exhibits import TooMany
 from gateway.store.held import Arriving, Held
@@ -14,7 +15,8 @@ from gateway.store.parking_entries import EntryFilter, EntryTotals
 from gateway.store.passages import RecordedPassage
 from gateway.store.records import KnownRecord, Records
 from gateway.store.remembered import RememberedAccount
-from gateway.store.segments import LONGEST_PIN, Choice, Segment
+from gateway.store.segment_rows import Segment
+from gateway.store.segments import Choice
 from gateway.store.sessions import Session
 from gateway.store.store import Store
 from gateway.store.webhook_queue import Message

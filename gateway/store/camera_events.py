@@ -10,7 +10,7 @@ from typing import Any
 from gateway.domain.passages import CameraEvent
 from gateway.store.changes import Changes
 from gateway.store.database import Database, is_id
-from gateway.store.segments import LONGEST_PIN
+from gateway.store.event_footage import LONGEST_PIN
 
 _COLUMNS = (
     "id, central_id, camera_id, event_id, lane_id, name, description, date_at, pinned_from, pinned_until,"

@@ -3,82 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from gateway.domain.footage import Edge, GapReason, Missing, SegmentFinished, missing_between
-from gateway.domain.footage_chain import Place
+from gateway.domain.footage import Missing, SegmentFinished
 from gateway.domain.passages import CameraEvent
 from gateway.store.database import Database
+from gateway.store.event_footage import HELD, LONGEST_SEGMENT, footage_of, missing_of
 from gateway.store.footage_links import link_segment
+from gateway.store.segment_rows import COLUMNS, Segment, segment_of
 
-LONGEST_SEGMENT = 120_000_000
-"""Micros; longer ones are not written, so that a look-up by time is bounded."""
-
-LONGEST_PIN = 3_600_000_000
-"""Micros; a camera event pins at most so much, so that a look-up of a segment's pins is bounded."""
-
-_HELD = (
-    "EXISTS (SELECT 1 FROM camera_event AS pin WHERE pin.camera_id = segment.camera_id"
-    " AND pin.pinned_from > segment.started_at - ? AND pin.pinned_from < segment.started_at + segment.duration"
-    " AND pin.pinned_until > segment.started_at"
-    " AND (pin.date_at >= CASE pin.incident WHEN 0 THEN ? ELSE ? END OR EXISTS (SELECT 1 FROM outbox"
-    " WHERE outbox.kind = 'camera_event' AND outbox.record_id = pin.id)))"
-)
 _EVER = 2**62
-_CLOCK_WAS_SET = 1_000_000
-"""Micros; wall and monotonic time drift apart by less than that within an event, unless somebody sets the clock."""
-_MOST_OF_EVENT = 5_000
-_COLUMNS = (
-    "id, camera_id, path, started_at, duration, size, clock_trusted, gap, codec, width, height, frames, sha256, number,"
-    " previous, boot_id, monotonic, breaks"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A segment on disk.
-
-    Attributes:
-        started_at: wall micros, as far as is known now; as recorded it is in the path.
-        duration: media micros.
-        size: bytes.
-        frames: how many pictures, 0 when not known.
-        sha256: of the file as it was written, "" when not known yet.
-        place: where it stands in its camera's chain, None before it is linked.
-        boot_id: of the machine's run that `monotonic` counts in, "" when not known.
-        monotonic: micros of the first frame.
-        breaks: how often its camera's footage broke off before it, as far as it is linked.
-    """
-
-    id: int
-    camera_id: int
-    path: str
-    started_at: int
-    duration: int
-    size: int
-    clock_trusted: bool
-    gap: GapReason
-    codec: str
-    width: int
-    height: int
-    frames: int = 0
-    sha256: str = ""
-    place: Place | None = None
-    boot_id: str = ""
-    monotonic: int = 0
-    breaks: int = 0
-
-    @property
-    def edge(self) -> Edge:
-        """What decides whether another can be played right after it, or it after another."""
-        return Edge(self.started_at, self.ended_at, self.gap, (self.codec, self.width, self.height))
-
-    @property
-    def ended_at(self) -> int:
-        """Wall micros of its end."""
-        return self.started_at + self.duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +36,16 @@ class Choice:
     end: int | None = None
     limit: int = 500
 
-    def held_by(self) -> tuple[int, int, int]:
-        """The values that tell footage of events."""
-        return LONGEST_PIN, self.transactions_from, self.incidents_from
+    def values(self) -> dict[str, int]:
+        """The values of its part of a query."""
+        return {
+            "transactions_from": self.transactions_from,
+            "incidents_from": self.incidents_from,
+            "begin": self.begin,
+            "end": _EVER if self.end is None else self.end,
+            "any_clock": self.end is None,
+            "limit": self.limit,
+        }
 
 
 class Segments:
@@ -124,9 +66,9 @@ class Segments:
         """Segments that overlap `[start, end)` (wall micros), by start."""
         return await self._database.read(
             lambda connection: tuple(
-                _segment(row)
+                segment_of(row)
                 for row in connection.execute(
-                    f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND started_at > ? AND started_at < ?"
+                    f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND started_at > ? AND started_at < ?"
                     " AND started_at + duration > ? AND garbage = 0 ORDER BY started_at, id",
                     (camera_id, start - LONGEST_SEGMENT, end, start),
                 )
@@ -137,18 +79,18 @@ class Segments:
         """The footage of a camera event, by start, by its own clock: where the clock was set during the event or later,
         times are those that the clock would have told without that.
         """
-        return await self._database.read(lambda connection: _of_event(connection, event))
+        return await self._database.read(lambda connection: footage_of(connection, event))
 
     async def latest(self, camera_id: int, *, before: int = _EVER) -> Segment | None:
         """The newest segment of a camera that began before these wall micros, or None."""
 
         def query(connection: sqlite3.Connection) -> Segment | None:
             row = connection.execute(
-                f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND garbage = 0 AND started_at < ?"
+                f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND garbage = 0 AND started_at < ?"
                 " ORDER BY started_at DESC LIMIT 1",
                 (camera_id, before),
             ).fetchone()
-            return _segment(row) if row else None
+            return segment_of(row) if row else None
 
         return await self._database.read(query)
 
@@ -157,7 +99,7 @@ class Segments:
         wanted = tuple(camera_events)
 
         def query(connection: sqlite3.Connection) -> dict[int, tuple[Missing, ...]]:
-            return {item.id: _missing(connection, item) for item in wanted}
+            return {item.id: missing_of(connection, item) for item in wanted}
 
         return await self._database.read(query) if wanted else {}
 
@@ -165,22 +107,22 @@ class Segments:
         """A camera's newest linked segments, by number."""
         rows = await self._database.read(
             lambda connection: connection.execute(
-                f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND number IS NOT NULL AND garbage = 0"
+                f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND number IS NOT NULL AND garbage = 0"
                 " ORDER BY number DESC LIMIT ?",
                 (camera_id, most),
             ).fetchall()
         )
-        return tuple(_segment(row) for row in reversed(rows))
+        return tuple(segment_of(row) for row in reversed(rows))
 
     async def numbered(self, camera_id: int, number: int) -> Segment | None:
         """The segment with this place in its camera's chain, None when it is not there (any more)."""
         row = await self._database.read(
             lambda connection: connection.execute(
-                f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND number = ? AND garbage = 0",
+                f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND number = ? AND garbage = 0",
                 (camera_id, number),
             ).fetchone()
         )
-        return _segment(row) if row else None
+        return segment_of(row) if row else None
 
     async def known(self, folder: str) -> frozenset[str]:
         """The paths in a folder (`7/2026112107`) that have a row, garbage included."""
@@ -203,9 +145,9 @@ class Segments:
         """Segments with an id above `segment_id`, by id, garbage left out: a walk over all of them in bounded steps."""
         return await self._database.read(
             lambda connection: tuple(
-                _segment(row)
+                segment_of(row)
                 for row in connection.execute(
-                    f"SELECT {_COLUMNS} FROM segment WHERE id > ? AND garbage = 0 ORDER BY id LIMIT ?",
+                    f"SELECT {COLUMNS} FROM segment WHERE id > ? AND garbage = 0 ORDER BY id LIMIT ?",
                     (segment_id, limit),
                 )
             )
@@ -243,19 +185,14 @@ class Segments:
             chosen: list[Segment] = []
             covered = 0
             for row in connection.execute(
-                f"SELECT {_COLUMNS} FROM segment INDEXED BY segment_by_age WHERE garbage = 0 AND started_at >= ?"
-                f" AND started_at < ? AND (? OR clock_trusted = 1) AND NOT {_HELD} ORDER BY started_at LIMIT ?",
-                (
-                    choice.begin,
-                    choice.end if choice.end is not None else _EVER,
-                    choice.end is None,
-                    *choice.held_by(),
-                    choice.limit,
-                ),
+                f"SELECT {COLUMNS} FROM segment INDEXED BY segment_by_age WHERE garbage = 0 AND started_at >= :begin"
+                f" AND started_at < :end AND (:any_clock OR clock_trusted = 1) AND NOT {HELD}"
+                " ORDER BY started_at LIMIT :limit",
+                choice.values(),
             ):
                 if covered >= choice.at_least:
                     break
-                chosen.append(_segment(row))
+                chosen.append(segment_of(row))
                 covered += chosen[-1].size
             return tuple(chosen)
 
@@ -273,12 +210,12 @@ class Segments:
             """Those chosen that were not pinned meanwhile, as they are now."""
             marked = (
                 connection.execute(
-                    f"UPDATE segment SET garbage = 1 WHERE id = ? AND garbage = 0 AND NOT {_HELD} RETURNING {_COLUMNS}",
-                    (item.id, *choice.held_by()),
+                    f"UPDATE segment SET garbage = 1 WHERE id = :id AND garbage = 0 AND NOT {HELD} RETURNING {COLUMNS}",
+                    choice.values() | {"id": item.id},
                 ).fetchone()
                 for item in chosen
             )
-            return tuple(_segment(row) for row in marked if row)
+            return tuple(segment_of(row) for row in marked if row)
 
         return await self._database.write(mark) if chosen else ()
 
@@ -286,7 +223,7 @@ class Segments:
         """Segments whose deletion was begun."""
         return await self._database.read(
             lambda connection: tuple(
-                _segment(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM segment WHERE garbage = 1")
+                segment_of(row) for row in connection.execute(f"SELECT {COLUMNS} FROM segment WHERE garbage = 1")
             )
         )
 
@@ -297,70 +234,6 @@ class Segments:
                 "DELETE FROM segment WHERE id = ?", [(item.id,) for item in segments]
             )
         )
-
-
-def _missing(connection: sqlite3.Connection, item: CameraEvent) -> tuple[Missing, ...]:
-    edges = [segment.edge for segment in _of_event(connection, item)]
-    following = connection.execute(
-        "SELECT gap FROM segment WHERE camera_id = ? AND started_at >= ? AND garbage = 0 ORDER BY started_at LIMIT 1",
-        (item.camera_id, item.pinned_until),
-    ).fetchone()
-    after = GapReason(following[0]) if following else GapReason.NONE
-    return tuple(missing_between(edges, item.pinned_from, item.pinned_until, after=after))
-
-
-def _of_event(connection: sqlite3.Connection, event: CameraEvent) -> tuple[Segment, ...]:
-    found = {
-        row[0]: _segment(row)
-        for row in connection.execute(
-            f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND started_at > ? AND started_at < ?"
-            " AND started_at + duration > ? AND garbage = 0",
-            (event.camera_id, event.pinned_from - LONGEST_SEGMENT, event.pinned_until, event.pinned_from),
-        )
-    }
-    if event.boot_id:
-        found |= {segment.id: segment for segment in _recorded_then(connection, event)}
-    footage = (_as_stamped(segment, event) for segment in found.values())
-    return tuple(
-        sorted(
-            (item for item in footage if item.ended_at > event.pinned_from and item.started_at < event.pinned_until),
-            key=lambda item: (item.started_at, item.id),
-        )
-    )
-
-
-def _recorded_then(connection: sqlite3.Connection, event: CameraEvent) -> Iterator[Segment]:
-    """What was recorded in the event's run of the machine while it was, in the order in which it came."""
-    low, high = connection.execute(
-        "SELECT coalesce(min(number), 0), coalesce(max(number), -1) FROM segment"
-        " WHERE camera_id = ? AND number IS NOT NULL",
-        (event.camera_id,),
-    ).fetchone()
-    query = (
-        f"SELECT {_COLUMNS} FROM segment WHERE camera_id = ? AND number >= ? AND number IS NOT NULL AND garbage = 0"
-        " ORDER BY number LIMIT ?"
-    )
-    while low < high:
-        middle = (low + high) // 2
-        row = connection.execute(query, (event.camera_id, middle, 1)).fetchone()
-        if row is not None and _as_stamped(_segment(row), event).ended_at <= event.pinned_from:
-            low = middle + 1
-        else:
-            high = middle
-    for row in connection.execute(query, (event.camera_id, low, _MOST_OF_EVENT)):
-        segment = _as_stamped(_segment(row), event)
-        if segment.started_at >= event.pinned_until:
-            return
-        if segment.boot_id == event.boot_id:
-            yield _segment(row)
-
-
-def _as_stamped(segment: Segment, event: CameraEvent) -> Segment:
-    """With the times that the event's clock would have told."""
-    at = segment.monotonic + event.clock_offset
-    if not event.boot_id or segment.boot_id != event.boot_id or abs(at - segment.started_at) <= _CLOCK_WAS_SET:
-        return segment
-    return replace(segment, started_at=at)
 
 
 def _add(connection: sqlite3.Connection, item: SegmentFinished) -> bool:
@@ -389,26 +262,3 @@ def _add(connection: sqlite3.Connection, item: SegmentFinished) -> bool:
     if item.sha256:
         link_segment(connection, segment_id=int(cursor.lastrowid or 0), path=item.path, sha256=item.sha256)
     return True
-
-
-def _segment(row: tuple[Any, ...]) -> Segment:
-    sha256, number, previous = row[12:15]
-    return Segment(
-        id=row[0],
-        camera_id=row[1],
-        path=row[2],
-        started_at=row[3],
-        duration=row[4],
-        size=row[5],
-        clock_trusted=bool(row[6]),
-        gap=GapReason(row[7]),
-        codec=row[8],
-        width=row[9],
-        height=row[10],
-        frames=row[11],
-        sha256=sha256.hex() if sha256 else "",
-        place=None if number is None else Place(number=number, previous=previous.hex()),
-        boot_id=row[15],
-        monotonic=row[16],
-        breaks=row[17],
-    )

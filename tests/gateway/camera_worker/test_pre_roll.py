@@ -194,3 +194,35 @@ def test_the_end_of_a_connection_is_the_end_of_the_open_segment(held):
     held.segmenter.disconnect(GapReason.CAMERA)
     assert [segment.duration for segment in held.told] == [SECOND, SECOND, SECOND // 2]
     assert not list(held.media.rglob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("spans", "since"),
+    [
+        ([(-7, 3)], -7),
+        ([(-20, -6), (-6, -1), (-3, 3)], -20),  # one after the other
+        ([(-20, -9), (-7, 3)], -7),  # nobody wanted what was between
+        ([(0, 3)], None),
+        ([(0.05, 3)], None),
+    ],
+)
+def test_the_first_footage_of_all_says_since_when_events_want_what_was_before(held, spans, since):
+    held.push(5)
+    held.pin(*spans)
+    first, *others = held.told
+    assert first.gap is GapReason.STARTED
+    assert first.gap_from == (None if since is None else START + since * SECOND)
+    assert {other.gap_from for other in others} == {None}
+
+
+def test_since_when_is_told_by_the_clock_of_the_footage(held):
+    held.push(5)
+    held.pin_by_uptime(-7, 3, offset=START + 3600 * SECOND)
+    assert held.told[0].gap_from == START - 7 * SECOND
+
+
+def test_later_footage_misses_nothing_though_no_event_was_before(held):
+    held.push(30)
+    held.pin((25, 28))
+    assert held.told[0].gap is GapReason.NO_EVENT
+    assert held.told[0].gap_from is None

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from codecs import getincrementaldecoder
 from pathlib import Path
 
 import pytest
@@ -198,7 +199,7 @@ def test_an_authenticator_is_enrolled_in_a_terminal(users, data):
         env=ENVIRON, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True,
     ) as process:  # fmt: skip
         os.close(theirs)
-        heard = ""
+        heard, decoder = "", getincrementaldecoder("utf-8")()
 
         def hears(pattern):
             nonlocal heard
@@ -207,7 +208,7 @@ def test_an_authenticator_is_enrolled_in_a_terminal(users, data):
                 assert time.monotonic() < deadline, heard
                 if select.select([ours], [], [], 1)[0]:
                     try:
-                        heard += os.read(ours, 65536).decode()
+                        heard += decoder.decode(os.read(ours, 65536))
                     except OSError:  # the other end has closed
                         break
             return found or re.search(pattern, heard, re.DOTALL)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from gateway.clock import Stamp
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition, CameraReported, GapReason, SegmentFinished
@@ -81,6 +85,28 @@ def test_the_first_new_footage_after_a_lost_worker_says_so():
     assert later.gap is GapReason.STARTED
 
 
+def disk_failed(state):
+    return state.failed(CameraCondition.DISK_FAILED, "there is no media folder", NOW)[0]
+
+
+def disk_reported_failed(state):
+    return after(state, CameraCondition.DISK_FAILED)[0]
+
+
+@pytest.mark.parametrize("fails", [disk_failed, disk_reported_failed])
+@pytest.mark.parametrize("told", [GapReason.STARTED, GapReason.WORKER])
+@pytest.mark.parametrize("lost_first", [False, True])
+def test_over_a_fault_of_the_disk_with_a_restart_in_between_the_fault_is_told(fails, told, lost_first):
+    state, _, _ = FRESH.recorded(segment(10), NOW)
+    state = fails(state.worker_lost(NOW)) if lost_first else fails(state).worker_lost(NOW)
+    state, _, events = state.recorded(segment(12), NOW)  # what was left of the lost worker's last file
+    assert events == ()
+    state, first, (gap,) = state.recorded(segment(300, told), NOW)
+    assert (first.gap, gap.data["reason"]) == (GapReason.DISK, "disk")
+    _, later, _ = state.recorded(segment(310, told), NOW)
+    assert later.gap is told
+
+
 def test_a_clock_that_was_set_is_no_missing_footage_and_what_is_missing_is_told_by_the_other_clock():
     def at(start, uptime, gap):
         return segment(start, gap).model_copy(update={"boot_id": "run", "monotonic": int(uptime * 1e6)})
@@ -90,3 +116,40 @@ def test_a_clock_that_was_set_is_no_missing_footage_and_what_is_missing_is_told_
     assert events == ()
     state, _, (gap,) = state.recorded(at(9000, 110.5, GapReason.NETWORK), NOW)
     assert (gap.data["seconds"], gap.data["until"]) == (6.5, 9_000_000_000)
+
+
+def wanted_since(start, since, *, boot_id="", uptime=0.0, gap=GapReason.STARTED):
+    changed = {"gap_from": int(since * 1e6), "boot_id": boot_id, "monotonic": int(uptime * 1e6)}
+    return segment(start, gap).model_copy(update=changed)
+
+
+@pytest.mark.parametrize(
+    ("written", "missing_from"),
+    [
+        (segment(88), 93),  # 88 to 90, of an event before: what this one wanted is gone with the worker's memory
+        (segment(93.5), 95.5),
+        (segment(98), None),
+        (segment(98.5), None),
+    ],
+)
+@pytest.mark.parametrize("gap", [GapReason.STARTED, GapReason.WORKER])
+def test_what_events_wanted_and_a_lost_worker_took_with_it_is_a_gap(written, missing_from, gap):
+    state, _, _ = replace(FRESH, events_only=True).recorded(written, NOW)
+    _, told, events = state.worker_lost(NOW).recorded(wanted_since(100, 93, gap=gap), NOW)
+    assert told.gap is GapReason.WORKER
+    expected = [] if missing_from is None else [{"from": int(missing_from * 1e6), "until": 100_000_000}]
+    assert [{name: event.data[name] for name in ("from", "until")} for event in events] == expected
+    assert all(event.data["reason"] == "worker" for event in events)
+
+
+@pytest.mark.parametrize("step", [-3600, 0, 3600])
+def test_what_a_lost_worker_had_written_is_known_by_the_clock_that_nobody_sets(step):
+    was = segment(93.5).model_copy(update={"boot_id": "run", "monotonic": 10_000_000})
+    state, _, _ = replace(FRESH, events_only=True).recorded(was, NOW)
+    first = wanted_since(5000 + step, 4990 + step, boot_id="run", uptime=14)
+    _, _, (gap,) = state.worker_lost(NOW).recorded(first, NOW)
+    assert (gap.data["seconds"], gap.data["until"]) == (2.0, (5000 + step) * 1_000_000)
+
+
+def test_before_the_first_footage_ever_of_a_camera_for_events_there_is_no_gap():
+    assert replace(FRESH, events_only=True).recorded(wanted_since(100, 93), NOW)[2] == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 
@@ -53,7 +54,11 @@ async def test_only_what_events_pin_is_kept_through_the_death_of_a_worker_too(
         assert after[0].started_at <= later.pinned_from, "what was pinned before the kill is there"
         assert "#EXTINF" in await recording.vod_media(later)
     await disk_and_rows_agree()
-    assert await events_of(EventKind.FOOTAGE_GAP) == []
+    (gap,) = await events_of(EventKind.FOOTAGE_GAP)
+    told = json.loads(gap.data)
+    assert told["reason"] == "worker"
+    assert told["until"] in [row.started_at for row in after]
+    assert 0 < told["seconds"] < 30
 
 
 async def ready(store, camera_event_id):

@@ -244,8 +244,9 @@ def test_a_stop_that_takes_the_re_opening_away_when_it_is_asked_for_is_found(mon
         turn.set(closing_gate=None)
 
     monkeypatch.setattr(stopping, "asked", careless)
-    report = simulate(Plan(days=60, lanes=2, seed=7, faults=4.0), enough=broken("1 what closes"))
-    assert "1 what closes onto something is opened again" in report.violated
+    plans = (Plan(days=8, lanes=2, seed=seed, faults=4.0) for seed in (23, 25, 28))
+    found = (simulate(plan, enough=broken("1 what closes")).violated for plan in plans)
+    assert any("1 what closes onto something is opened again" in violated for violated in found)
 
 
 def test_a_stop_that_a_lost_controller_ends_is_found(monkeypatch):
@@ -257,8 +258,9 @@ def test_a_stop_that_a_lost_controller_ends_is_found(monkeypatch):
         closing.begin(turn)
 
     monkeypatch.setattr(closing, "gate_lost", forgetful)
-    report = simulate(Plan(days=60, lanes=2, seed=7, faults=4.0), enough=broken("what a person"))
-    assert "what a person stopped is not moved" in report.violated
+    plans = (Plan(days=15, lanes=2, seed=seed, faults=4.0) for seed in (12, 14))
+    found = (simulate(plan, enough=broken("what a person")).violated for plan in plans)
+    assert any("what a person stopped is not moved" in violated for violated in found)
 
 
 def test_a_task_that_fails_is_found(monkeypatch):

@@ -117,6 +117,28 @@ async def test_the_clock_being_set_changes_nothing_of_what_footage_an_event_has(
     assert [item.id for item in await store.camera_events.stamped_in("run", pinned_after=uptime - 1)] == [event.id]
 
 
+@pytest.mark.parametrize("step", [3600 * SECOND + 7, 7 - 3600 * SECOND])
+@pytest.mark.parametrize("set_at", [3, 100])
+async def test_an_event_keeps_its_footage_and_no_other_after_the_clock_was_set(store, entry, moment, step, set_at):
+    begin = 4000
+    stepped = replace(WAS, micros=WRONG + step)
+    # as far as the clock was set there is footage of other times that is stamped as the event's
+    told = [(n, stepped if n >= begin + set_at else WAS) for n in range(begin - 1900, begin + 1900)]
+    await store.segments.add([linked(n, offset) for n, offset in told])
+    earlier = segment(begin + 2).model_copy(update={"boot_id": "", "path": f"7/2026010112/{begin}_2000001.ts"})
+    await store.segments.add([earlier])  # of a program that kept no monotonic times: its wall times decide
+    at = WRONG + (2 * begin + 1) * SECOND
+    recorded = await store.journal.record(entry(moment(7, at, at + 10 * SECOND), date_at=at + 4 * SECOND))
+    event = await store.camera_events.get(recorded.camera_event_ids[0])
+    wanted = await store.segments.of_event(event)
+    assert {row.monotonic // SECOND for row in wanted} == {2 * begin + n for n in range(0, 12, 2)}
+
+    while await store.segments.discard(Choice(at_least=2**62, limit=2000)):
+        pass
+    kept = await store.segments.after(0)
+    assert {row.id for row in kept} == {row.id for row in wanted}
+
+
 async def test_an_event_keeps_its_footage_when_the_clock_becomes_trusted(store, entry, moment):
     await store.segments.add([linked(n, WAS) for n in range(10)])
     pin = replace(moment(7, WRONG + 5 * SECOND, WRONG + 25 * SECOND), clock_trusted=False)

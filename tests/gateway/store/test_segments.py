@@ -136,6 +136,8 @@ async def test_each_look_uses_its_index(store, plans):
     assert any("segment_by_time (camera_id=? AND started_at>? AND started_at<?)" in plan for plan in found)
     assert any("COVERING INDEX segment_by_age" in plan for plan in found)
     assert any("camera_event_by_pin (camera_id=? AND pinned_from>? AND pinned_from<?)" in plan for plan in found)
+    uptime = "camera_event_by_uptime (camera_id=? AND boot_id=? AND <expr>>? AND <expr><?)"
+    assert any(uptime in plan for plan in found)
     assert not any("TEMP B-TREE FOR ORDER BY" in plan or "SCAN segment" in plan for plan in found if "pin" in plan)
 
 

@@ -60,7 +60,8 @@ async def test_a_snapshot_comes_at_once_and_holds_the_whole_site(house):
     assert [device["online"] for device in snapshot["devices"]] == [True, None]
     assert snapshot["cameras"][0]["bits_per_second"] == 1_843_000
     assert (snapshot["storage"]["full_in_days"], snapshot["storage"]["short"]) == (9.03, False)
-    assert snapshot["events"][0]["footage"] == [{"id": house.camera_event_id, "camera_id": 201, "ready": True}]
+    proof = {"id": house.camera_event_id, "camera_id": 201, "ready": True, "footage": "whole", "missing": ""}
+    assert snapshot["events"][0]["footage"] == [proof]
     assert snapshot["central"]["reachable"] is True
     assert snapshot["books"] == {
         "accepted": 1, "delivered": 0, "dropped": 0, "waiting": 1, "parked": 0, "balance": True,
