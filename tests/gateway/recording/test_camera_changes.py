@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import signal
 import socket
 import threading
 from itertools import pairwise
@@ -102,6 +104,7 @@ async def test_cameras_come_change_and_go_and_another_records_on_without_a_gap(
         (pid,) = recording.worker_pids()
         viewer = await holding.enter_async_context(RtspViewer(address))
         await until(lambda: viewer.times)
+        os.kill(pid, signal.SIGHUP)  # as when a hangup is sent to all of the gateway's processes
 
         recording.change_cameras((first, second))
         await until(lambda: rows(8))
