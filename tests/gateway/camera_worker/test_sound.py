@@ -102,7 +102,7 @@ def assert_in_step(heard, begin, number):
         for at, level in enumerate(heard[: -60 if number == MU else -20])
         if EDGE < (begin + at / 100) % 0.5 < 0.5 - EDGE and (level > TONE) != ((begin + at / 100) % 1 < 0.5)
     ]
-    assert len(heard) > 150
+    assert len(heard) > 120
     assert wrong == [], number
 
 
