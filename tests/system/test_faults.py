@@ -74,7 +74,7 @@ def test_a_full_disk_stops_no_gate_and_loses_nothing_that_was_told(make_site, wa
     wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=20, why="cards come from central")
     before = newest(site)
     filler = small_disk / "filler"
-    with filler.open("wb") as file, contextlib.suppress(OSError):
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(b"\0" * 65536)
             file.flush()
