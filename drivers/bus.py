@@ -305,8 +305,7 @@ class Bus:
             transaction.fail(error)
             self._note_unanswered(transaction, received, written_at)
             return False
-        except BaseException:
-            # Cancelled in the middle, or a parser's own fault: the caller must hear of it before it goes on.
+        except BaseException:  # cancelled in the middle, or a parser's own fault: the caller must hear of it first
             transaction.fail(LinkError(f"line {self._name} closes"))
             raise
         if not exchange.answered:
