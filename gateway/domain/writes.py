@@ -154,6 +154,12 @@ class WaitingWrite:
     refused: str = ""
 
 
+def takes_away(operation: WriteOperation, body: JsonObject) -> bool:
+    """Whether a write may take a right away: a card's lifecycle, a deletion. No waiting of others may hold it up."""
+    of_a_state = operation.kind == _CARD and ("status" in body or "enabled" in body)
+    return operation.effect is Effect.DELETE or (of_a_state and operation.effect is Effect.CHANGE)
+
+
 def changed_by(record: JsonObject, body: JsonObject) -> JsonObject:
     """A record with the fields of a write over its own; its id stays."""
     return {**record, **{name: value for name, value in body.items() if name != "id"}}

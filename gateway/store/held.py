@@ -15,12 +15,14 @@ from gateway.domain.writes import (
     changed_by,
     is_twin,
     laid_over,
+    takes_away,
 )
 from gateway.store.changes import Changes
 from gateway.store.database import Database, is_id
 from gateway.store.keepers import IDS, KEEPERS
 from gateway.store.outbox import insert_outbox, keep_centrals, outbox_rows, take_out, waiting_writes
 from gateway.store.recent import RecentWrites
+from gateway.store.room import refuse_without_room
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,8 @@ class HeldWrites:
             key: under which central was asked before; "" when it was not.
             begun: whether the write may have reached central already.
 
-        Raises StoreError when the disk refuses.
+        Raises StoreError when the disk refuses, and NoRoom when too much waits; nothing has changed then. What may have
+        reached central is held whatever waits.
         """
         keeper = KEEPERS[operation.kind]
 
@@ -158,6 +161,8 @@ class HeldWrites:
             if waits and operation.effect is Effect.DELETE:
                 waits = not _take_back(connection, operation.kind, known)
             if waits:
+                if not begun:
+                    refuse_without_room(connection, urgent=takes_away(operation, body))
                 insert_outbox(
                     connection,
                     kind=operation.kind,
@@ -167,10 +172,15 @@ class HeldWrites:
                     now=now,
                     key=key,
                     begun=begun,
+                    asked=True,
                 )
             return Held(known, shown, waits)
 
         return await self._database.write(job, then=self._changes.bump)
+
+    async def room(self) -> None:
+        """Raises NoRoom when no more writes are held, for what is written by another way."""
+        await self._database.read(refuse_without_room)
 
     async def written(
         self, operation: WriteOperation, record_id: int, record: JsonObject | None, *, now: int

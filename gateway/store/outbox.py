@@ -78,12 +78,14 @@ def insert_outbox(
     action: str = "create",
     key: str = "",
     begun: bool = False,
+    asked: bool = False,
 ) -> int:
-    """Accept something for sending, within a running transaction."""
+    """Accept something for sending, within a running transaction. `asked`: a person or a program wrote it."""
+    asked_bytes = len(body.encode()) if asked else 0
     cursor = connection.execute(
-        "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun)"
-        " VALUES (?, ?, ?, ?, ?, 0, ?, ?)",
-        (key or new_key(), kind, record_id, body, now, action, begun),
+        "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun, asked_bytes)"
+        " VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)",
+        (key or new_key(), kind, record_id, body, now, action, begun, asked_bytes),
     )
     connection.execute("UPDATE book SET count = count + 1 WHERE name = 'accepted'")
     return int(cursor.lastrowid or 0)

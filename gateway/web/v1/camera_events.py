@@ -111,6 +111,7 @@ class CameraEventsFamily:
             raise NotFoundError(f"this site records no camera {wanted.camera_id}")
         now = self._clock.wall()
         at = self._span(wanted, now.micros)
+        await self._writes.room()
         stated = bool(wanted.date_at.strip())
         event = Event(
             kind=EventKind.INCIDENT_MARKED if wanted.incident else EventKind.MOMENT_MARKED,

@@ -10,7 +10,8 @@ import pytest
 
 from gateway.clock import SystemClock
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
-from gateway.store import CardRecord
+from gateway.domain.events import EventKind
+from gateway.store import CardRecord, room
 from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
 from gateway.sync.field_map import CardFieldMap, map_card
@@ -345,3 +346,30 @@ async def test_a_clock_that_nobody_set_stamps_no_trusted_entry_and_judges_no_mom
     said = "2026-01-31T12:00:00.000Z"
     status, answer = await house.call("/v1/entry", {"id": answer["entry"]["id"], "date_at": said}, method="PATCH")
     assert (status, answer["entry"]["clock_trusted"], answer["entry"]["entry_at"]) == (200, True, said)
+
+
+async def test_too_much_that_waits_is_refused_in_one_sentence_and_told_once(house_at, monkeypatch):
+    monkeypatch.setattr(room, "MOST_WAITING", 3)
+    async with house_at("away") as house:
+        while (await write(house, "device changed", description="x"))[0] == 200:
+            pass
+        house.clock.pushed += 3601
+        house.tokens.clear()
+        moments = (await house.call("/v1/camera/event/list", {}))[1]["count"]
+        for what in WRITES:
+            if what in ("card changed", "card's lifecycle"):
+                continue
+            status, answer = await write(house, what, **({"name": "x"} if what == "camera event changed" else {}))
+            assert (status, answer["success"]) == (503, False), what
+            assert answer["error"].endswith("wait for central already; this one was not taken"), answer
+        assert (await house.call("/v1/camera/event/list", {}))[1]["count"] == moments
+        status, answer = await write(house, "card's lifecycle", status="lost")
+        assert (status, answer["access_card"]["decided_as"]) == (200, "lost")
+        _, told = await house.call("/v1/event/list", {"types": [int(EventKind.WRITES_REFUSED)]})
+        assert told["count"] == 2
+        assert json.loads(told["events"][0]["data"]) == {"refused_since_last_told": 1}
+        house.clock.pushed += 3601
+        house.tokens.clear()
+        await write(house, "device changed")
+        _, told = await house.call("/v1/event/list", {"types": [int(EventKind.WRITES_REFUSED)]})
+        assert json.loads(told["events"][0]["data"]) == {"refused_since_last_told": 9}
