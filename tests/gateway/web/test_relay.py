@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import ClientPayloadError, FormData
 from scripted_central import said, scripted_central, silent
+from stopwatch import Stopwatch
 
 from gateway.sync.relay import RelayLimits
 from gateway.web.catalogue import RELAYED
@@ -122,14 +123,14 @@ async def test_while_central_is_away_the_answer_is_there_at_once(relayed, far_ce
         await far_central.stop()
         headers = await house.sign_in("boss")
         for _ in range(3):
-            began = time.monotonic()
+            watch = Stopwatch()
             async with house.client.post(f"{house.url}/v1/companies/list", json={}, headers=headers) as answer:
                 assert answer.status == 503
                 assert answer.headers["Retry-After"] == "5"
                 assert await answer.json() == {
                     "success": False, "companies": None, "error": "central cannot be reached now"
                 }  # fmt: skip
-            assert time.monotonic() - began < 0.5
+            assert watch.seconds() < 0.5
         assert (await house.call("/v1/device/list", {}, user="boss"))[0] == 200
         await far_central.start()
 
@@ -325,7 +326,7 @@ async def test_a_client_that_goes_away_frees_its_place(relayed):
         head = f"POST /v1/companies/list HTTP/1.1\r\nHost: x\r\nSessionID: {headers['SessionID']}\r\n"
         _, writer = await asyncio.open_connection("127.0.0.1", urlsplit(house.url).port)
         writer.write(f"{head}Content-Length: 9\r\n\r\nhalf".encode())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not far.heard:
                 await asyncio.sleep(0.01)
         status, answer = await house.call("/v1/companies/list", {}, user="boss")
