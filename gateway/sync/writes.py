@@ -128,7 +128,8 @@ class CentralWrites:
         if record_id is None:
             return None, _Way.WAITS if away else _Way.THROUGH
         central_id = await self._store.held.central_id(operation.kind, record_id)
-        if await self._store.held.waiting(operation.kind, record_id):
+        waiting = await self._store.held.waiting(operation.kind, record_id)
+        if not all(write.holds_up_nothing for write in waiting):
             return central_id, _Way.WAITS
         if central_id is None:
             return None, _Way.ALONE
@@ -185,7 +186,7 @@ class CentralWrites:
             before = await self._at_site(operation, known)
             # An answer may hold less than the whole record; to a deletion it may hold anything.
             record = before if operation.effect is Effect.DELETE else {**before, **(said or sent)}
-            shown = await self._store.held.written(operation, known, record, now=now)
+            shown = await self._store.held.written(operation, known, record, sent=sent, now=now)
             if operation.kind == CARD:
                 shown = await self._cards.settle(operation, known, record)
         return Written(known, shown or record, held=False)

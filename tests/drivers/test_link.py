@@ -135,7 +135,10 @@ async def test_a_serial_port_comes_back_under_its_own_name(port):
 async def test_draining_ends_with_quiet_or_in_time(port):
     connection = await open_link(LinkSpec(f"serial:{port.path}"))
     port.write(b"stale")
-    dropped = await connection.drain_to_quiet(quiet=0.3, longest=2.0)
+    async with asyncio.timeout(5):
+        while not connection.has_arrivals:
+            await asyncio.sleep(0.001)
+    dropped = await connection.drain_to_quiet(quiet=0.02, longest=1.0)
     assert dropped == b"stale"
 
     async def babble():

@@ -44,11 +44,16 @@ class One(Asked):
     id: int
 
 
-class Pages(Asked):
-    """A list by pages."""
+class PagesAlone(Asked):
+    """A list by pages, without a search."""
 
     page: int = Field(default=1, ge=1)
     page_limit: int = Field(default=25, ge=1)
+
+
+class Pages(PagesAlone):
+    """A list by pages."""
+
     search: str = ""
 
 

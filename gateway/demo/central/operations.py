@@ -16,6 +16,7 @@ from gateway.demo.central.bodies import (
     NewCard,
     One,
     Pages,
+    PagesAlone,
     moment_of,
 )
 from gateway.demo.central.camera_operations import (
@@ -94,7 +95,9 @@ def _device(tables: Tables, call: Call) -> JsonObject:
 def _cards(tables: Tables, call: Call) -> JsonObject:
     asked = call.body(Pages)
     limit = min(asked.page_limit, tables.page_cap)
-    return _list("access_cards", tables.cards.page(_search(asked.search), page=asked.page, limit=limit))
+    return _list(
+        "access_cards", tables.cards.page(_search(asked.search), page=asked.page, limit=limit, shift=tables.shift)
+    )
 
 
 def _card(tables: Tables, call: Call) -> JsonObject:
@@ -154,23 +157,25 @@ def _camera_event(tables: Tables, call: Call) -> JsonObject:
 
 
 def _camera_events(tables: Tables, call: Call) -> JsonObject:
-    asked = call.body(Pages)
+    asked = call.body(PagesAlone)
     limit = min(asked.page_limit, CAMERA_EVENT_CAP)
-    return _list("events", tables.camera_events.page(_search(asked.search), page=asked.page, limit=limit))
+    return _list("events", tables.camera_events.page(None, page=asked.page, limit=limit, shift=tables.shift))
 
 
 def _entries(tables: Tables, call: Call) -> JsonObject:
     asked = call.body(Pages)
     limit = min(asked.page_limit, tables.page_cap)
-    return _list("entries", tables.entries.page(_search(asked.search), page=asked.page, limit=limit))
+    return _list(
+        "entries", tables.entries.page(_search(asked.search), page=asked.page, limit=limit, shift=tables.shift)
+    )
 
 
 def _asked_batch(tables: Tables, name: str, asked: Cursor, matches: Filter) -> Batch:
     table = tables.devices if name == "devices" else tables.events
     limit = min(asked.page_limit, tables.page_cap)
     if asked.cursor_id:
-        return table.older_than(matches, cursor=asked.cursor_id, limit=limit)
-    return table.page(matches, page=asked.page, limit=limit)
+        return table.older_than(matches, cursor=asked.cursor_id, limit=limit, shift=tables.shift)
+    return table.page(matches, page=asked.page, limit=limit, shift=tables.shift)
 
 
 def _list(resource: str, batch: Batch, *, cursor: bool = False) -> JsonObject:

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.demo.central import Faults
+from gateway.demo.central import Chances, Faults
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.sync.answers import CentralDenied, CentralFailed
 from gateway.sync.central import BODY_LIMIT
@@ -64,13 +64,9 @@ async def test_no_more_than_four_requests_are_under_way(central, client):
 
 async def test_authentication_required_even_after_a_sign_in_is_denied(central, client):
     await devices(client)
-    real = central._session_of
-    central._session_of = lambda request: None
-    try:
-        with pytest.raises(CentralDenied, match="POST /v1/device/list"):
-            await devices(client)
-    finally:
-        central._session_of = real
+    central.faults = Faults(chances=Chances(unauthenticated=1))
+    with pytest.raises(CentralDenied, match="POST /v1/device/list"):
+        await devices(client)
     assert sign_ins(central) == [200, 200]
 
 
