@@ -334,7 +334,10 @@ class WebhookDesk(Protocol):
     """What is done with webhooks. Ids that there are not raise NotFoundError."""
 
     async def create(self, *, url: str, types: Sequence[str], secret: str | None, by: str) -> Webhook:
-        """Register a receiver; a secret is drawn where none is given. Raises ReceiverRefused, CommandRefused."""
+        """Register a receiver; a secret is drawn where none is given.
+
+        Raises ReceiverRefused, SecretRefused and CommandRefused.
+        """
         ...
 
     async def all(self) -> tuple[Webhook, ...]:
