@@ -37,9 +37,7 @@ class Remembered:
         """The account of that name, or None."""
 
         def query(connection: sqlite3.Connection) -> RememberedAccount | None:
-            row = connection.execute(
-                f"SELECT {_COLUMNS} FROM remembered WHERE username = ?", (username,)
-            ).fetchone()
+            row = connection.execute(f"SELECT {_COLUMNS} FROM remembered WHERE username = ?", (username,)).fetchone()
             if row is None:
                 return None
             return RememberedAccount(row[0], row[1], row[2], frozenset(json.loads(row[3])), row[4], bool(row[5]))

@@ -274,3 +274,10 @@ async def test_what_is_held_while_central_is_away_goes_up_later(open_house, cent
         assert {entry["id"] for entry in answer["entries"]} == {entry["id"] for entry in central.entries}
         status, _ = await house.call(ONE, {"id": made["site_id"], "note": "old id"}, method="PATCH")
         assert (status, central.entries[0]["note"]) == (200, "old id")
+
+
+async def test_what_passed_by_a_grant_is_no_card(house):
+    await passes(house, NOON, card_id=-3, credential="grant 3")
+    _, answer = await house.call(LIST, {})
+    (entry,) = answer["entries"]
+    assert (entry["access_id"], entry["credential"]) == (None, "grant 3")
