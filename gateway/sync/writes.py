@@ -124,7 +124,7 @@ class CentralWrites:
         """Central's id of a record that exists, and which way a write of it goes."""
         if self._client is None:
             return None, _Way.ALONE
-        away = self._client.state.reachable is False
+        away = self._client.away()
         if record_id is None:
             return None, _Way.WAITS if away else _Way.THROUGH
         central_id = await self._store.held.central_id(operation.kind, record_id)

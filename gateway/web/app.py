@@ -38,6 +38,7 @@ from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks
+from gateway.web.public_address import PUBLIC_URL
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
 from gateway.web.relay import Relayed
@@ -198,6 +199,7 @@ def build_app(
     relayed = Relayed(relay=relay, sessions=central_sessions).routes()
     doors = _Doors(Admission(sessions=sessions), LegacyAdmission(keys=keys))
     app = _assembled((*routes, *relayed, *extra_routes), doors, live, Usher(clock=clock))
+    app[PUBLIC_URL] = site.api.public_url or ""
 
     async def changed(usernames: tuple[str, ...]) -> None:
         for username in usernames:

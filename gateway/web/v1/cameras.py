@@ -30,6 +30,7 @@ from gateway.web.catalogue.cameras import (
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.media import JPEG, SEGMENT, as_file, as_lasting_file, as_playlist, in_time
+from gateway.web.public_address import public_origin
 from gateway.web.rooms import CameraView, CentralWrites, Recording
 from gateway.web.sessions import Caller
 from gateway.web.shapes.cameras import ChangedCamera, NewCamera
@@ -140,7 +141,7 @@ class Cameras:
 
     def _record(self, known: KnownRecord, request: web.Request, waiting: Sequence[WaitingWrite]) -> Record:
         seen = self._seen(known.id)
-        stream = f"{request.url.origin()}{PREFIX}{known.id}?token={self._tokens.issue(known.id)}" if seen else ""
+        stream = f"{public_origin(request)}{PREFIX}{known.id}?token={self._tokens.issue(known.id)}" if seen else ""
         return camera_record(known, seen, stream=stream, waiting=waiting)
 
     def _seen(self, camera_id: int) -> CameraView | None:
