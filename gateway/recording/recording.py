@@ -156,6 +156,7 @@ class Recording:
                 moved=self._watch.footage_has_moved,
             ).look,
             look_seconds=look_seconds,
+            boot_id=boot_id(),
         )
 
     async def run(self) -> None:
