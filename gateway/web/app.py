@@ -55,6 +55,7 @@ from gateway.web.rooms import (
     WebhookDesk,
 )
 from gateway.web.roster import Roster
+from gateway.web.segments import SegmentFiles
 from gateway.web.sessions import Sessions
 from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.evidence import Evidence
@@ -167,6 +168,7 @@ def build_app(
     )
     spreadsheets = Spreadsheets(folder=data / "spreadsheets")
     tokens = ViewTokens(monotonic=clock.monotonic)
+    segments = SegmentFiles(monotonic=clock.monotonic)
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
         *Health(readiness=readiness, version=release).routes(),
@@ -177,9 +179,11 @@ def build_app(
         *CardsFamily(store=store, writes=writes, clock=clock, zone=ZoneInfo(site.site.timezone)).routes(),
         *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
-        *Cameras(store=store, recording=recording, tokens=tokens, writes=writes).routes(),
+        *Cameras(store=store, recording=recording, tokens=tokens, writes=writes, segments=segments).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
-        *CameraEventsFamily(site=site, store=store, recording=recording, writes=writes, clock=clock).routes(),
+        *CameraEventsFamily(
+            site=site, store=store, recording=recording, writes=writes, clock=clock, segments=segments
+        ).routes(),
         *EvidenceFamily(store=store, shelf=recording.exhibits, clock=clock).routes(),
         *StatusPage().routes(),
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
@@ -219,6 +223,7 @@ def build_app(
             asked=lambda: listening(register, run_folder=run_folder, site_file=site_file),
         )
     )
+    app.on_cleanup.append(segments.close)
     return app
 
 
