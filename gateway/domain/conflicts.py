@@ -2,7 +2,7 @@
 
 A change that waited carries what its fields were before it. Where central has another value now, both sides changed it.
 The site's value counts, with one exception: a right that central took away meanwhile is not given back, not by a later
-change of the site either.
+change of the site either. What was sent back as it was shown is no change: central's value stays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from gateway.domain.writes import JsonObject, alike
+from gateway.domain.writes import CARD_LIFECYCLE, JsonObject, WriteOperation, alike
 
 READS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -66,28 +66,31 @@ class Settled:
     conflicts: tuple[Conflict, ...]
 
 
-def settle(kind: str, body: JsonObject, base: JsonObject, theirs: JsonObject) -> Settled:
+def settle(operation: WriteOperation, body: JsonObject, base: JsonObject, theirs: JsonObject) -> Settled:
     """Compare a change that waited with central's record as it is now.
 
     Args:
-        kind: of the record.
-        body: the fields of the change.
+        operation: the change.
+        body: its fields.
         base: what they were at the site before it; a field that is not there is not judged.
         theirs: central's record.
     """
     conflicts: list[Conflict] = []
+    yielded: set[str] = set()
     for name, was in base.items():
         if name not in body or name not in theirs or name == "id":
             continue
         ours, now = body[name], theirs[name]
         if _same(was, now) or _same(ours, now):
             continue
-        right = kind == "access_card" and name in _GIVES
+        if _same(ours, was) and operation is not CARD_LIFECYCLE:
+            yielded.add(name)  # sent back as it was shown
+            continue
+        right = operation.kind == CARD_LIFECYCLE.kind and name in _GIVES
         central = right and ours == _GIVES[name]
         conflicts.append(Conflict(name, was, _shown(name, ours), _shown(name, now), central, of_rights=right))
-    yielded = {conflict.field for conflict in conflicts if conflict.centrals_counts}
-    if yielded:
-        yielded.add(_BESIDE_STATE)
+    if centrals := {conflict.field for conflict in conflicts if conflict.centrals_counts}:
+        yielded |= {*centrals, _BESIDE_STATE}
     return Settled({name: value for name, value in body.items() if name not in yielded}, tuple(conflicts))
 
 

@@ -65,7 +65,7 @@ class WaitingBases:
         def job(connection: sqlite3.Connection) -> OutboxRow | None:
             if settled.body.keys() <= {"id"}:
                 take_out(connection, (row.id,), "dropped")
-            elif any(conflict.centrals_counts for conflict in settled.conflicts):
+            elif body_text(settled.body) != row.body:
                 rewrite(connection, row.id, settled.body)
             note_base(connection, row.id, {name: theirs[name] for name in settled.body if name in theirs})
             rights = {conflict.field: conflict.was for conflict in settled.conflicts if conflict.of_rights}

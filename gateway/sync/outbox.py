@@ -181,10 +181,11 @@ class OutboxSender:
         theirs = await self._at_central(shipment)
         if theirs is None:
             return row, shipment
-        settled = settle(row.kind, shipment.body, base, theirs)
-        if not settled.conflicts:
+        settled = settle(shipment.operation, shipment.body, base, theirs)
+        if settled.body == shipment.body and not settled.conflicts:
             return row, shipment
-        await self._tell_conflicts(row, settled)
+        if settled.conflicts:
+            await self._tell_conflicts(row, settled)
         async with self._store.cards.turn:
             now = self._clock.wall().micros
             left = await self._store.bases.settled(row, settled, theirs, now=now)

@@ -126,3 +126,15 @@ async def test_a_conflict_is_told_once_however_often_the_change_is_sent(central,
     await apart()
     assert central.tables.cameras[201]["description"] == "here"
     assert len(await told(store)) == 1
+
+
+async def test_a_record_that_is_sent_back_whole_takes_nothing_of_centrals_back(central, store, writes, apart):
+    shown = await record(store, 4001)
+    whole = {name: shown[name] for name in ("number", "holder_name", "status")}
+    await writes.write(CARD_UPDATE, {"id": 4001, **whole, "note": "here"})
+    central.tables.cards.change(4001, {"holder_name": "Nora", "status": "lost"})
+    await apart()
+    card = central.cards[4001]
+    assert (card["note"], card["holder_name"], card["status"]) == ("here", "Nora", "lost")
+    assert await record(store, 4001) == card
+    assert await told(store) == []
