@@ -15,6 +15,7 @@ from gateway.store.camera_events import CameraEvents
 from gateway.store.cards import Cards
 from gateway.store.changes import Changes
 from gateway.store.commands import Commands
+from gateway.store.conflicts import WaitingBases
 from gateway.store.database import Database
 from gateway.store.events import Events
 from gateway.store.exhibits import Exhibits
@@ -92,6 +93,7 @@ class Store:
         self.outbox = Outbox(database=self._site, recent=recent)
         self.refused = RefusedRows(database=self._site, changes=self.changes)
         self.held = HeldWrites(database=self._site, changes=self.changes, recent=recent)
+        self.bases = WaitingBases(database=self._site, changes=self.changes)
         self.commands = Commands(database=self._site)
         self.sessions = Sessions(database=self._site)
         self.grants = Grants(database=self._site, changes=self.changes)

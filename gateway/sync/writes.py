@@ -147,7 +147,10 @@ class CentralWrites:
     ) -> Written:
         now = self._clock.wall().micros
         async with self._store.cards.turn:
-            held = await self._store.held.hold(operation, record_id, body, now=now, sends=sends, key=key, begun=begun)
+            before = await self._cards.record(record_id) if operation.kind == CARD and record_id is not None else None
+            held = await self._store.held.hold(
+                operation, record_id, body, now=now, sends=sends, key=key, begun=begun, before=before
+            )
             record = held.record
             if operation.kind == CARD:
                 record = await self._cards.follow(operation, held, body)
