@@ -6,9 +6,10 @@ import asyncio
 import json
 import ssl
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import aiohttp
 import structlog
@@ -167,20 +168,34 @@ class CentralClient:
         operation = f"POST {path}"
         headers = {"SessionID": token, "Idempotency-Key": key}
         seconds = self._timeout + upload.size / _SLOWEST_UPLOAD
-        file = await asyncio.to_thread(upload.file.open, "rb")
+        with_file = ExitStack()
+        try:
+            file = await asyncio.to_thread(lambda: with_file.enter_context(upload.file.open("rb")))
+            status, raw = await self._send(operation, path, upload, file, headers=headers, seconds=seconds)
+        finally:  # also when this is cancelled while the file is being opened
+            await asyncio.to_thread(with_file.close)
+        return judge(operation, status, raw)
+
+    async def _send(
+        self,
+        operation: str,
+        path: str,
+        upload: Upload,
+        file: IO[bytes],
+        *,
+        headers: dict[str, str],
+        seconds: float,
+    ) -> tuple[int, bytes]:
         try:
             async with asyncio.timeout(seconds):
                 http = await self._open()
                 form = aiohttp.FormData(upload.fields)
                 form.add_field("file", file, filename=upload.name, content_type=upload.media_type)
-                status, raw = await _fetch(http, "POST", self._url + path, form, headers)
+                return await _fetch(http, "POST", self._url + path, form, headers)
         except TimeoutError as error:
             raise CentralUnavailable(f"{operation}: no answer within {seconds:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise CentralUnavailable(f"{operation}: {error or type(error).__name__}") from error
-        finally:
-            await asyncio.to_thread(file.close)
-        return judge(operation, status, raw)
 
     async def look(self) -> None:
         """Ask whether central runs, without a session. Raises CentralUnavailable, CentralRefused."""
@@ -277,11 +292,15 @@ class CentralClient:
             if self._http is None:
                 tls = await asyncio.to_thread(tls_context, self._ca_file)
                 self._http = aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(ssl=tls, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1),
+                    connector=self._connector(tls),
                     cookie_jar=aiohttp.DummyCookieJar(),
                     middlewares=(_sent_once,),
                 )
             return self._http
+
+    def _connector(self, tls: ssl.SSLContext) -> aiohttp.BaseConnector:
+        """How connections are made."""
+        return aiohttp.TCPConnector(ssl=tls, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1)
 
     def _taken(self, verdict: JsonObject | CentralRefused | CentralUnavailable) -> JsonObject:
         """The object of a verdict, or its error raised; either way noted in the state."""

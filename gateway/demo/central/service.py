@@ -22,7 +22,7 @@ from gateway.demo.central.control import Control
 from gateway.demo.central.door import Door
 from gateway.demo.central.faults import Faults
 from gateway.demo.central.keys import KeysSeen
-from gateway.demo.central.misbehaviour import Misbehaviour
+from gateway.demo.central.misbehaviour import CutOff, Misbehaviour
 from gateway.demo.central.office import UPLOAD, Office, refusal_of
 from gateway.demo.central.operations import Operation, operations
 from gateway.demo.central.tables import Tables, save
@@ -262,7 +262,9 @@ class Central:
             if not unread and request.can_read_body:
                 body = (await request.read()).decode("utf-8", "replace")
             response = await self._misbehaviour.around(request, handler)
-            status = response.status
+            status = 0 if isinstance(response, CutOff) else response.status
+        except ConnectionError:
+            return CutOff()  # whoever asked is gone
         except web.HTTPException as error:
             status = error.status
             return web.json_response({"success": False, "error": error.reason}, status=error.status)
