@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate
@@ -53,6 +53,7 @@ class Central:
     Attributes:
         tables: the records; tests and seeds write here.
         requests: what came in, the newest last (sign-in bodies are not kept).
+        asked: how often each operation was answered with 200.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Central:
         self._saving = asyncio.Lock()
         self.tables = Tables(page_cap=page_cap)
         self._office = Office(tables=self.tables)
+        self.asked: Counter[str] = Counter()
         self.requests: deque[RequestSeen] = deque(maxlen=_KEPT_REQUESTS)
 
     @property
@@ -270,6 +272,7 @@ class Central:
             return web.json_response({"success": False, "error": error.reason}, status=error.status)
         finally:
             key = request.headers.get("Idempotency-Key", "")
+            self.asked[f"{request.method} {request.path}"] += status == 200
             self.requests.append(RequestSeen(request.method, request.path, status, key, body))
         return response
 

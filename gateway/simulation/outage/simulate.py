@@ -21,10 +21,11 @@ from gateway.simulation.gate import SimulatedGate
 from gateway.simulation.lane_field import LaneField
 from gateway.simulation.life import Around, Pulse
 from gateway.simulation.outage.course import Course, Scene
+from gateway.simulation.outage.holdings import site_holds
 from gateway.simulation.outage.house import PASSWORD, USERNAME, WiredSync
 from gateway.simulation.outage.people import CentralPeople, SitePeople, card
 from gateway.simulation.outage.plan import OutagePlan
-from gateway.simulation.outage.reconcile import Acknowledged, CentralHolds, SiteHolds, faults_between
+from gateway.simulation.outage.reconcile import Acknowledged, CentralHolds, faults_between
 from gateway.simulation.outage.wire import Line
 from gateway.simulation.power import Box
 from gateway.simulation.scene import START_MICROS, bad_cards, gate_id, good_cards, lane_id, reader_id, site_of
@@ -32,15 +33,12 @@ from gateway.simulation.surroundings import failures_to, fresh_folder, own_chanc
 from gateway.simulation.virtual_time import VirtualClock, VirtualLoop
 from gateway.simulation.witness import Witness
 from gateway.store import Books, Store
-from gateway.store.parking_entries import EntryFilter
 from gateway.supervision import Supervisor
 
-_PAGE = 500
 _POLL = 0.5
 _SETTLE = 7.0
 _FIRST_CAMERA = 900
 _CENTRALS_OWN = 60
-_NOBODY_ASKS = 2**40  # wall micros before any entry: none is shown as timed out
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +147,7 @@ async def _run(
         await asyncio.wait({living, directing}, return_when=asyncio.FIRST_COMPLETED)
         box.end()
         await living
-    holds = await _site_holds(disk.folder)
+    holds = await site_holds(disk.folder)
     theirs = CentralHolds(books=central.books(), entries=central.tables.entries, cards=central.cards)
     acknowledged = Acknowledged(camera_events=witness.camera_events, promised=people.promised)
     await central.stop()
@@ -189,27 +187,3 @@ def _central(plan: OutagePlan, clock: VirtualClock) -> Central:
     for number in range(_CENTRALS_OWN):
         tables.cards.add(card(f"C9{number:05d}", at=at))
     return central
-
-
-async def _site_holds(folder: Path) -> SiteHolds:
-    """What is on the site's disk, read as the next start would."""
-    store = Store(folder=folder, site_name="", sends=True)
-    await store.open()
-    try:
-        camera_events: dict[int, int | None] = {}
-        while len(page := (await store.camera_events.page(offset=len(camera_events), limit=_PAGE))[0]):
-            camera_events.update((event.id, event.central_id) for event in page)
-        entries: dict[int, tuple[int | None, str]] = {}
-        async for batch in store.entries.batches(EntryFilter(), now=_NOBODY_ASKS):
-            entries.update((entry.id, (entry.central_id, entry.status.value)) for entry in batch)
-        exhibits = await store.exhibits.all()
-        cards = await store.cards.records()
-        return SiteHolds(
-            camera_events=camera_events,
-            entries=entries,
-            files=frozenset((item.camera_event_id, item.sha256) for item in exhibits),
-            cards={number: json.loads(text) for number, text in cards.items()},
-            books=await store.outbox.books(),
-        )
-    finally:
-        await store.close()
