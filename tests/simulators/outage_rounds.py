@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import contextlib
 import hashlib
+import http.client
 import json
 import random
 import secrets
@@ -68,7 +69,7 @@ def ask(base: str, method: str, path: str, body: Any = None, *, session: str = "
     try:
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.loads(answer.read())
-    except (OSError, ValueError, urllib.error.HTTPError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         said = error.read()[:200] if isinstance(error, urllib.error.HTTPError) else b""
         raise Gone(f"{method} {path}: {error} {said!r}") from error
 
@@ -162,7 +163,7 @@ class Scene:
                 for line in answer:
                     if line.startswith(b"data: ") and b'"books"' in line:
                         return json.loads(line.removeprefix(b"data: "))["books"] or {}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise Gone(str(error)) from error
         raise Gone("the page's stream ended")
 
