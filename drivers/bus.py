@@ -42,7 +42,8 @@ from drivers.transactions import (
 )
 from drivers.turns import next_turn
 
-_OPEN_SECONDS = 3.0
+OPEN_SECONDS = 3.0
+"""How long a line may take to open; then it says why it did not."""
 _LONGEST_REPLY = 1024
 _LONGEST_DRAIN = 0.25
 _QUIET_FLOOR = 0.02
@@ -141,7 +142,7 @@ class Bus:
         while True:
             try:
                 self._connection = await open_link(
-                    self._spec, timeout=_OPEN_SECONDS, monotonic=self._monotonic, on_change=self._wake.set
+                    self._spec, timeout=OPEN_SECONDS, monotonic=self._monotonic, on_change=self._wake.set
                 )
                 answered = await self._serve_until_lost(self._connection)
                 failures = 1 if answered else failures + 1
@@ -305,8 +306,7 @@ class Bus:
             transaction.fail(error)
             self._note_unanswered(transaction, received, written_at)
             return False
-        except BaseException:
-            # Cancelled in the middle, or a parser's own fault: the caller must hear of it before it goes on.
+        except BaseException:  # cancelled in the middle, or a parser's own fault: the caller must hear of it first
             transaction.fail(LinkError(f"line {self._name} closes"))
             raise
         if not exchange.answered:

@@ -38,6 +38,9 @@ _FIRST_DISK_WAIT = 1.0
 _LONGEST_DISK_WAIT = 30.0
 _LONGEST_RING_WAIT = 5.0
 _HUNG_SECONDS = 10.0
+_DISK_HUNG_SECONDS = 5.0
+"""So long nothing but a disk takes: what was dropped meanwhile, and shortly after, was dropped for it."""
+_DISK_BLAMED_SECONDS = 60.0
 
 
 class CameraRecorder:
@@ -84,6 +87,7 @@ class CameraRecorder:
         self._heard_at = clock.monotonic()
         self._disk_failures = 0
         self._disk_retry_at = 0.0
+        self._disk_hung_at = float("-inf")
 
     def start(self) -> None:
         """Begin to connect and record."""
@@ -138,6 +142,7 @@ class CameraRecorder:
         self._set(CameraCondition.STARTING, "connecting")
         while True:
             item = self._queue.get(_TICK_SECONDS)
+            began = self._clock.monotonic()
             try:
                 ended = self._take(segmenter, item)
                 if not ended and self._queue.is_empty:
@@ -151,6 +156,7 @@ class CameraRecorder:
                 ended = False
             if ended:
                 return
+            self._mind_time(began, heard=item is not None)
             if self._pre_roll is not None:
                 self._mind_disk(self._pre_roll)
             self._refresh()
@@ -167,7 +173,6 @@ class CameraRecorder:
         """React to one item; True after the last one."""
         if item is None:
             return False
-        self._heard_at = self._clock.monotonic()
         match item:
             case EncodedFrame():
                 self._frame(segmenter, item)
@@ -183,7 +188,7 @@ class CameraRecorder:
                 finally:
                     self._set(condition, detail)  # after the last segment: whoever hears of it has all that came before
             case FramesDropped(gap=gap):
-                segmenter.lose(gap)
+                segmenter.lose(self._why_dropped(gap))
             case FootagePinned() | WritingAllowed():
                 self._tell_ring(item)
             case RecordingStopped():
@@ -191,6 +196,22 @@ class CameraRecorder:
                 self._tell_ring(item)
                 return True
         return False
+
+    def _mind_time(self, began: float, *, heard: bool) -> None:
+        """A disk that hangs gives no error: it is known by the time that it took. Meanwhile nothing was heard, so that
+        the camera is not to blame.
+        """
+        now = self._clock.monotonic()
+        hung = now - began >= _DISK_HUNG_SECONDS
+        if hung:
+            log.warning("media_folder_hung", camera_id=self.camera.camera_id, seconds=round(now - began, 1))
+            self._disk_hung_at = now
+        if hung or heard:
+            self._heard_at = now
+
+    def _why_dropped(self, gap: GapReason) -> GapReason:
+        hung = self._clock.monotonic() - self._disk_hung_at < _DISK_BLAMED_SECONDS
+        return GapReason.DISK if hung and gap is GapReason.BACK_PRESSURE else gap
 
     def _tell_ring(self, item: FootagePinned | WritingAllowed | RecordingStopped) -> None:
         if self._pre_roll is None:

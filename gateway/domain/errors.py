@@ -15,6 +15,10 @@ class StoreError(GatewayError):
     """The store cannot take or give data (full, read-only, newer schema). Lanes go on; technicians are told."""
 
 
+class NoRoom(GatewayError):
+    """As much is held as may be; nothing has changed. Tried again when some of it has gone."""
+
+
 class NotFoundError(GatewayError):
     """A record with that id does not exist."""
 

@@ -153,6 +153,17 @@ class WaitingWrite:
     begun: bool = False
     refused: str = ""
 
+    @property
+    def holds_up_nothing(self) -> bool:
+        """Whether later writes of the record may pass it: a refused change, of a record that central has."""
+        return bool(self.refused) and self.operation.effect is not Effect.CREATE
+
+
+def takes_away(operation: WriteOperation, body: JsonObject) -> bool:
+    """Whether a write may take a right away: a card's lifecycle, a deletion. No waiting of others may hold it up."""
+    of_a_state = operation.kind == _CARD and ("status" in body or "enabled" in body)
+    return operation.effect is Effect.DELETE or (of_a_state and operation.effect is Effect.CHANGE)
+
 
 def changed_by(record: JsonObject, body: JsonObject) -> JsonObject:
     """A record with the fields of a write over its own; its id stays."""

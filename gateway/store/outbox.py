@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import sqlite3
 from collections.abc import Iterable
@@ -23,8 +24,10 @@ _OF_THE_SITE = "camera_event"
 """What is proven by footage stays here whether or not central still has it; only a person deletes it."""
 _FIRST_OF_RECORD = (
     "NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.kind = outbox.kind"
-    " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id)"
+    " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id"
+    " AND (earlier.parked = 0 OR earlier.action = 'create'))"
 )
+"""A refused change holds up nothing. A refused create does: central has no record that could be changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +81,14 @@ def insert_outbox(
     action: str = "create",
     key: str = "",
     begun: bool = False,
+    asked: bool = False,
 ) -> int:
-    """Accept something for sending, within a running transaction."""
+    """Accept something for sending, within a running transaction. `asked`: a person or a program wrote it."""
+    asked_bytes = len(body.encode()) if asked else 0
     cursor = connection.execute(
-        "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun)"
-        " VALUES (?, ?, ?, ?, ?, 0, ?, ?)",
-        (key or new_key(), kind, record_id, body, now, action, begun),
+        "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun, asked_bytes)"
+        " VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)",
+        (key or new_key(), kind, record_id, body, now, action, begun, asked_bytes),
     )
     connection.execute("UPDATE book SET count = count + 1 WHERE name = 'accepted'")
     return int(cursor.lastrowid or 0)
@@ -97,7 +102,7 @@ class Outbox:
         self._recent = recent
 
     async def due(self, *, now: int, limit: int = 50) -> tuple[OutboxRow, ...]:
-        """Rows to try now, oldest first: of each record only its oldest, so that one parked holds those behind it.
+        """Rows to try now, oldest first: of each record only its oldest that is not a refused change.
 
         Rows of files are not among them.
         """
@@ -167,6 +172,10 @@ class Outbox:
                         "UPDATE outbox SET record_id = ? WHERE kind = ? AND record_id = ?",
                         (known, row.kind, row.record_id),
                     )
+            if deletes:
+                take_out(connection, (item.id for item in outbox_rows(connection, row.kind, known)), "dropped")
+            else:
+                supersede(connection, row.kind, known, _object(row.body) or {}, before=row.id)
             keeper = KEEPERS.get(row.kind)
             if record is not None and keeper is not None and not deletes:
                 whole = {**(keeper.get(connection, known) or {}), **record}  # an answer may hold less than that
@@ -177,11 +186,10 @@ class Outbox:
         return await self._database.write(job)
 
     async def drop(self, row: OutboxRow) -> None:
-        """It has lost its point: central has the record no more. Counted as dropped, with those behind it."""
+        """It has lost its point: central has the record no more. Counted as dropped, with all others of the record."""
 
         def job(connection: sqlite3.Connection) -> None:
-            behind = outbox_rows(connection, row.kind, row.record_id)
-            take_out(connection, (item.id for item in behind if item.id >= row.id), "dropped")
+            take_out(connection, (item.id for item in outbox_rows(connection, row.kind, row.record_id)), "dropped")
             keeper = KEEPERS.get(row.kind)
             if keeper is not None and row.kind != _OF_THE_SITE:
                 keeper.remove(connection, row.record_id)
@@ -197,7 +205,7 @@ class Outbox:
         )
 
     async def park(self, row: OutboxRow, *, error: str) -> None:
-        """Central refused it: it waits for a person, and so do later rows of the same record."""
+        """Central refused it: it waits for a person; of the same record, later rows wait only behind a create."""
         await self._database.write(
             lambda connection: connection.execute(
                 "UPDATE outbox SET tries = tries + 1, parked = 1, error = ? WHERE id = ?", (error, row.id)
@@ -242,6 +250,52 @@ def take_out(connection: sqlite3.Connection, row_ids: Iterable[int], book: Liter
     gone = sum(connection.execute("DELETE FROM outbox WHERE id = ?", (number,)).rowcount for number in row_ids)
     connection.execute("UPDATE book SET count = count + ? WHERE name = ?", (gone, book))
     return gone
+
+
+def supersede(
+    connection: sqlite3.Connection, kind: str, record_id: int, newer: JsonObject, *, before: int | None = None
+) -> None:
+    """A newer write counts: refused changes of the record lose the fields that it has, and go when none is left.
+
+    Within a transaction. `before`: only those with smaller row numbers.
+    """
+    emptied: list[int] = []
+    for row in outbox_rows(connection, kind, record_id):
+        if not row.parked or row.action == "create" or (before is not None and row.id >= before):
+            continue
+        body = _object(row.body)
+        if body is None or not body.keys() & newer.keys() - {"id"}:
+            continue
+        left = {name: value for name, value in body.items() if name == "id" or name not in newer}
+        if left.keys() <= {"id"}:
+            emptied.append(row.id)
+        else:
+            rewrite(connection, row.id, left)
+    take_out(connection, emptied, "dropped")
+
+
+def rewrite(connection: sqlite3.Connection, row_id: int, body: JsonObject) -> None:
+    """Another body, and so another key; central has refused the one before. Within a transaction."""
+    connection.execute(
+        "UPDATE outbox SET body = ?1, key = ?2, begun = 0,"
+        " asked_bytes = CASE asked_bytes WHEN 0 THEN 0 ELSE ?3 END WHERE id = ?4",
+        (text := body_text(body), new_key(), len(text.encode()), row_id),
+    )
+
+
+def try_again(connection: sqlite3.Connection, row_id: int) -> bool:
+    """A refused row goes up again, at once; whether there was such a one. Within a transaction."""
+    return (
+        connection.execute(
+            "UPDATE outbox SET parked = 0, tries = 0, next_at = 0, error = '' WHERE id = ? AND parked = 1", (row_id,)
+        ).rowcount
+        > 0
+    )
+
+
+def body_text(body: JsonObject) -> str:
+    """A body as rows have it."""
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 
 def waiting_writes(rows: Iterable[OutboxRow]) -> tuple[WaitingWrite, ...]:

@@ -273,8 +273,12 @@ class CentralWrites(Protocol):
         """Carry a write out: at central while it answers, otherwise held at the site until it does.
 
         `body` is as the interface has it, with the `id` of a record that exists. Raises CentralRefused with central's
-        status and words, StoreError when the disk takes nothing.
+        status and words, StoreError when the disk takes nothing, NoRoom when too much waits for central.
         """
+        ...
+
+    async def room(self) -> None:
+        """Raises NoRoom while too much waits for central, for what is written by another way."""
         ...
 
 

@@ -150,7 +150,7 @@ class Central:
         await runner.setup()
         try:
             await web.TCPSite(runner, host, port or self._port, ssl_context=tls).start()
-        except BaseException:
+        except BaseException:  # the port is taken, or it was cancelled: nobody else would end what was set up
             await runner.cleanup()
             raise
         self._runner = runner

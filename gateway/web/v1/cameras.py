@@ -12,11 +12,11 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.writes import CAMERA_CREATE as WRITE_CREATE
 from gateway.domain.writes import CAMERA_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_UPDATE as WRITE_UPDATE
-from gateway.domain.writes import JsonObject, WaitingWrite
+from gateway.domain.writes import WaitingWrite
 from gateway.site import Camera
 from gateway.store import KnownRecord, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import Body, ById, path_id, read_body, read_record, without_id
+from gateway.web.bodies import Body, ById, path_id, read_body, read_change, read_new
 from gateway.web.catalogue.cameras import (
     CAMERA,
     CAMERA_DELETE,
@@ -39,7 +39,6 @@ from gateway.web.view_tokens import ViewTokens
 
 _KIND = "camera"
 _OF_THE_SITE_FILE = frozenset(Camera.model_fields) - {"id", "name"}
-_TOLD_BY_THE_SITE = frozenset({"stream", "status", "at_site", "sync", "sync_error"})
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 
 
@@ -67,20 +66,21 @@ class Cameras:
 
     async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
         """A camera of central's. What this gateway records is in the site file."""
-        body = _writable(without_id((await read_record(request, NewCamera))[1]))
+        _wanted, body = await read_new(request, NewCamera)
         written = await self._writes.write(WRITE_CREATE, body)
         known = None if written.record_id is None else await self._store.cameras.get(written.record_id)
         return success(camera=written.record if known is None else await self._shown(known, request))
 
     async def _change(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted, body = await read_record(request, ChangedCamera)
-        known = await self._known(wanted.id)
+        change = await read_change(request, ChangedCamera)
+        known = await self._known(change.id)
+        shown = await self._shown(known, request)
+        _wanted, body = change.to(shown, ChangedCamera)
         if known.at_site:
-            shown = await self._shown(known, request)
-            for name in _OF_THE_SITE_FILE & body.keys():
-                if body[name] != shown.get(name):
+            for name in sorted(_OF_THE_SITE_FILE & change.names):
+                if not change.leaves(name, shown):
                     raise RequestRefused(409, f"{name}: the site file says what it is for camera {known.id}")
-        await self._writes.write(WRITE_UPDATE, {**_writable(body), "id": known.id})
+        await self._writes.write(WRITE_UPDATE, {**body, "id": known.id})
         return success(camera=await self._shown(await self._known(known.id), request))
 
     async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
@@ -145,8 +145,3 @@ class Cameras:
 
     def _seen(self, camera_id: int) -> CameraView | None:
         return next((item for item in self._recording.cameras() if item.camera_id == camera_id), None)
-
-
-def _writable(body: JsonObject) -> JsonObject:
-    """What was sent without what the site alone tells, which a client that sends a whole record back sends along."""
-    return {name: value for name, value in body.items() if name not in _TOLD_BY_THE_SITE}

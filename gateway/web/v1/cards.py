@@ -23,7 +23,7 @@ from gateway.domain.writes import (
 )
 from gateway.store import CardRecord, Entry, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import ById, read_body, read_record, without_id
+from gateway.web.bodies import ById, read_body, read_change, read_new
 from gateway.web.catalogue.access import (
     ACCESS,
     ACCESS_DELETE,
@@ -46,9 +46,6 @@ log = structlog.get_logger(__name__)
 KIND = "access_card"
 SECRETS = ("pin", "pin_code")
 """Fields of a card's record that nobody is shown."""
-
-_LARGEST_RECORD = 64 * 1024
-_NEVER_NOTHING = frozenset({"status", "enabled"})  # null leaves them as they are: a card without a state would be good
 
 
 class CardsFamily:
@@ -92,7 +89,7 @@ class CardsFamily:
 
     async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """A card that no reading can match is taken, with a warning: its credential may be added later."""
-        body = _of_bounded_size(without_id((await read_record(request, NewCardBody))[1]))
+        _wanted, body = await read_new(request, NewCardBody)
         if all(value in (None, "") for value in body.values()):
             raise RequestRefused(400, "body: an access card needs at least one field")
         written = await self._writes.write(CARD_CREATE, body)
@@ -100,11 +97,10 @@ class CardsFamily:
         return await self._written(written)
 
     async def _update(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted, body = await read_record(request, CardBody)
-        known = await self._known(wanted.id)
-        body = {name: value for name, value in body.items() if value is not None or name not in _NEVER_NOTHING}
-        body = _of_bounded_size({**body, "id": known.card.card_id})
-        written = await self._writes.write(CARD_UPDATE, body)
+        change = await read_change(request, CardBody)
+        known = await self._known(change.id)
+        _wanted, body = change.to(card_record(known, ()), CardBody)
+        written = await self._writes.write(CARD_UPDATE, {**body, "id": known.card.card_id})
         await self._tell(caller, "changed", written.record_id)
         return await self._written(written)
 
@@ -196,9 +192,3 @@ def _warnings(card: Card) -> tuple[str, ...]:
     elif card.status is not CardStatus.ACTIVE:
         told.append(f"the card counts as {card.status.value} and opens nothing")
     return tuple(told)
-
-
-def _of_bounded_size(body: JsonObject) -> JsonObject:
-    if len(json.dumps(body)) > _LARGEST_RECORD:
-        raise RequestRefused(400, f"body: an access card has at most {_LARGEST_RECORD // 1024} KiB")
-    return body

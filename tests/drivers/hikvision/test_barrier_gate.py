@@ -86,7 +86,7 @@ async def test_opens_and_closes_and_says_where_it_stands(field, listener):
 
 async def test_position_is_told_again_while_nothing_changes(field, listener):
     async with field():
-        await listener.until(lambda: len(listener.of(GateMoved)) == 3, within=5.0)
+        await listener.until(lambda: len(listener.of(GateMoved)) == 3)
     first, second, third = (moved.at for moved in listener.of(GateMoved))
     assert second - first < 2.0
     assert third - second < 2.0
@@ -174,7 +174,7 @@ async def test_barrier_that_falls_silent_is_lost_within_its_budget(field, listen
     async with field() as site:
         site.far_end.speaking.clear()
         began = time.monotonic()
-        await listener.until(lambda: listener.of(DeviceLost), within=5.0)
+        await listener.until(lambda: listener.of(DeviceLost))
         assert time.monotonic() - began < 3.5
         with pytest.raises(LineDown):
             await site.gate.open(deadline=soon())

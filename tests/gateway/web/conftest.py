@@ -86,18 +86,21 @@ CENTRAL = CentralSection(url="http://127.0.0.1:1", username="gateway", password=
 
 
 class SetClock:
-    """The system's clock with a push: tests move both of its hands on."""
+    """The system's clock with a push: tests move both of its hands on. `stepped`: so many seconds wall time alone."""
 
     def __init__(self) -> None:
         self._system = SystemClock()
         self.pushed = 0.0
+        self.stepped = 0.0
         self.trusted = True
 
     def monotonic(self) -> float:
         return self._system.monotonic() + self.pushed
 
     def wall(self) -> Stamp:
-        return Stamp(micros=self._system.wall().micros + int(self.pushed * 1_000_000), trusted=self.trusted)
+        return Stamp(
+            micros=self._system.wall().micros + int((self.pushed + self.stepped) * 1_000_000), trusted=self.trusted
+        )
 
 
 class FieldInMemory:
