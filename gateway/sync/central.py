@@ -7,9 +7,10 @@ import json
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import aiohttp
 import structlog
@@ -187,22 +188,36 @@ class CentralClient:
         operation = f"POST {path}"
         headers = {"SessionID": token, "Idempotency-Key": key}
         seconds = self._timeout + upload.size / _SLOWEST_UPLOAD
-        file = await asyncio.to_thread(upload.file.open, "rb")
+        with_file = ExitStack()
+        try:
+            file = await asyncio.to_thread(lambda: with_file.enter_context(upload.file.open("rb")))
+            status, raw = await self._send(operation, path, upload, file, headers=headers, seconds=seconds)
+        finally:  # also when this is cancelled while the file is being opened
+            await asyncio.to_thread(with_file.close)
+        return judge(operation, status, raw)
+
+    async def _send(
+        self,
+        operation: str,
+        path: str,
+        upload: Upload,
+        file: IO[bytes],
+        *,
+        headers: dict[str, str],
+        seconds: float,
+    ) -> tuple[int, bytes]:
         try:
             async with asyncio.timeout(seconds):
                 http = await self._open()
                 form = aiohttp.FormData(upload.fields)
                 form.add_field("file", file, filename=upload.name, content_type=upload.media_type)
-                status, raw = await _fetch(http, "POST", self._url + path, form, headers)
+                return await _fetch(http, "POST", self._url + path, form, headers)
         except aiohttp.ConnectionTimeoutError as error:
             raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s") from error
         except TimeoutError as error:
             raise CentralUnavailable(f"{operation}: no answer within {seconds:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise CentralUnavailable(f"{operation}: {error or type(error).__name__}") from error
-        finally:
-            await asyncio.to_thread(file.close)
-        return judge(operation, status, raw)
 
     async def look(self) -> None:
         """Ask whether central runs, without a session. Raises CentralUnavailable, CentralRefused."""
@@ -338,9 +353,7 @@ class CentralClient:
             if self._http is None:
                 tls = await asyncio.to_thread(tls_context, self._ca_file)
                 self._http = aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(
-                        ssl=tls, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1, socket_factory=impatient_socket
-                    ),
+                    connector=self._connector(tls),
                     timeout=aiohttp.ClientTimeout(
                         total=None, connect=self._connect, sock_connect=self._connect, ceil_threshold=60
                     ),
@@ -348,6 +361,12 @@ class CentralClient:
                     middlewares=(_sent_once,),
                 )
             return self._http
+
+    def _connector(self, tls: ssl.SSLContext) -> aiohttp.BaseConnector:
+        """How connections are made."""
+        return aiohttp.TCPConnector(
+            ssl=tls, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1, socket_factory=impatient_socket
+        )
 
     def _taken(self, verdict: JsonObject | CentralRefused | CentralUnavailable) -> JsonObject:
         """The object of a verdict, or its error raised; either way noted in the state."""
