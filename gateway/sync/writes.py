@@ -14,7 +14,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable, NoRoom, St
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
 from gateway.store import Entry, Store
-from gateway.store.outbox import new_key
+from gateway.store.outbox_rows import new_key
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
 from gateway.sync.outbox import answered_record, given_id

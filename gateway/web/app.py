@@ -46,6 +46,7 @@ from gateway.web.rooms import (
     CentralAccounts,
     CentralWrites,
     DemoCard,
+    OutboxDesk,
     Readiness,
     Recording,
     Relay,
@@ -57,6 +58,7 @@ from gateway.web.sessions import Sessions
 from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
+from gateway.web.status.outbox import StatusOutbox
 from gateway.web.status.page import STATIC, StatusPage
 from gateway.web.status.standing import Standing
 from gateway.web.status.watch import Watch
@@ -107,6 +109,7 @@ def build_app(
     data: Path,
     readiness: Readiness,
     webhooks: WebhookDesk,
+    outbox: OutboxDesk,
     relay: Relay | None = None,
     central_accounts: CentralAccounts | None = None,
     extra_routes: Sequence[Route] = (),
@@ -128,6 +131,7 @@ def build_app(
         data: the data folder.
         readiness: what is not ready.
         webhooks: who is told of the site's events.
+        outbox: what is done with what central refused.
         relay: the way to central for what only central answers; None for a site that stands alone.
         central_accounts: central's, where they may sign in here.
         extra_routes: more operations, entered by their own rules.
@@ -169,7 +173,7 @@ def build_app(
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
         *EntriesFamily(site=site, store=store, writes=writes, clock=clock, spreadsheets=spreadsheets).routes(),
-        *CardsFamily(store=store, writes=writes, clock=clock).routes(),
+        *CardsFamily(store=store, writes=writes, clock=clock, zone=ZoneInfo(site.site.timezone)).routes(),
         *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens, writes=writes).routes(),
@@ -180,6 +184,7 @@ def build_app(
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
         *Standing(store=store, board=board, areas=areas).routes(),
         *live.routes(),
+        *StatusOutbox(desk=outbox).routes(),
         *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
         *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), board=board).routes(),
         *LegacyDevices(

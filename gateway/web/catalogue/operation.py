@@ -107,6 +107,7 @@ class Operation:
         status: the status of a success.
         refuses: statuses of its refusals besides those that every operation of its kind has.
         answered_by: the gateway itself, or central through it.
+        page: of what central answers: a page for people may come, or the way to one.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -124,6 +125,7 @@ class Operation:
     status: int = 200
     refuses: tuple[int, ...] = ()
     answered_by: Literal["gateway", "central"] = "gateway"
+    page: bool = False
 
     @property
     def writes(self) -> bool:

@@ -164,7 +164,7 @@ async def test_discovery_needs_no_session_and_carries_none(relayed, far_central)
 
 
 FAR = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nSet-Cookie: session=stolen; Path=/\r\nSessionID: stolen\r\n"
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nSet-Cookie: session=stolen; Path=/\r\nSessionID: stolen\r\n"
     b'Connection: close, X-Request-ID\r\nX-Request-ID: 7\r\nKeep-Alive: timeout=5\r\nETag: "e"\r\n'
     b"Access-Control-Allow-Origin: *\r\nContent-Security-Policy: script-src *\r\nServer: far\r\nX-Powered-By: x\r\n"
     b'Clear-Site-Data: "*"\r\nContent-Length: 11\r\n\r\n<b>page</b>'
@@ -381,3 +381,48 @@ async def test_a_client_that_does_not_read_frees_its_place(relayed, monkeypatch)
 
         await until(free)
         writer.close()
+
+
+PORTAL = b"<html><body>Welcome to the hotel</body></html>"
+
+
+def page(head: bytes) -> bytes:
+    return b"HTTP/1.1 " + head + b"\r\nContent-Length: " + str(len(PORTAL)).encode() + b"\r\n\r\n" + PORTAL
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "words"),
+    [
+        (b"200 OK\r\nContent-Type: text/html; charset=utf-8", 502, "a web page came in place of central's answer"),
+        (b"404 Not Found\r\nContent-Type: text/html", 502, "a web page came"),
+        (b"413 Too Large\r\nContent-Type: text/html", 413, "a web page came"),
+        (b"503 Away\r\nContent-Type: application/xhtml+xml", 503, "a web page came"),
+        (b"302 Found\r\nLocation: http://portal.test/", 502, "the request was sent on elsewhere"),
+    ],
+)
+async def test_a_captive_portal_is_not_central(relayed, head, status, words):
+    async with scripted_central(said(page(head))) as far, relayed(far.url) as house:
+        found, answer = await house.call("/v1/companies/list", {}, user="boss")
+        assert (found, answer["success"], answer["companies"]) == (status, False, None)
+        assert answer["error"].startswith(words)
+
+
+async def test_a_page_for_people_and_a_file_that_is_one_come_through(relayed):
+    html = b"200 OK\r\nContent-Type: text/html"
+    for head, path in (
+        (html, "/billing/checkout"),
+        (html + b'\r\nContent-Disposition: attachment; filename="a.html"', "/v1/document/7/download"),
+    ):
+        async with scripted_central(said(page(head))) as far, relayed(far.url) as house:
+            headers = await house.sign_in("boss")
+            async with house.client.get(house.url + path, headers=headers) as answer:
+                assert (answer.status, await answer.read()) == (200, PORTAL)
+
+
+async def test_central_s_refusal_of_a_large_body_has_its_envelope(relayed, far_central):
+    async with relayed() as house:
+        headers = await house.sign_in("boss")
+        body = BytesIO(b"x" * 3_000_000)
+        async with house.client.put(f"{house.url}/v1/companies", data=body, headers=headers) as answer:
+            assert answer.status == 413
+            assert await answer.json() == {"success": False, "company": None, "error": "Request Entity Too Large"}

@@ -23,7 +23,7 @@ from gateway.webhooks.desk import WebhookDesk
 from gateway.webhooks.post import Post
 from gateway.webhooks.sender import WebhookSender
 
-SECRET = "whsec_c2VjcmV0LW9mLXRoZS10ZXN0cw=="
+SECRET = "whsec_c2VjcmV0LW9mLXRoZS10ZXN0cy1sb25n"
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 PLACES = Places(lanes={"entry": "Main entry"}, devices={101: "Main entry"})
 

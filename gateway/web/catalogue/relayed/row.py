@@ -10,14 +10,16 @@ from gateway.web.catalogue.operation import Operation, Rule, needs
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
-def relayed(method: Method, path: str, rule: Rule, resource: str, purpose: str) -> Operation:
+def relayed(method: Method, path: str, rule: Rule, resource: str, purpose: str, *, page: bool = False) -> Operation:
     """One operation of central's."""
-    return Operation(method, path, rule, resource, purpose=purpose, answered_by="central")
+    return Operation(method, path, rule, resource, purpose=purpose, answered_by="central", page=page)
 
 
-def posts(prefix: str, rule: Rule, resource: str, purposes: Iterable[tuple[str, str]]) -> tuple[Operation, ...]:
+def posts(
+    prefix: str, rule: Rule, resource: str, purposes: Iterable[tuple[str, str]], *, page: bool = False
+) -> tuple[Operation, ...]:
     """POST operations that share their rule: what comes after the prefix, and what it is for."""
-    return tuple(relayed("POST", prefix + suffix, rule, resource, purpose) for suffix, purpose in purposes)
+    return tuple(relayed("POST", prefix + suffix, rule, resource, purpose, page=page) for suffix, purpose in purposes)
 
 
 def kept(
