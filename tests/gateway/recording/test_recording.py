@@ -86,11 +86,15 @@ async def test_an_event_has_a_clip_a_playlist_and_pictures_and_a_restart_brings_
     await disk_and_rows_agree()
     assert not is_alive(pid)
 
+    async def gaps(count):
+        found = await events_of(EventKind.FOOTAGE_GAP)
+        return found if len(found) == count else []
+
     await store.segments.forget(rows[:1])  # as if its report had been lost
     (tmp_path / "media" / rows[-1].path).unlink()  # and this file
     async with record(site):
-        (gap,) = await until(lambda: events_of(EventKind.FOOTAGE_GAP))
-    assert json.loads(gap.data)["reason"] == "started"
+        await until(lambda: gaps(2))
+    assert {json.loads(gap.data)["reason"] for gap in await gaps(2)} == {"started", "lost"}
     after = {row.path for row in await footage()}
     assert rows[0].path in after
     assert rows[-1].path not in after

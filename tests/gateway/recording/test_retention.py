@@ -234,11 +234,10 @@ async def test_footage_gets_its_true_time_before_anything_is_judged_old(
         store=store, index=index, clock=clock, boot_id="run", moved=lambda: heard.append(index.covered_until(8))
     )
     retention._first = correction.look
-    await index.recover((8,))
     for report in wrong:
         (media / report.path).parent.mkdir(parents=True, exist_ok=True)
         (media / report.path).write_bytes(b"x" * SIZE)
-    await store.segments.add(wrong)
+    await index.recover((8,))
     await retention.look()
     assert heard == []
 
