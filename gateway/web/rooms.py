@@ -17,7 +17,7 @@ from gateway.domain.relaying import RelayedAnswer, RelayedRequest
 from gateway.domain.viewing import ViewOpened
 from gateway.domain.writes import JsonObject, WriteOperation, Written
 from gateway.site.running import Reloaded
-from gateway.store import Segment, Webhook
+from gateway.store import OutboxRow, Segment, Webhook
 
 Readiness = Callable[[], tuple[str, ...]]
 """What is not ready, one sentence each; empty when the gateway is ready."""
@@ -301,6 +301,32 @@ class Keys(Protocol):
 
     async def of(self, request: web.Request) -> KnownKey | None:
         """The key that a request carries; None without one that counts."""
+        ...
+
+
+class OutboxDesk(Protocol):
+    """What is done with what waits for central. Numbers that there are not raise NotFoundError; whatever is done with
+    a row that central has not refused raises CommandRefused.
+    """
+
+    async def page(self, *, after: int, limit: int, refused: bool) -> tuple[OutboxRow, ...]:
+        """Rows above a number, oldest first; those that central refused, or all."""
+        ...
+
+    async def get(self, row_id: int) -> OutboxRow:
+        """One row."""
+        ...
+
+    async def retry(self, row_id: int, *, by: str) -> OutboxRow:
+        """Send it again as it is."""
+        ...
+
+    async def edit(self, row_id: int, fields: JsonObject, *, by: str) -> OutboxRow:
+        """Send it again with other fields; null takes one out."""
+        ...
+
+    async def drop(self, row_id: int, *, by: str) -> OutboxRow:
+        """Let go of it."""
         ...
 
 

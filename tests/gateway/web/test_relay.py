@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import ClientPayloadError, FormData
 from scripted_central import said, scripted_central, silent
+from stopwatch import Stopwatch
 
 from gateway.sync.relay import RelayLimits
 from gateway.web.catalogue import RELAYED
@@ -25,7 +26,7 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10.0)
         await asyncio.sleep(0.02)
 
 
-async def raw(house, request: bytes, *, within: float = 5.0, quiet: float = 0.4) -> bytes:
+async def raw(house, request: bytes, *, within: float = 30.0, quiet: float = 0.4) -> bytes:
     """What comes back for these bytes until the gateway closes, or is quiet for a moment."""
     reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(house.url).port)
     answer = b""
@@ -122,14 +123,14 @@ async def test_while_central_is_away_the_answer_is_there_at_once(relayed, far_ce
         await far_central.stop()
         headers = await house.sign_in("boss")
         for _ in range(3):
-            began = time.monotonic()
+            watch = Stopwatch()
             async with house.client.post(f"{house.url}/v1/companies/list", json={}, headers=headers) as answer:
                 assert answer.status == 503
                 assert answer.headers["Retry-After"] == "5"
                 assert await answer.json() == {
                     "success": False, "companies": None, "error": "central cannot be reached now"
                 }  # fmt: skip
-            assert time.monotonic() - began < 0.5
+            assert watch.seconds() < 0.5
         assert (await house.call("/v1/device/list", {}, user="boss"))[0] == 200
         await far_central.start()
 
@@ -216,12 +217,12 @@ async def test_only_plain_places_get_into_a_path(relayed):
         for place in NO_PLACES:
             for path in (f"/v1/document/{place}/download", f"/v1/work/orders/7/documents/{place}/download"):
                 head = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nSessionID: {session}\r\n\r\n"
-                answer = await raw(house, head.encode())
+                answer = await raw(house, head.encode(), quiet=10)
                 assert answer.split(b" ")[1] in (b"404", b"400"), (path, answer)
         assert far.heard == []
         for place in ("7", "a-b_c.d~e", "A" * 128):
             head = f"GET /v1/document/{place}/download HTTP/1.1\r\nHost: x\r\nConnection: close\r\nSessionID: {session}"
-            assert b" 200 " in await raw(house, head.encode() + b"\r\n\r\n")
+            assert b" 200 " in await raw(house, head.encode() + b"\r\n\r\n", quiet=10)
         assert len(far.heard) == 3
 
 
@@ -325,7 +326,7 @@ async def test_a_client_that_goes_away_frees_its_place(relayed):
         head = f"POST /v1/companies/list HTTP/1.1\r\nHost: x\r\nSessionID: {headers['SessionID']}\r\n"
         _, writer = await asyncio.open_connection("127.0.0.1", urlsplit(house.url).port)
         writer.write(f"{head}Content-Length: 9\r\n\r\nhalf".encode())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not far.heard:
                 await asyncio.sleep(0.01)
         status, answer = await house.call("/v1/companies/list", {}, user="boss")
@@ -357,7 +358,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(relayed, monkeypatch)
     async with scripted_central(silent) as far, relayed(far.url) as house:
         session = (await house.sign_in("boss"))["SessionID"]
         head = f"POST /v1/companies/list HTTP/1.1\r\nHost: x\r\nSessionID: {session}\r\nContent-Length: 200000\r\n\r\n"
-        answer = await raw(house, head.encode() + b"half", quiet=1.5)
+        answer = await raw(house, head.encode() + b"half", quiet=3)
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert b'"companies":null' in answer
 

@@ -9,6 +9,8 @@ import hmac
 import json
 import random
 
+from stopwatch import Stopwatch
+
 from gateway.domain.events import EventKind
 from gateway.store import webhook_queue
 from gateway.webhooks import sender
@@ -150,9 +152,9 @@ async def test_what_waits_is_tried_at_once_when_a_receiver_is_back_after_long(op
         await asyncio.sleep(0.25)
         receiver.answer = lambda _got, _count: 200
         await site.happened(description="it is back")
-        began = site.clock.monotonic()
+        watch = Stopwatch()
         known = await site.settled(webhook)
-        assert site.clock.monotonic() - began < 3  # the next tries would have been five seconds later
+        assert watch.seconds() < 3  # the next tries would have been five seconds later
         assert known.books.delivered == 5
         assert [got.event_id for got in receiver.got[:4]] == sorted(got.event_id for got in receiver.got[:4])
 
