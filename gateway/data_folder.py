@@ -78,7 +78,7 @@ class DataFolder:
         except OSError as error:
             os.close(lock)
             raise _refusal(path, error) from error
-        except BaseException:
+        except BaseException:  # another gateway has the folder, or it was interrupted: nobody would give the lock back
             os.close(lock)
             raise
 

@@ -33,7 +33,7 @@ from gateway.domain.footage import CameraCondition, CameraReported, GapReason, P
 log = structlog.get_logger(__name__)
 
 _REFRESH_SECONDS = 2.0
-_TICK_SECONDS = 0.25
+_TICK_SECONDS = 1.0
 _FIRST_DISK_WAIT = 1.0
 _LONGEST_DISK_WAIT = 30.0
 _LONGEST_RING_WAIT = 5.0

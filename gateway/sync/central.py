@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,6 +30,9 @@ _DENIED_PAUSE_SECONDS = 30.0
 _CHUNK = 64 * 1024
 _SLOWEST_UPLOAD = 16 * 1024  # bytes in a second
 _LOGIN = "/v1/auth/login"
+_CONNECT_SECONDS = 4.0
+_UNHEARD_SECONDS = 6.0  # what was sent and not acknowledged by then: the line is dead, central is not merely slow
+_HOLD_OFF_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,9 @@ class CentralClient:
 
     Needed sign-ins are shared by all callers. After a refused sign-in central is left alone for half a minute, so that
     a wrong password does not lock the account. Loss and recovery are logged once each.
+
+    A line that is dead is told from a central that is slow: a connection must be there within `connect_seconds`,
+    however long an answer may take. After a time-out people are not kept waiting for the next one.
     """
 
     def __init__(
@@ -75,6 +82,7 @@ class CentralClient:
         clock: Clock,
         ca_file: str | None = None,
         timeout_seconds: float = 15.0,
+        connect_seconds: float = _CONNECT_SECONDS,
     ) -> None:
         self._url = url.rstrip("/")
         self._username = username
@@ -82,6 +90,7 @@ class CentralClient:
         self._clock = clock
         self._ca_file = ca_file
         self._timeout = timeout_seconds
+        self._connect = min(connect_seconds, timeout_seconds)
         self._slots = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._people = asyncio.Semaphore(_PEOPLE_AT_ONCE)
         self._signing_in = asyncio.Lock()
@@ -92,12 +101,21 @@ class CentralClient:
         self._sign_ins = 0
         self._sign_in_error: CentralRefused | CentralUnavailable | None = None
         self._denied_until = float("-inf")
+        self._silent_until = float("-inf")
+        self.look_wanted = asyncio.Event()
         self._state = CentralState()
 
     @property
     def state(self) -> CentralState:
         """How central is at present."""
         return self._state
+
+    def away(self) -> bool:
+        """Whether central is known not to answer. Never waits; that somebody wants to know is in `look_wanted`."""
+        if self._state.reachable is not False:
+            return False
+        self.look_wanted.set()
+        return True
 
     async def call(self, method: Method, path: str, body: JsonObject | None = None, *, key: str = "") -> JsonObject:
         """Call an operation and give its answer, which says success.
@@ -130,8 +148,10 @@ class CentralClient:
         """Call an operation for a person, with that person's session at central or none.
 
         What is refused to a person is not noted of the gateway's own account. `hide` is a secret that central may
-        repeat in what it says. Raises CentralRefused, CentralUnavailable.
+        repeat in what it says. Raises CentralRefused, CentralUnavailable: at once for some seconds after a time-out.
         """
+        if self._clock.monotonic() < self._silent_until and self.away():
+            raise CentralUnavailable(f"{method} {path}: central was silent a moment ago")
         async with self._people:
             verdict = await self._exchange(method, path, body, key="", token=token)
         if isinstance(verdict, NeedsSignIn):
@@ -174,6 +194,8 @@ class CentralClient:
                 form = aiohttp.FormData(upload.fields)
                 form.add_field("file", file, filename=upload.name, content_type=upload.media_type)
                 status, raw = await _fetch(http, "POST", self._url + path, form, headers)
+        except aiohttp.ConnectionTimeoutError as error:
+            raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s") from error
         except TimeoutError as error:
             raise CentralUnavailable(f"{operation}: no answer within {seconds:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -262,8 +284,10 @@ class CentralClient:
             async with asyncio.timeout(self._timeout):
                 http = await self._open()
                 status, raw = await _fetch(http, method, self._url + path, body, headers)
+        except aiohttp.ConnectionTimeoutError as error:
+            raise self._unheard(f"{operation}: no connection within {self._connect:g} s") from error
         except TimeoutError as error:
-            raise self._noted(CentralUnavailable(f"{operation}: no answer within {self._timeout:g} s")) from error
+            raise self._unheard(f"{operation}: no answer within {self._timeout:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise self._noted(CentralUnavailable(f"{operation}: {error or type(error).__name__}")) from error
         except CentralUnavailable as error:
@@ -277,7 +301,12 @@ class CentralClient:
             if self._http is None:
                 tls = await asyncio.to_thread(tls_context, self._ca_file)
                 self._http = aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(ssl=tls, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1),
+                    connector=aiohttp.TCPConnector(
+                        ssl=tls, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1, socket_factory=impatient_socket
+                    ),
+                    timeout=aiohttp.ClientTimeout(
+                        total=None, connect=self._connect, sock_connect=self._connect, ceil_threshold=60
+                    ),
                     cookie_jar=aiohttp.DummyCookieJar(),
                     middlewares=(_sent_once,),
                 )
@@ -289,6 +318,11 @@ class CentralClient:
             raise self._noted(verdict)
         self._note(reachable=True, error="")
         return verdict
+
+    def _unheard(self, error: str) -> CentralRefused | CentralUnavailable:
+        """It timed out: whoever comes next is not to wait as long."""
+        self._silent_until = self._clock.monotonic() + _HOLD_OFF_SECONDS
+        return self._noted(CentralUnavailable(error))
 
     def _noted(self, error: CentralRefused | CentralUnavailable) -> CentralRefused | CentralUnavailable:
         self._note(reachable=isinstance(error, CentralRefused | CentralFailed), error=str(error))
@@ -304,6 +338,17 @@ class CentralClient:
             log.warning("central_lost", error=error)
         elif before.reachable is False:
             log.info("central_recovered")
+
+
+def impatient_socket(addr_info: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+    """A socket whose connection ends when what it sent is not acknowledged for some seconds, instead of a quarter hour.
+
+    A kept connection is dead without a sign when the line fails; what is sent on it would wait for the whole time-out.
+    """
+    family, kind, protocol, _, _ = addr_info
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_UNHEARD_SECONDS * 1000))
+    return made
 
 
 async def _sent_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:

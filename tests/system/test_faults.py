@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,15 +36,19 @@ def test_a_field_that_is_gone_is_told_once_and_commands_are_refused(make_site, w
         within=40,
         why="every loss is told",
     )
+    device_losses = lambda device: [  # noqa: E731
+        e for e in site.api.events(types=[EventKind.DEVICE_LOST]) if e["device_id"] == device
+    ]
+    wait_until(lambda: all(map(device_losses, (101, 103))), within=20, why="and that of each gate")
     status, answer, _ = site.api.raw("POST", "/v1/device/open", {"id": 101})
     assert status == 409
     assert b"does not answer" in answer
-    refused = site.api.events(types=[EventKind.COMMAND_REFUSED])
-    assert refused
+    refused = wait_until(
+        lambda: site.api.events(types=[EventKind.COMMAND_REFUSED]), within=10, why="the refusal is recorded"
+    )
     assert refused[0]["id"] > before
     for device in (101, 103):
-        lost = [e for e in site.api.events(types=[EventKind.DEVICE_LOST]) if e["device_id"] == device]
-        assert len(lost) == 1, "one loss, one event"
+        assert len(device_losses(device)) == 1, "one loss, one event"
     assert site.api.is_ready(), "the gateway itself is well"
 
 
@@ -63,46 +69,6 @@ def small_disk(tmp_path):
         pytest.skip("only root can mount a small disk")
     yield place
     subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-def test_a_full_disk_stops_no_gate_and_loses_nothing_that_was_told(make_site, wait_until, small_disk):
-    site = make_site(start=False)
-    site.data = small_disk / "data"
-    text = site.site.read_text().replace("free_floor_gigabytes = 0.2", "free_floor_gigabytes = 0.004")
-    site.site.write_text(text)
-    site.start_gateway()
-    wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=20, why="cards come from central")
-    before = newest(site)
-    filler = small_disk / "filler"
-    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(b"\0" * 65536)
-            file.flush()
-    site.present("entry", GOOD_CARDS[0].sent)
-    opened = lambda: device(site, 101)["position"] in {"opening", "open"}  # noqa: E731
-    try:
-        wait_until(opened, within=10, why="the gate opens though nothing can be recorded")
-    except AssertionError as error:
-        error.add_note(f"{site.lane('entry')}\n{site.tail()}")
-        raise
-    wait_until(lambda: device(site, 101)["position"] == "closed", within=20, why="and closes behind the vehicle")
-    site.api.sign_in()
-    assert device(site, 101)["position"], "a technician can sign in just now, to see why"
-    filler.unlink()
-    wait_until(
-        lambda: (
-            {EventKind.ACCESS_GRANTED, EventKind.VEHICLE_PASSED, EventKind.GATE_CLOSED} <= types_since(site, before)
-        ),
-        within=20,
-        why="what happened meanwhile is recorded when there is room",
-    )
-    (told,) = site.api.events(types=[EventKind.RECORDS_WAITED])
-    assert "0 were lost" in told["description"]
-    lost = [e for e in site.api.events(types=[EventKind.CAMERA_LOST]) if e["id"] > before]
-    assert all("takes no data" in e["description"] or "free space" in e["description"] for e in lost)
-    again = lambda: len([e for e in site.api.events(types=[EventKind.CAMERA_RECORDING]) if e["id"] > before])  # noqa: E731
-    assert lost, "video says why it stopped"
-    wait_until(lambda: again() >= len({e["device_id"] for e in lost}), within=45, why="and resumes by itself")
 
 
 def test_a_media_disk_that_goes_away_stops_no_gate_and_recording_resumes_on_it(make_site, wait_until, small_disk):
@@ -144,6 +110,37 @@ def device(site, device_id: int) -> dict:
     return site.api.call("/v1/device", id=device_id)["device"]
 
 
+def cameras(site) -> list[int]:
+    return [camera["id"] for camera in site.api.call("/v1/camera/list")["cameras"]]
+
+
+def condition(site, camera_id: int) -> str:
+    return json.loads(site.api.raw("GET", f"/v1/camera/status/{camera_id}")[1])["status"]["condition"]
+
+
+@contextlib.contextmanager
+def kept_full(disk: Path) -> Iterator[None]:
+    """Whatever is deleted meanwhile makes no room: it is taken at once."""
+    filler = fill(disk)
+    emptied = threading.Event()
+
+    def fill_again() -> None:
+        with filler.open("ab", buffering=0) as file:
+            while not emptied.wait(0.005):
+                with contextlib.suppress(OSError):
+                    while not emptied.is_set():
+                        file.write(b"\0" * 4096)
+
+    filling = threading.Thread(target=fill_again)
+    filling.start()
+    try:
+        yield
+    finally:
+        emptied.set()
+        filling.join()
+        filler.unlink()
+
+
 def fill(disk: Path) -> Path:
     """Fill a disk to its last byte; returns the file to remove."""
     filler = disk / "filler"
@@ -164,6 +161,39 @@ def site_on_small_disk(make_site, small_disk, wait_until):
     site.start_gateway()
     wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=20, why="cards come from central")
     return site
+
+
+def test_a_full_disk_stops_no_gate_and_loses_nothing_that_was_told(site_on_small_disk, wait_until, small_disk):
+    site = site_on_small_disk
+    recording = lambda: [condition(site, camera) == "recording" for camera in cameras(site)]  # noqa: E731
+    wait_until(lambda: all(recording()), within=30, why="cameras record")
+    before = newest(site)
+    with kept_full(small_disk):
+        wait_until(lambda: not any(recording()), within=30, why="video stops")
+        site.present("entry", GOOD_CARDS[0].sent)
+        opened = lambda: device(site, 101)["position"] in {"opening", "open"}  # noqa: E731
+        try:
+            wait_until(opened, within=10, why="the gate opens though nothing can be recorded")
+        except AssertionError as error:
+            error.add_note(f"{site.lane('entry')}\n{site.tail()}")
+            raise
+        wait_until(lambda: device(site, 101)["position"] == "closed", within=20, why="and closes behind the vehicle")
+        site.api.sign_in()
+        assert device(site, 101)["position"], "a technician can sign in just now, to see why"
+    wait_until(
+        lambda: (
+            {EventKind.ACCESS_GRANTED, EventKind.VEHICLE_PASSED, EventKind.GATE_CLOSED} <= types_since(site, before)
+        ),
+        within=20,
+        why="what happened meanwhile is recorded when there is room",
+    )
+    (told,) = site.api.events(types=[EventKind.RECORDS_WAITED])
+    assert "0 were lost" in told["description"]
+    told_lost = lambda: [e for e in site.api.events(types=[EventKind.CAMERA_LOST]) if e["id"] > before]  # noqa: E731
+    lost = wait_until(told_lost, within=20, why="video says why it stopped")
+    assert all("takes no data" in e["description"] or "free space" in e["description"] for e in lost)
+    again = lambda: len([e for e in site.api.events(types=[EventKind.CAMERA_RECORDING]) if e["id"] > before])  # noqa: E731
+    wait_until(lambda: again() >= len({e["device_id"] for e in told_lost()}), within=45, why="and resumes by itself")
 
 
 def not_ready(site) -> list[str]:

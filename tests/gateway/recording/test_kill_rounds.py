@@ -10,8 +10,11 @@ import pytest
 
 @pytest.mark.timeout(120)
 def test_no_kill_breaks_a_promise(tmp_path):
+    """A dozen rounds at least, and as many as a slow machine needs to record enough to lose something."""
     (tmp_path / "site").mkdir()
-    for tally in kill_rounds.rounds(tmp_path / "site", 12, seed=random.randrange(10**6)):
+    for tally in kill_rounds.rounds(tmp_path / "site", 60, seed=random.randrange(10**6)):
         seen = tally.seen
+        if tally.rounds >= 12 and seen["clips decoded"] > 0 and seen["segments"] > 100:
+            break
     assert seen["clips decoded"] > 0
     assert seen["segments"] > 100
