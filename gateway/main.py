@@ -385,6 +385,7 @@ def _build_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClien
         url=central.url,
         username=central.username,
         password=secrets.get(central.password),
+        totp_secret=secrets.get(central.totp) if central.totp else "",
         clock=clock,
         ca_file=central.ca_file,
         timeout_seconds=central.timeout_seconds,
