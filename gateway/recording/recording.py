@@ -127,7 +127,9 @@ class Recording:
             ),
         )
         self._found = FoundFiles(monotonic=clock.monotonic)
-        self._live = LiveHls(store=store, media=self._media, clock=clock, cameras=self._camera_ids)
+        self._live = LiveHls(
+            store=store, media=self._media, clock=clock, cameras=self._camera_ids, refuse=self._refuse_while_silent
+        )
         self._viewing = Viewing(
             cameras=self._camera_ids,
             workers=lambda: self._fleet.workers,
@@ -214,6 +216,7 @@ class Recording:
 
     async def parts(self, camera_event: CameraEvent) -> tuple[tuple[Path, Segment], ...]:
         """The segments that the event's clip is made from, each with its file. Raises as `clip`."""
+        self._refuse_while_silent()
         return tuple((self._media / part.path, part) for part in await self._clips.footage(camera_event))
 
     async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
