@@ -184,15 +184,15 @@ def laid_over(record: JsonObject, waiting: Iterable[WaitingWrite]) -> JsonObject
 def is_twin(sent: JsonObject, record: JsonObject) -> bool:
     """Whether central's record is what was sent: every field that says something is there, alike."""
     stated = {name: value for name, value in sent.items() if name != "id" and value not in (None, "")}
-    return bool(stated) and all(_alike(value, record.get(name)) for name, value in stated.items())
+    return bool(stated) and all(alike(value, record.get(name)) for name, value in stated.items())
 
 
-def _alike(sent: JsonValue, kept: JsonValue) -> bool:
+def alike(sent: JsonValue, kept: JsonValue) -> bool:
     """Equal, or the same but for how a text, a moment or a number is written."""
     if sent == kept:
         return True
     if isinstance(sent, dict):
-        return isinstance(kept, dict) and all(_alike(value, kept.get(name)) for name, value in sent.items())
+        return isinstance(kept, dict) and all(alike(value, kept.get(name)) for name, value in sent.items())
     if isinstance(sent, list) or isinstance(kept, list | dict) or kept is None:
         return False
     one, other = str(sent).strip(), str(kept).strip()

@@ -26,6 +26,7 @@ from gateway.demo.central.misbehaviour import CutOff, Misbehaviour
 from gateway.demo.central.office import UPLOAD, Office, refusal_of
 from gateway.demo.central.operations import Operation, operations
 from gateway.demo.central.tables import Tables, save
+from gateway.web.catalogue import RELAYED
 from gateway.web.catalogue.operation import Operation as Relayed
 
 _KEPT_REQUESTS = 100_000
@@ -269,7 +270,7 @@ class Central:
             return CutOff()  # whoever asked is gone
         except web.HTTPException as error:
             status = error.status
-            return web.json_response({"success": False, "error": error.reason}, status=error.status)
+            return web.json_response(failure(_resource(request), error.reason), status=error.status)
         finally:
             key = request.headers.get("Idempotency-Key", "")
             self.asked[f"{request.method} {request.path}"] += status == 200
@@ -297,6 +298,15 @@ class Central:
         async with self._saving:
             self._saved_at = self._clock.monotonic()
             await asyncio.to_thread(save, self._data, self.tables.snapshot())
+
+
+def _resource(request: web.Request) -> str:
+    """What the operation that was asked for names its resource."""
+    there = request.match_info.route.resource
+    path = "" if there is None else there.canonical
+    own = (item.resource for item in operations() if (item.method, item.path) == (request.method, path))
+    relayed = (item.resource for item in RELAYED if (item.method, item.path) == (request.method, path))
+    return next(own, None) or next(relayed, None) or "data"
 
 
 def _refuse_oddities(request: web.Request, body: bytes) -> None:
