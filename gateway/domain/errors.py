@@ -49,5 +49,9 @@ class ReceiverRefused(GatewayError):
     """A webhook's address that nothing is sent to. Its text does not repeat the URL, which may hold a secret."""
 
 
+class SecretRefused(GatewayError):
+    """A webhook's secret that cannot be the key that it says it is. Its text does not repeat it."""
+
+
 class CameraUnavailable(GatewayError):
     """The camera worker or the camera cannot serve this now."""

@@ -11,7 +11,7 @@ from gateway.domain.conflicts import READS, Settled
 from gateway.domain.writes import JsonObject
 from gateway.store.changes import Changes
 from gateway.store.database import Database
-from gateway.store.outbox import OutboxRow, body_text, keep_centrals, outbox_rows, rewrite, take_out
+from gateway.store.outbox_rows import OutboxRow, body_text, keep_centrals, outbox_rows, rewrite, take_out
 
 _BODY = TypeAdapter(JsonObject)
 

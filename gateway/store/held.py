@@ -20,7 +20,7 @@ from gateway.store.changes import Changes
 from gateway.store.conflicts import base_of, note_base
 from gateway.store.database import Database, is_id
 from gateway.store.keepers import IDS, KEEPERS
-from gateway.store.outbox import (
+from gateway.store.outbox_rows import (
     body_text,
     insert_outbox,
     keep_centrals,

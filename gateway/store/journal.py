@@ -22,7 +22,7 @@ from gateway.store.database import Database
 from gateway.store.entry_rows import Gone, record_entry
 from gateway.store.event_footage import LONGEST_PIN
 from gateway.store.events import insert_event
-from gateway.store.outbox import insert_outbox
+from gateway.store.outbox_rows import insert_outbox
 from gateway.store.presence import record_correction, record_movement
 from gateway.store.webhook_queue import feed_webhooks
 

@@ -32,6 +32,7 @@ from gateway.store.passages import Passages
 from gateway.store.presence import PresenceRows
 from gateway.store.recent import RecentWrites
 from gateway.store.records import Records
+from gateway.store.refused import RefusedRows
 from gateway.store.remembered import Remembered
 from gateway.store.segments import Segments
 from gateway.store.sessions import Sessions
@@ -90,6 +91,7 @@ class Store:
         self.presence = PresenceRows(database=self._site)
         recent = RecentWrites()
         self.outbox = Outbox(database=self._site, recent=recent)
+        self.refused = RefusedRows(database=self._site, changes=self.changes)
         self.held = HeldWrites(database=self._site, changes=self.changes, recent=recent)
         self.bases = WaitingBases(database=self._site, changes=self.changes)
         self.commands = Commands(database=self._site)

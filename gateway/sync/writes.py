@@ -14,7 +14,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable, NoRoom, St
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
 from gateway.store import Entry, Store
-from gateway.store.outbox import new_key
+from gateway.store.outbox_rows import new_key
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
 from gateway.sync.outbox import answered_record, given_id
@@ -124,7 +124,7 @@ class CentralWrites:
         """Central's id of a record that exists, and which way a write of it goes."""
         if self._client is None:
             return None, _Way.ALONE
-        away = self._client.state.reachable is False
+        away = self._client.away()
         if record_id is None:
             return None, _Way.WAITS if away else _Way.THROUGH
         central_id = await self._store.held.central_id(operation.kind, record_id)

@@ -269,7 +269,7 @@ class EntriesFamily:
             self._lanes.get(entry.entry_lane, entry.entry_lane),
             self._lanes.get(entry.exit_lane, entry.exit_lane),
             entry.area,
-            entry.card_id,
+            _access_id(entry),
             entry.credential,
             entry.plate,
             "yes" if entry.manual else "",
@@ -298,7 +298,7 @@ def entry_record(entry: ParkingEntry) -> Record:
         "lane_id": entry.entry_lane,
         "exit_lane_id": entry.exit_lane,
         "area": entry.area,
-        "access_id": entry.card_id,
+        "access_id": _access_id(entry),
         "credential": entry.credential,
         "plate": entry.plate,
         "manual": entry.manual,
@@ -323,6 +323,11 @@ def totals_rows(totals: EntryTotals) -> list[list[Cell]]:
     said += ((status.value.replace("_", " ").capitalize(), count) for status, count in totals.by_status)
     said += (("Minutes on average", shown.average_minutes), ("Minutes at most", shown.longest_minutes))
     return [[name, "" if value is None else str(value)] for name, value in said]
+
+
+def _access_id(entry: ParkingEntry) -> int | None:
+    """The card of an entry. What passed by a grant's code has an id below 0, which means nothing to others."""
+    return entry.card_id if entry.card_id is not None and entry.card_id > 0 else None
 
 
 def _minutes(micros: int | None) -> float | None:

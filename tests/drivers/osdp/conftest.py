@@ -57,7 +57,7 @@ class Peripherals:
         )
         os.close(far)
         self._process.stdin.write(json.dumps(readers).encode() + b"\n")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert json.loads(await self._process.stdout.readline()) == {"ready": True}
         self._listening = asyncio.get_running_loop().create_task(self._listen(self._process))
 

@@ -39,6 +39,7 @@ from gateway.site.models import CentralAccountsSection, CentralSection, Site
 from gateway.store import CardRecord, Entry, KnownRecord, Segment, Store
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap, map_card
+from gateway.sync.outbox_desk import OutboxDesk
 from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import Accounts, KnownAccount, hash_accounts, hash_password
@@ -521,6 +522,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             accounts=accounts,
             data=tmp_path,
             readiness=lambda: tuple(not_ready),
+            outbox=OutboxDesk(store=store, clock=clock),
             webhooks=WebhookDesk(webhooks=store.webhooks, post=post, clock=clock),
             relay=relay,
             central_accounts=people or central_accounts,

@@ -373,3 +373,19 @@ async def test_too_much_that_waits_is_refused_in_one_sentence_and_told_once(hous
         await write(house, "device changed")
         _, told = await house.call("/v1/event/list", {"types": [int(EventKind.WRITES_REFUSED)]})
         assert json.loads(told["events"][0]["data"]) == {"refused_since_last_told": 9}
+
+
+async def test_a_card_that_is_never_valid_is_not_taken_without_a_word(house):
+    never = {"valid_from": "2026-03-01", "valid_until": "2026-02-01"}
+    refused = (400, "valid_until: is before valid_from")
+    for body, method in (({"number": "5", **never}, "PUT"), ({"id": 4001, **never}, "PATCH")):
+        status, answer = await house.call("/v1/access", body, method=method)
+        assert (status, answer["error"]) == refused
+    same_day = {"valid_from": "2026-03-01T08:00:00", "valid_until": "2026-03-01"}
+    status, answer = await house.call("/v1/access", {"id": 4001, **same_day}, method="PATCH")
+    assert (status, answer["warnings"]) == (200, [])
+    status, answer = await house.call("/v1/access", {"id": 4001, "valid_until": "2026-02-01"}, method="PATCH")
+    never = ["the card is never valid: valid_until is before valid_from"]
+    assert (status, answer["warnings"]) == (200, never)
+    status, answer = await house.call("/v1/access", {**answer["access_card"], "note": "x"}, method="PATCH")
+    assert (status, answer["warnings"]) == (200, never)
