@@ -35,6 +35,7 @@ from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
 from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
+from gateway.sync.outbox_desk import OutboxDesk
 from gateway.sync.people import CentralPeople
 from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.roles import RoleMap
@@ -132,6 +133,7 @@ class House:
         self._writes = CentralWrites(
             client=client, store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone)
         )
+        self._outbox_desk = OutboxDesk(store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone))
         self._sync = _build_sync(
             site,
             client=client,
@@ -230,6 +232,7 @@ class House:
                 data=self._folder.path,
                 readiness=self._not_ready,
                 webhooks=self._webhook_desk,
+                outbox=self._outbox_desk,
                 relay=self._relay,
                 central_accounts=self._people,
                 extra_routes=(present_route(demo.control),) if demo else (),
@@ -378,6 +381,7 @@ def _build_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClien
         url=central.url,
         username=central.username,
         password=secrets.get(central.password),
+        totp_secret=secrets.get(central.totp) if central.totp else "",
         clock=clock,
         ca_file=central.ca_file,
         timeout_seconds=central.timeout_seconds,

@@ -14,8 +14,10 @@ from gateway.lanes import closing, flights, intruders, stopping, troubles
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
 from gateway.lanes.plates import Votes
-from gateway.lanes.state import LaneRules, LaneState, Leaving, MovedOn, Side, Vend, Visit
+from gateway.lanes.rules import LaneRules, Side, Vend
+from gateway.lanes.state import LaneState
 from gateway.lanes.turn import Turn, named
+from gateway.lanes.vehicles import Leaving, MovedOn, Visit
 
 _GAP_SECONDS = 0.3
 _VEHICLE_SECONDS = 0.8

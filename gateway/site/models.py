@@ -80,17 +80,31 @@ class CentralAccountsSection(_Section):
     roles: dict[str, tuple[Permission, ...]] = Field(default={}, description="role by name → what it allows besides")
 
 
+class CentralCommand(_Section):
+    """`[[central.commands]]`: an event of central's with these numbers means a command to its device, a lane's gate."""
+
+    type: int = Field(strict=True)
+    category: int | None = Field(default=None, strict=True, description="none: whatever it is")
+    subcategory: int | None = Field(default=None, strict=True)
+    action: Literal["open", "close", "stop"]
+
+
 class CentralSection(_Section):
     """`[central]`: the service above. Without this section the site stands alone."""
 
     url: str
     username: Name
     password: SecretName
+    totp: SecretName | None = Field(default=None, description="the authenticator's secret, if the account has one")
     ca_file: str | None = None
     pull_seconds: float = Field(default=60, ge=0.5, le=86_400)
     timeout_seconds: float = Field(default=15, ge=1, le=120)
     relay_megabytes: int = Field(default=256, ge=1, le=10_240, description="largest body that is relayed, either way")
+    clock_alert_seconds: float = Field(default=30, ge=2, le=86_400, description="clocks that differ by more are told")
     accounts: CentralAccountsSection = CentralAccountsSection()
+    commands: tuple[CentralCommand, ...] = Field(default=(), description="central's events that command a gate")
+    commands_every_seconds: float = Field(default=3, ge=0.5, le=60, description="how often they are asked for")
+    commands_fresh_seconds: float = Field(default=20, ge=1, le=120, description="older events command nothing")
 
     @field_validator("url")
     @classmethod

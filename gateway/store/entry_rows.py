@@ -15,7 +15,7 @@ from gateway.clock import iso_utc
 from gateway.domain.parking import LONGEST_STAY, EntryStatus
 from gateway.domain.passages import Passage, PassageOutcome
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
-from gateway.store.outbox import insert_outbox
+from gateway.store.outbox_rows import insert_outbox
 
 _WENT_THROUGH = frozenset({PassageOutcome.PASSED, PassageOutcome.UNAUTHORISED})
 _KIND = "entry"

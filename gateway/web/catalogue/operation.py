@@ -109,6 +109,7 @@ class Operation:
         reads: whether a POST changes nothing, as the interface's lists and single records: a session cookie is then
             enough. Where the interface leaves it open, a POST counts as a write.
         answered_by: the gateway itself, or central through it.
+        page: of what central answers: a page for people may come, or the way to one.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -127,6 +128,7 @@ class Operation:
     refuses: tuple[int, ...] = ()
     reads: bool = False
     answered_by: Literal["gateway", "central"] = "gateway"
+    page: bool = False
 
     @property
     def writes(self) -> bool:

@@ -33,8 +33,9 @@ from gateway.web.catalogue.camera_events import (
 from gateway.web.dates import from_micros, until_micros
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
-from gateway.web.media import JPEG, MP4, SEGMENT, as_file, as_lasting_file, as_playlist, in_time
+from gateway.web.media import JPEG, MP4, as_file, as_playlist, in_time
 from gateway.web.rooms import CentralWrites, Recording
+from gateway.web.segments import SegmentFiles
 from gateway.web.sessions import Caller
 from gateway.web.shapes.camera_events import (
     CameraEventListBody,
@@ -62,7 +63,17 @@ class _Span(NamedTuple):
 class CameraEventsFamily:
     """`/v1/camera/event`. Each id may be the site's or central's."""
 
-    def __init__(self, *, site: Site, store: Store, recording: Recording, writes: CentralWrites, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        site: Site,
+        store: Store,
+        recording: Recording,
+        writes: CentralWrites,
+        clock: Clock,
+        segments: SegmentFiles,
+    ) -> None:
+        self._segments = segments
         self._store = store
         self._recording = recording
         self._writes = writes
@@ -111,6 +122,7 @@ class CameraEventsFamily:
             raise NotFoundError(f"this site records no camera {wanted.camera_id}")
         now = self._clock.wall()
         at = self._span(wanted, now.micros)
+        await self._writes.room()
         stated = bool(wanted.date_at.strip())
         event = Event(
             kind=EventKind.INCIDENT_MARKED if wanted.incident else EventKind.MOMENT_MARKED,
@@ -183,7 +195,8 @@ class CameraEventsFamily:
                 text = await self._recording.vod_media(known)
                 return as_playlist(request, text, lasting="#EXT-X-ENDLIST" in text)
             if segment := _SEGMENT_FILE.fullmatch(file):
-                return as_lasting_file(await self._recording.vod_segment(known, int(segment[1])), SEGMENT)
+                path = await self._recording.vod_segment(known, int(segment[1]))
+                return await self._segments.answer(request, path)
         raise NotFoundError(f"camera event {known.id} has no such file")
 
     async def _shown(self, known: CameraEvent) -> CameraEventRecord:

@@ -29,9 +29,10 @@ from gateway.web.catalogue.cameras import (
 )
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
-from gateway.web.media import JPEG, SEGMENT, as_file, as_lasting_file, as_playlist, in_time
+from gateway.web.media import JPEG, as_file, as_playlist, in_time
 from gateway.web.public_address import public_origin
 from gateway.web.rooms import CameraView, CentralWrites, Recording
+from gateway.web.segments import SegmentFiles
 from gateway.web.sessions import Caller
 from gateway.web.shapes.cameras import ChangedCamera, NewCamera
 from gateway.web.v1.records import Record, camera_record, camera_status
@@ -46,7 +47,16 @@ _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 class Cameras:
     """`/v1/camera`."""
 
-    def __init__(self, *, store: Store, recording: Recording, tokens: ViewTokens, writes: CentralWrites) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        recording: Recording,
+        tokens: ViewTokens,
+        writes: CentralWrites,
+        segments: SegmentFiles,
+    ) -> None:
+        self._segments = segments
         self._writes = writes
         self._store = store
         self._tokens = tokens
@@ -127,7 +137,8 @@ class Cameras:
             if file == "index.m3u8":
                 return as_playlist(request, await self._recording.live.playlist(camera_id))
             if segment := _SEGMENT_FILE.fullmatch(file):
-                return as_lasting_file(await self._recording.live.segment(camera_id, int(segment[1])), SEGMENT)
+                path = await self._recording.live.segment(camera_id, int(segment[1]))
+                return await self._segments.answer(request, path)
         raise NotFoundError(f"camera {camera_id} has no such file")
 
     async def _known(self, camera_id: int) -> KnownRecord:

@@ -250,7 +250,7 @@ async def test_while_central_is_away_all_goes_on_and_the_old_id_leads_to_the_new
         await house.call("/v1/access", {"id": old, "note": "by hand"}, method="PATCH")
         assert (await house.call("/v1/access/list", {}))[1]["access_cards"][0]["sync"] == "waiting"
         await central.start()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while (await house.store.outbox.books()).waiting:
                 await house.store.outbox.retry_now()
                 await house.up.send_due()

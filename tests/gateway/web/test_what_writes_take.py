@@ -10,7 +10,8 @@ import pytest
 
 from gateway.clock import SystemClock
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
-from gateway.store import CardRecord
+from gateway.domain.events import EventKind
+from gateway.store import CardRecord, room
 from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
 from gateway.sync.field_map import CardFieldMap, map_card
@@ -345,3 +346,46 @@ async def test_a_clock_that_nobody_set_stamps_no_trusted_entry_and_judges_no_mom
     said = "2026-01-31T12:00:00.000Z"
     status, answer = await house.call("/v1/entry", {"id": answer["entry"]["id"], "date_at": said}, method="PATCH")
     assert (status, answer["entry"]["clock_trusted"], answer["entry"]["entry_at"]) == (200, True, said)
+
+
+async def test_too_much_that_waits_is_refused_in_one_sentence_and_told_once(house_at, monkeypatch):
+    monkeypatch.setattr(room, "MOST_WAITING", 3)
+    async with house_at("away") as house:
+        while (await write(house, "device changed", description="x"))[0] == 200:
+            pass
+        house.clock.pushed += 3601
+        house.tokens.clear()
+        moments = (await house.call("/v1/camera/event/list", {}))[1]["count"]
+        for what in WRITES:
+            if what in ("card changed", "card's lifecycle"):
+                continue
+            status, answer = await write(house, what, **({"name": "x"} if what == "camera event changed" else {}))
+            assert (status, answer["success"]) == (503, False), what
+            assert answer["error"].endswith("wait for central already; this one was not taken"), answer
+        assert (await house.call("/v1/camera/event/list", {}))[1]["count"] == moments
+        status, answer = await write(house, "card's lifecycle", status="lost")
+        assert (status, answer["access_card"]["decided_as"]) == (200, "lost")
+        _, told = await house.call("/v1/event/list", {"types": [int(EventKind.WRITES_REFUSED)]})
+        assert told["count"] == 2
+        assert json.loads(told["events"][0]["data"]) == {"refused_since_last_told": 1}
+        house.clock.pushed += 3601
+        house.tokens.clear()
+        await write(house, "device changed")
+        _, told = await house.call("/v1/event/list", {"types": [int(EventKind.WRITES_REFUSED)]})
+        assert json.loads(told["events"][0]["data"]) == {"refused_since_last_told": 9}
+
+
+async def test_a_card_that_is_never_valid_is_not_taken_without_a_word(house):
+    never = {"valid_from": "2026-03-01", "valid_until": "2026-02-01"}
+    refused = (400, "valid_until: is before valid_from")
+    for body, method in (({"number": "5", **never}, "PUT"), ({"id": 4001, **never}, "PATCH")):
+        status, answer = await house.call("/v1/access", body, method=method)
+        assert (status, answer["error"]) == refused
+    same_day = {"valid_from": "2026-03-01T08:00:00", "valid_until": "2026-03-01"}
+    status, answer = await house.call("/v1/access", {"id": 4001, **same_day}, method="PATCH")
+    assert (status, answer["warnings"]) == (200, [])
+    status, answer = await house.call("/v1/access", {"id": 4001, "valid_until": "2026-02-01"}, method="PATCH")
+    never = ["the card is never valid: valid_until is before valid_from"]
+    assert (status, answer["warnings"]) == (200, never)
+    status, answer = await house.call("/v1/access", {**answer["access_card"], "note": "x"}, method="PATCH")
+    assert (status, answer["warnings"]) == (200, never)

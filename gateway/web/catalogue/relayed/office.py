@@ -76,7 +76,7 @@ _ORGANIZATION: tuple[Operation, ...] = (
     relayed("POST", "/v1/billing/authority", UNCONFIRMED, "authority", "Billing authority"),
     # Which payment processor's name stands in the path is central's affair: one free segment.
     relayed("POST", "/v1/billing/{processor}/notification", UNCONFIRMED, "", "Notification of a payment processor"),
-    relayed("GET", "/billing/checkout", UNCONFIRMED, "checkout", "Checkout page"),
+    relayed("GET", "/billing/checkout", UNCONFIRMED, "checkout", "Checkout page", page=True),
     relayed("POST", "/v1/billing/checkout", UNCONFIRMED, "checkout", "Check out"),
     relayed("GET", "/v1/organization/billing", UNCONFIRMED, "billing", "Billing of the organization"),
     relayed("POST", "/v1/organization/billing", UNCONFIRMED, "billing", "Change the billing of the organization"),

@@ -10,9 +10,11 @@ from gateway.web.catalogue.operation import Operation, Rule, needs
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
-def relayed(method: Method, path: str, rule: Rule, resource: str, purpose: str, *, reads: bool = False) -> Operation:
+def relayed(
+    method: Method, path: str, rule: Rule, resource: str, purpose: str, *, page: bool = False, reads: bool = False
+) -> Operation:
     """One operation of central's."""
-    return Operation(method, path, rule, resource, purpose=purpose, reads=reads, answered_by="central")
+    return Operation(method, path, rule, resource, purpose=purpose, reads=reads, answered_by="central", page=page)
 
 
 def posts(
@@ -21,11 +23,12 @@ def posts(
     resource: str,
     purposes: Iterable[tuple[str, str]],
     *,
+    page: bool = False,
     reads: Collection[str] | Literal["all"] = (),
 ) -> tuple[Operation, ...]:
     """POST operations that share their rule: what comes after the prefix, and what it is for; which of them read."""
     return tuple(
-        relayed("POST", prefix + suffix, rule, resource, purpose, reads=reads == "all" or suffix in reads)
+        relayed("POST", prefix + suffix, rule, resource, purpose, page=page, reads=reads == "all" or suffix in reads)
         for suffix, purpose in purposes
     )
 
