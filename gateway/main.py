@@ -28,6 +28,7 @@ from gateway.recording import Recording
 from gateway.recording.exhibits import ExhibitFiles
 from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
+from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite
 from gateway.store import Entry, KnownRecord, Store
 from gateway.supervision import Progress, Supervisor
@@ -70,7 +71,7 @@ def run(*, site_path: Path, data: Path) -> int:
     redaction = Redaction()
     secrets = Secrets(folder=secrets_folder(site_path), heard=redaction.hide)
     site = load(site_path, secrets=secrets)
-    with DataFolder.open(data) as folder, Logs(redaction=redaction):
+    with DataFolder.open(data) as folder, LineLocks(links=site.links), Logs(redaction=redaction):
         if folder.takes_nothing:
             log.error("gateway_starts_without_recording", why=folder.takes_nothing)
         for doubt in doubtful(site, site_path):
