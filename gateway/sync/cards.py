@@ -75,13 +75,13 @@ class CardPull:
         self._without_credential: set[int] = set()
         self._unread: set[int] = set()
 
-    async def pull(self, told: Told = nobody) -> CardsPulled:
-        """Bring the card list in step; `told` hears how many cards came, of how many.
+    async def pull(self, told: Told = nobody, *, anew: bool = False) -> CardsPulled:
+        """Bring the card list in step; `told` hears how many cards came, of how many. `anew`: write every card.
 
         Raises what the client and the store raise; cards taken so far stay.
         """
         map_mark = self._fields.fingerprint(self._zone)
-        anew = await self._cards.remembered(_MAP) != map_mark
+        anew = anew or await self._cards.remembered(_MAP) != map_mark
         written = self._held.pull_begins(KIND)
         known, before = await asyncio.to_thread(_at_site, await self._cards.records())
         walk = _Walk(known=known, anew=anew, written=written)

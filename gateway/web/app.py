@@ -59,6 +59,7 @@ from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC, StatusPage
 from gateway.web.status.standing import Standing
+from gateway.web.status.sync import StatusSync
 from gateway.web.status.watch import Watch
 from gateway.web.status.webhooks import StatusWebhooks
 from gateway.web.unread import PlainHandler
@@ -180,6 +181,7 @@ def build_app(
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
         *Standing(store=store, board=board, areas=areas).routes(),
         *live.routes(),
+        *StatusSync(central=central).routes(),
         *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
         *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), board=board).routes(),
         *LegacyDevices(

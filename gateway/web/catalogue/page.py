@@ -24,6 +24,9 @@ WEBHOOK_ENABLE = Operation("POST", "/status/webhook/enable", needs("can_edit_set
 WEBHOOK_REPLAY = Operation("POST", "/status/webhook/replay", needs("can_edit_settings"), "webhook")
 WEBHOOK_TEST = Operation("POST", "/status/webhook/test", needs("can_edit_settings"), "webhook")
 
+SYNC_STATE = Operation("POST", "/status/sync", needs("can_edit_settings"), "sync")
+SYNC_REFRESH = Operation("POST", "/status/sync/refresh", needs("can_edit_settings"), "sync")
+
 OPERATIONS: tuple[Operation, ...] = (
     STATUS_PAGE,
     STATUS_SESSION,
@@ -38,6 +41,8 @@ OPERATIONS: tuple[Operation, ...] = (
     WEBHOOK_ENABLE,
     WEBHOOK_REPLAY,
     WEBHOOK_TEST,
+    SYNC_STATE,
+    SYNC_REFRESH,
 )
 
 DEMO_PRESENT = Operation("POST", "/status/demo/present", needs("can_control_devices"), "lane")
