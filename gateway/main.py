@@ -34,6 +34,7 @@ from gateway.supervision import Progress, Supervisor
 from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
 from gateway.sync.evidence import EvidenceSender
+from gateway.sync.field_map import CardFieldMap
 from gateway.sync.lane_commands import LaneCommands, Meaning
 from gateway.sync.outbox import OutboxSender
 from gateway.sync.people import CentralPeople
@@ -131,7 +132,11 @@ class House:
         )
         client = _build_client(site, secrets=secrets, clock=self._clock)
         self._writes = CentralWrites(
-            client=client, store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone)
+            client=client,
+            store=self._store,
+            clock=self._clock,
+            zone=ZoneInfo(site.site.timezone),
+            fields=_card_fields(site),
         )
         down = _build_down(site, client=client, store=self._store, clock=self._clock)
         self._sync = _build_sync(
@@ -410,7 +415,13 @@ def _build_people(site: Site, *, client: CentralClient | None) -> CentralPeople 
 def _build_down(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> DownSync | None:
     if client is None:
         return None
-    return DownSync(client=client, store=store, clock=clock, zone=ZoneInfo(site.site.timezone))
+    zone = ZoneInfo(site.site.timezone)
+    return DownSync(client=client, store=store, clock=clock, zone=zone, fields=_card_fields(site))
+
+
+def _card_fields(site: Site) -> CardFieldMap:
+    """Under which names central's cards have what; the usual ones where the site file names none."""
+    return CardFieldMap.model_validate(dict(site.central.card_fields) if site.central else {})
 
 
 def _build_sync(
@@ -430,7 +441,9 @@ def _build_sync(
     return Sync(
         client=client,
         down=down,
-        sender=OutboxSender(client=client, store=store, clock=clock, zone=zone, card_renamed=card_renamed),
+        sender=OutboxSender(
+            client=client, store=store, clock=clock, zone=zone, fields=_card_fields(site), card_renamed=card_renamed
+        ),
         store=store,
         clock=clock,
         pull_seconds=site.central.pull_seconds,
