@@ -33,7 +33,7 @@ from gateway.domain.footage import CameraCondition, CameraReported, GapReason, P
 log = structlog.get_logger(__name__)
 
 _REFRESH_SECONDS = 2.0
-_TICK_SECONDS = 0.25
+_TICK_SECONDS = 1.0
 _FIRST_DISK_WAIT = 1.0
 _LONGEST_DISK_WAIT = 30.0
 _LONGEST_RING_WAIT = 5.0
@@ -59,13 +59,18 @@ class CameraRecorder:
         live: LiveFeed | None,
         report: Callable[[SegmentFinished | CameraReported], None],
         salvage_first: bool,
+        may_write: bool = True,
         marker: str = "",
     ) -> None:
+        """`salvage_first`: what a worker before this one left is put right before anything is written, but not while
+        this one `may_write` nothing: there may be another disk.
+        """
         self.camera = camera
         self._media = media
         self._clock = clock
         self._report = report
-        self._salvage_first = salvage_first
+        self._to_salvage = salvage_first
+        self._may_write = may_write
         self._marker = marker
         self._pre_roll = (
             PreRoll(media=media, seconds=camera.pre_roll_seconds, finished=self._segment_finished)
@@ -127,7 +132,7 @@ class CameraRecorder:
 
     def _run(self) -> None:
         gap = GapReason.STARTED
-        if self._salvage_first and self._salvage():
+        if self._may_write and self._salvage():
             gap = GapReason.WORKER
         segmenter = Segmenter(
             camera_id=self.camera.camera_id,
@@ -163,6 +168,9 @@ class CameraRecorder:
 
     def _salvage(self) -> bool:
         """Whether a worker before this one was cut off while it wrote."""
+        if not self._to_salvage:
+            return False
+        self._to_salvage = False
         camera_id = self.camera.camera_id
         found = any((self._media / str(camera_id)).glob("*/*.part"))
         for segment in salvage(self._media, camera_id, offset=offset_of(self._clock, boot_id())):
@@ -220,6 +228,8 @@ class CameraRecorder:
             case FootagePinned(pins=pins):
                 self._pre_roll.pin(pins)
             case WritingAllowed(may_write=may_write):
+                if may_write:
+                    self._salvage()
                 self._pre_roll.allow(may_write)
             case RecordingStopped():
                 self._pre_roll.retry()  # the last chance of what is in memory

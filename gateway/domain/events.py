@@ -114,6 +114,7 @@ class EventKind(IntEnum):
     WRITES_REFUSED = 506
     RECORD_RELEASED = 507
     RECORD_DROPPED = 508
+    CHANGED_ON_BOTH_SIDES = 509
     WEBHOOK_DISABLED = 521
     WEBHOOK_BACKLOG_FULL = 522
     WEBHOOK_ENABLED = 523
@@ -200,6 +201,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.RECORD_RELEASED: ("Refused record sent again", Category.SYNC, Severity.NOTICE),
         EventKind.RECORD_DROPPED: ("Refused record let go", Category.SYNC, Severity.WARNING),
         EventKind.WRITES_REFUSED: ("Too many changes wait", Category.SYNC, Severity.WARNING),
+        EventKind.CHANGED_ON_BOTH_SIDES: ("Record changed on both sides", Category.SYNC, Severity.NOTICE),
         EventKind.WEBHOOK_DISABLED: ("Webhook disabled", Category.SYNC, Severity.WARNING),
         EventKind.WEBHOOK_BACKLOG_FULL: ("Webhook backlog full", Category.SYNC, Severity.WARNING),
         EventKind.WEBHOOK_ENABLED: ("Webhook enabled", Category.SYNC, Severity.NOTICE),

@@ -165,6 +165,8 @@ class CameraWatch:
         for state in cameras:
             if state.camera_id not in self._off:
                 self._settle(state.worker_lost(now), ())
+        if worker.cameras <= self._off.keys():
+            return  # nothing may be touched where their disk is not; what is there is adopted when it is again
         try:
             async with asyncio.timeout(_ADOPTING_SECONDS):
                 found = await self._index.adopt(worker.cameras)

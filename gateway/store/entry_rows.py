@@ -140,7 +140,7 @@ def _told(gone: Gone, site_name: str) -> JsonObject:
         "source_name": site_name,
         "source_id": gone.passage_id,
     }
-    if passage.card_id is not None and passage.card_id < FIRST_PROVISIONAL_ID:
+    if passage.card_id is not None and 0 < passage.card_id < FIRST_PROVISIONAL_ID:  # below 0: a grant's code
         body["access_id"] = passage.card_id
     return body
 

@@ -17,6 +17,7 @@ from gateway.domain.writes import (
     takes_away,
 )
 from gateway.store.changes import Changes
+from gateway.store.conflicts import base_of, note_base
 from gateway.store.database import Database, is_id
 from gateway.store.keepers import IDS, KEEPERS
 from gateway.store.outbox_rows import (
@@ -42,11 +43,13 @@ class Held:
         record_id: the record's id at the site.
         record: the record as it is now, or was when it was deleted; None where it is kept elsewhere.
         waits: whether something of it has to go up.
+        taken_back: whether a deletion took back all that waited of a record that central never had.
     """
 
     record_id: int
     record: JsonObject | None
     waits: bool
+    taken_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,7 @@ class HeldWrites:
         sends: bool,
         key: str = "",
         begun: bool = False,
+        before: JsonObject | None = None,
     ) -> Held:
         """Change the record and let the write wait, in one commit.
 
@@ -147,6 +151,7 @@ class HeldWrites:
             sends: whether it has to go up at all.
             key: under which central was asked before; "" when it was not.
             begun: whether the write may have reached central already.
+            before: the record until now, where it is kept elsewhere.
 
         Raises StoreError when the disk refuses, and NoRoom when too much waits; nothing has changed then. What may have
         reached central is held whatever waits.
@@ -156,11 +161,13 @@ class HeldWrites:
         def job(connection: sqlite3.Connection) -> Held:
             known = None if record_id is None else keeper.site_id(connection, record_id)
             shown: JsonObject | None
+            was = before
             if operation.effect is Effect.CREATE or known is None:
                 known = keeper.add(connection, body, now=now)
                 shown = {**body, "id": known}
             else:
                 shown = keeper.get(connection, known)
+                was = before if shown is None else shown
                 if operation.effect is Effect.DELETE:
                     keeper.remove(connection, known)
                 elif shown is not None:
@@ -172,10 +179,12 @@ class HeldWrites:
             if waits:
                 if not begun:
                     refuse_without_room(connection, urgent=takes_away(operation, body))
+                base: JsonObject = {}
                 if operation.effect is Effect.CHANGE:
+                    base = base_of(connection, operation.kind, known, body, was)
                     supersede(connection, operation.kind, known, body)
                     _amend_create(connection, operation.kind, known, body)
-                insert_outbox(
+                number = insert_outbox(
                     connection,
                     kind=operation.kind,
                     action=operation.action,
@@ -186,7 +195,8 @@ class HeldWrites:
                     begun=begun,
                     asked=True,
                 )
-            return Held(known, shown, waits)
+                note_base(connection, number, base)
+            return Held(known, shown, waits, taken_back=sends and not waits)
 
         return await self._database.write(job, then=self._changes.bump)
 

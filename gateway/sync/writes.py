@@ -124,7 +124,7 @@ class CentralWrites:
         """Central's id of a record that exists, and which way a write of it goes."""
         if self._client is None:
             return None, _Way.ALONE
-        away = self._client.state.reachable is False
+        away = self._client.away()
         if record_id is None:
             return None, _Way.WAITS if away else _Way.THROUGH
         central_id = await self._store.held.central_id(operation.kind, record_id)
@@ -147,11 +147,15 @@ class CentralWrites:
     ) -> Written:
         now = self._clock.wall().micros
         async with self._store.cards.turn:
-            held = await self._store.held.hold(operation, record_id, body, now=now, sends=sends, key=key, begun=begun)
+            before = await self._cards.record(record_id) if operation.kind == CARD and record_id is not None else None
+            held = await self._store.held.hold(
+                operation, record_id, body, now=now, sends=sends, key=key, begun=begun, before=before
+            )
             record = held.record
             if operation.kind == CARD:
                 record = await self._cards.follow(operation, held, body)
-        return Written(held.record_id, record or {**body, "id": held.record_id}, held=held.waits)
+        shown = record or {**body, "id": held.record_id}
+        return Written(held.record_id, shown, held=held.waits, taken_back=held.taken_back)
 
     async def _tell_turned_away(self, error: NoRoom) -> None:
         """One event an hour, however many writes are turned away."""

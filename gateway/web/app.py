@@ -38,6 +38,7 @@ from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks
+from gateway.web.public_address import PUBLIC_URL
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
 from gateway.web.relay import Relayed
@@ -54,6 +55,7 @@ from gateway.web.rooms import (
     WebhookDesk,
 )
 from gateway.web.roster import Roster
+from gateway.web.segments import SegmentFiles
 from gateway.web.sessions import Sessions
 from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.evidence import Evidence
@@ -166,6 +168,7 @@ def build_app(
     )
     spreadsheets = Spreadsheets(folder=data / "spreadsheets")
     tokens = ViewTokens(monotonic=clock.monotonic)
+    segments = SegmentFiles(monotonic=clock.monotonic)
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
         *Health(readiness=readiness, version=release).routes(),
@@ -176,9 +179,11 @@ def build_app(
         *CardsFamily(store=store, writes=writes, clock=clock, zone=ZoneInfo(site.site.timezone)).routes(),
         *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
-        *Cameras(store=store, recording=recording, tokens=tokens, writes=writes).routes(),
+        *Cameras(store=store, recording=recording, tokens=tokens, writes=writes, segments=segments).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
-        *CameraEventsFamily(site=site, store=store, recording=recording, writes=writes, clock=clock).routes(),
+        *CameraEventsFamily(
+            site=site, store=store, recording=recording, writes=writes, clock=clock, segments=segments
+        ).routes(),
         *EvidenceFamily(store=store, shelf=recording.exhibits, clock=clock).routes(),
         *StatusPage().routes(),
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
@@ -198,6 +203,7 @@ def build_app(
     relayed = Relayed(relay=relay, sessions=central_sessions).routes()
     doors = _Doors(Admission(sessions=sessions), LegacyAdmission(keys=keys))
     app = _assembled((*routes, *relayed, *extra_routes), doors, live, Usher(clock=clock))
+    app[PUBLIC_URL] = site.api.public_url or ""
 
     async def changed(usernames: tuple[str, ...]) -> None:
         for username in usernames:
@@ -217,6 +223,7 @@ def build_app(
             asked=lambda: listening(register, run_folder=run_folder, site_file=site_file),
         )
     )
+    app.on_cleanup.append(segments.close)
     return app
 
 

@@ -22,6 +22,11 @@ class Controlled(Protocol):
         """What befell requests by chance."""
         ...
 
+    @property
+    def asked(self) -> Mapping[str, int]:
+        """How often each operation was answered with success."""
+        ...
+
     def books(self) -> Books:
         """What is held."""
         ...
@@ -59,4 +64,6 @@ class Control:
         return web.json_response({"success": True, "error": None})
 
     async def _show_books(self, _: web.Request) -> web.StreamResponse:
-        return web.json_response({**self._central.books().as_json(), "happened": dict(self._central.happened)})
+        central = self._central
+        more = {"happened": dict(central.happened), "asked": dict(central.asked)}
+        return web.json_response({**central.books().as_json(), **more})

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -19,6 +21,10 @@ _SIGN_IN = "/v1/auth/"
 _PIECES = 10
 _FATE = web.RequestKey("fate", Fate)
 _WELL = Fate()
+
+
+class CutOff(web.Response):
+    """What would be answered if the connection were still there."""
 
 
 class Misbehaviour:
@@ -61,7 +67,7 @@ class Misbehaviour:
         if request.path.startswith(_CONTROL) or not faults.touch(request.path):
             return await handler(request)
         if faults.down:
-            raise _cut_off(request)
+            return _cut_off(request)
         fate = request[_FATE] = fate_of(faults.chances, self._dice)
         if latency := faults.latency_seconds + fate.lateness * faults.latency_spread_seconds:
             await asyncio.sleep(latency)
@@ -77,36 +83,29 @@ class Misbehaviour:
         if before in {Before.UNAUTHENTICATED, Before.EXPIRED} and request.path.startswith(_SIGN_IN):
             return None  # nobody has to be signed in to sign in
         self.happened[f"request {before.value}"] += 1
-        match before:
-            case Before.LOST:
-                raise _cut_off(request)
-            case Before.HALF_OPEN:
-                raise await self._left_open(request)
-            case Before.EXPIRED:
-                self._end_session(request)
-                return _unauthenticated()
-            case Before.UNAUTHENTICATED:
-                return _unauthenticated()
-            case Before.FAILED:
-                return _error(ErrorKind.JSON)
-            case _:
-                return _error(ErrorKind.TEXT)
+        if before is Before.LOST:
+            return _cut_off(request)
+        if before is Before.HALF_OPEN:
+            return await self._left_open(request)
+        if before is Before.EXPIRED:
+            self._end_session(request)
+        return _INSTEAD[before]()
 
     async def _after(self, request: web.Request, after: After, response: web.StreamResponse) -> web.StreamResponse:
         faults = self.faults
         if self._losses_left:
             self._losses_left -= 1
-            raise _cut_off(request)
+            return _cut_off(request)
         if after is not After.NOTHING:
             self.happened[f"answer {after.value}"] += 1
         match after:
             case After.LOST:
-                raise _cut_off(request)
+                return _cut_off(request)
             case After.SILENT:
-                raise await self._left_open(request)
+                return await self._left_open(request)
             case After.TORN:
                 await self._tear(request, response)
-                raise _cut_off(request)
+                return _cut_off(request)
             case _:
                 pass
         slow = after is After.SLOW or not faults.chances.slow_bodies
@@ -120,7 +119,7 @@ class Misbehaviour:
         self._errors_left -= 1
         return self._errors_left >= 0
 
-    async def _left_open(self, request: web.Request) -> ConnectionResetError:
+    async def _left_open(self, request: web.Request) -> CutOff:
         """Nothing more comes over this connection; nobody waits for ever."""
         await asyncio.sleep(self.faults.half_open_seconds)
         return _cut_off(request)
@@ -153,11 +152,11 @@ async def _begun(request: web.Request, response: web.StreamResponse) -> tuple[by
     return body, begun
 
 
-def _cut_off(request: web.Request) -> ConnectionResetError:
+def _cut_off(request: web.Request) -> CutOff:
     """Drop the connection under a request."""
     if request.transport is not None:
         request.transport.abort()
-    return ConnectionResetError("cut off on request")
+    return CutOff()
 
 
 def _unauthenticated() -> web.Response:
@@ -170,3 +169,13 @@ def _error(kind: ErrorKind) -> web.Response:
     if kind is ErrorKind.PORTAL:
         return web.Response(text="<html><body>Please sign in to the network</body></html>", content_type="text/html")
     return web.Response(text="Internal Server Error", status=500)
+
+
+_INSTEAD: Mapping[Before, Callable[[], web.Response]] = MappingProxyType(
+    {
+        Before.EXPIRED: _unauthenticated,
+        Before.UNAUTHENTICATED: _unauthenticated,
+        Before.FAILED: partial(_error, ErrorKind.JSON),
+        Before.CRASHED: partial(_error, ErrorKind.TEXT),
+    }
+)

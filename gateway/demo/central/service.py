@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate
@@ -22,7 +22,7 @@ from gateway.demo.central.control import Control
 from gateway.demo.central.door import Door
 from gateway.demo.central.faults import Faults
 from gateway.demo.central.keys import KeysSeen
-from gateway.demo.central.misbehaviour import Misbehaviour
+from gateway.demo.central.misbehaviour import CutOff, Misbehaviour
 from gateway.demo.central.office import UPLOAD, Office, refusal_of
 from gateway.demo.central.operations import Operation, operations
 from gateway.demo.central.tables import Tables, save
@@ -54,6 +54,7 @@ class Central:
     Attributes:
         tables: the records; tests and seeds write here.
         requests: what came in, the newest last (sign-in bodies are not kept).
+        asked: how often each operation was answered with 200.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Central:
         self._saving = asyncio.Lock()
         self.tables = Tables(page_cap=page_cap)
         self._office = Office(tables=self.tables)
+        self.asked: Counter[str] = Counter()
         self.requests: deque[RequestSeen] = deque(maxlen=_KEPT_REQUESTS)
 
     @property
@@ -263,12 +265,15 @@ class Central:
             if not unread and request.can_read_body:
                 body = (await request.read()).decode("utf-8", "replace")
             response = await self._misbehaviour.around(request, handler)
-            status = response.status
+            status = 0 if isinstance(response, CutOff) else response.status
+        except ConnectionError:
+            return CutOff()  # whoever asked is gone
         except web.HTTPException as error:
             status = error.status
             return web.json_response(failure(_resource(request), error.reason), status=error.status)
         finally:
             key = request.headers.get("Idempotency-Key", "")
+            self.asked[f"{request.method} {request.path}"] += status == 200
             self.requests.append(RequestSeen(request.method, request.path, status, key, body))
         return response
 

@@ -19,7 +19,7 @@ EVIDENCE = Operation(
 )
 FOOTAGE_CHAIN = Operation("GET", "/status/chain/{id}", needs("can_view_camera_events"), "leaves")
 
-WEBHOOK_LIST = Operation("POST", "/status/webhook/list", needs("can_edit_settings"), "webhooks")
+WEBHOOK_LIST = Operation("POST", "/status/webhook/list", needs("can_edit_settings"), "webhooks", reads=True)
 WEBHOOK_ENABLE = Operation("POST", "/status/webhook/enable", needs("can_edit_settings"), "webhook")
 WEBHOOK_REPLAY = Operation("POST", "/status/webhook/replay", needs("can_edit_settings"), "webhook")
 WEBHOOK_TEST = Operation("POST", "/status/webhook/test", needs("can_edit_settings"), "webhook")

@@ -27,10 +27,12 @@ from gateway.web.catalogue.cameras import (
     CAMERA_STATUS,
     CAMERA_THUMBNAIL,
 )
-from gateway.web.envelope import success
+from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
-from gateway.web.media import JPEG, SEGMENT, as_file, as_lasting_file, as_playlist, in_time
+from gateway.web.media import JPEG, as_file, as_playlist, in_time
+from gateway.web.public_address import public_origin
 from gateway.web.rooms import CameraView, CentralWrites, Recording
+from gateway.web.segments import SegmentFiles
 from gateway.web.sessions import Caller
 from gateway.web.shapes.cameras import ChangedCamera, NewCamera
 from gateway.web.v1.records import Record, camera_record, camera_status
@@ -45,7 +47,16 @@ _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 class Cameras:
     """`/v1/camera`."""
 
-    def __init__(self, *, store: Store, recording: Recording, tokens: ViewTokens, writes: CentralWrites) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        recording: Recording,
+        tokens: ViewTokens,
+        writes: CentralWrites,
+        segments: SegmentFiles,
+    ) -> None:
+        self._segments = segments
         self._writes = writes
         self._store = store
         self._tokens = tokens
@@ -91,8 +102,9 @@ class Cameras:
                 409, f"camera {known.id} is recorded by this site; take it out of the site file before it is deleted"
             )
         shown = await self._shown(known, request)
-        await self._writes.write(WRITE_DELETE, {"id": known.id})
-        return success(camera=shown)
+        written = await self._writes.write(WRITE_DELETE, {"id": known.id})
+        shown.pop("sync_error", None)
+        return success(camera={**shown, "sync": written.sync_of_deleted})
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         await read_body(request, Body)
@@ -100,8 +112,8 @@ class Cameras:
         waiting = defaultdict[int, list[WaitingWrite]](list)
         for write in await self._store.held.waiting(_KIND):
             waiting[write.record_id].append(write)
-        cameras = [self._record(item, request, waiting[item.id]) for item in known]
-        return success(cameras=cameras, count=len(known))
+        cameras = (self._record(item, request, waiting[item.id]) for item in known)
+        return await success_listed("cameras", cameras, count=len(known))
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
@@ -126,7 +138,8 @@ class Cameras:
             if file == "index.m3u8":
                 return as_playlist(request, await self._recording.live.playlist(camera_id))
             if segment := _SEGMENT_FILE.fullmatch(file):
-                return as_lasting_file(await self._recording.live.segment(camera_id, int(segment[1])), SEGMENT)
+                path = await self._recording.live.segment(camera_id, int(segment[1]))
+                return await self._segments.answer(request, path)
         raise NotFoundError(f"camera {camera_id} has no such file")
 
     async def _known(self, camera_id: int) -> KnownRecord:
@@ -140,7 +153,7 @@ class Cameras:
 
     def _record(self, known: KnownRecord, request: web.Request, waiting: Sequence[WaitingWrite]) -> Record:
         seen = self._seen(known.id)
-        stream = f"{request.url.origin()}{PREFIX}{known.id}?token={self._tokens.issue(known.id)}" if seen else ""
+        stream = f"{public_origin(request)}{PREFIX}{known.id}?token={self._tokens.issue(known.id)}" if seen else ""
         return camera_record(known, seen, stream=stream, waiting=waiting)
 
     def _seen(self, camera_id: int) -> CameraView | None:

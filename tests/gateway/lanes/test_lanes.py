@@ -113,10 +113,12 @@ class ReaderInMemory:
 
 
 class TrustedClock(SystemClock):
-    """The system's clock, believed."""
+    """The system's clock, believed, with a push of its wall hand."""
+
+    pushed = 0
 
     def wall(self) -> Stamp:
-        return Stamp(super().wall().micros, trusted=True)
+        return Stamp(super().wall().micros + self.pushed, trusted=True)
 
 
 class House:
@@ -421,6 +423,7 @@ async def test_a_grant_opens_at_once_and_its_decision_names_it(house):
     assert "a grant lets its holder pass" in await house.told(E.ACCESS_GRANTED)
     event = next(one for one in await house.store.events.latest(limit=50) if one.type == E.ACCESS_GRANTED)
     assert '"grant":1' in event.data
+    assert '"card_id":null' in event.data, "its code is in no list of cards"
     assert '"user_id":"17"' in event.data
     assert "grant 1 of 17" in event.data
     assert event.description == "card grant 1 of 17: a grant lets its holder pass"
@@ -433,6 +436,40 @@ async def test_a_grant_opens_at_once_and_its_decision_names_it(house):
     told = await house.told(E.GRANT_GIVEN)
     assert told == "key:till lets 17 pass Main for 1 h"
     assert grant.access_id not in told
+
+
+async def test_a_grant_that_ends_while_the_vehicle_waits_opens_nothing(house):
+    grant = await granting(house).give(user_id="17", device_id=102, length=3_600_000_000, by="key:till")
+    house.point("near", PointState.ON)
+    house.clock.pushed = 3_600_000_000
+    house.lanes.report(CardPresented(102, 0, 0, grant.access_id, house.clock.monotonic()))
+    assert "card grant 1" in await house.told(E.ACCESS_DENIED)
+    (event,) = [one for one in await house.store.events.latest(limit=50) if one.type == E.ACCESS_DENIED]
+    assert '"reason":"expired"' in event.data
+    assert house.gate.asked == []
+
+
+async def test_a_grant_revoked_while_the_vehicle_waits_opens_nothing(house):
+    grant = await granting(house).give(user_id="17", device_id=102, length=None, by="key:till")
+    house.point("near", PointState.ON)
+    await granting(house).revoke(grant.access_id, by="key:till")
+    house.lanes.report(CardPresented(102, 0, 0, grant.access_id, house.clock.monotonic()))
+    await house.told(E.ACCESS_DENIED)
+    assert house.gate.asked == []
+
+
+async def test_who_was_let_in_by_a_grant_before_a_restart_passes_under_its_name(tmp_path):
+    async with alive(tmp_path) as house:
+        grant = await granting(house).give(user_id="17", device_id=101, length=None, by="key:till")
+        present(house, grant.access_id)
+        await house.told(E.ACCESS_GRANTED)
+    async with alive(tmp_path, boot="two") as house:
+        house.report(GateMoved, GatePosition.OPEN)
+        house.point("under", PointState.ON)
+        house.point("under", PointState.OFF)
+        assert "let in before the gateway restarted" in await house.told(E.VEHICLE_PASSED)
+        (found,) = await house.store.passages.page()
+        assert (found.passage.card_id, found.passage.credential) == (-1, "grant 1")
 
 
 async def test_a_grant_lets_the_cards_of_its_user_pass(house):

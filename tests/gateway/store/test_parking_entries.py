@@ -165,6 +165,14 @@ async def test_a_card_that_central_does_not_know_yet_is_not_named_to_it(store, p
     assert "access_id" not in body
 
 
+async def test_the_id_that_a_grant_has_here_does_not_go_up(store, passes, entries):
+    await passes(NOW, card_id=-7, credential="grant 7")
+    await passes(NOW + HOUR, "exit", card_id=-7, credential="grant 7")
+    (only,) = await entries()
+    assert only.status is EntryStatus.CLOSED
+    assert all("access_id" not in body for _, _, body in await outbox(store))
+
+
 async def test_filters_and_totals(store, passes, entries):
     await passes(NOW, card_id=7, credential="0042")
     await passes(NOW + HOUR, "exit", card_id=7, credential="0042")

@@ -122,7 +122,31 @@ async def test_a_second_factor_is_not_given_up_while_central_is_away(house, cent
     central.put_account(MANAGER)
     await manager_in(house)
     await central.stop()
-    assert (await login(house, "manager", "manager's"))[0] == 404
+    for _ in range(8):  # more than may be wrong
+        status, answer = await login(house, "manager", "manager's")
+        assert (status, answer["session"]) == (503, None)
+        assert "second factor" in answer["error"]
+    assert (await login(house, "manager", "a guess"))[0] == 404
+    assert (await login(house, "manager", "manager's"))[0] == 503
+    await central.start()
+    assert (await login(house, "manager", "manager's"))[0] == 200
+
+
+async def test_guesses_are_throttled_of_an_account_with_a_second_factor_too(house, central):
+    await manager_in(house)
+    await central.stop()
+    wrong = [(await login(house, "manager", f"guess {number}"))[0] for number in range(8)]
+    assert wrong[0] == 404
+    assert wrong[-1] == 429
+    assert (await login(house, "manager", "manager's"))[0] == 429
+
+
+async def test_an_account_whose_second_factor_was_given_up_is_let_in_again(house, central):
+    await manager_in(house)
+    central.put_account(replace(MANAGER, mfa_secret=""))
+    await signed_in(house, username="manager", password="manager's")
+    await central.stop()
+    await signed_in(house, username="manager", password="manager's")
 
 
 async def test_a_code_cannot_be_judged_while_central_is_away(house, central):

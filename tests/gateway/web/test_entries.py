@@ -311,3 +311,10 @@ async def test_a_walk_misses_nothing_and_shows_nothing_twice_while_vehicles_come
         assert numbers == [40 + number for number in range(turn + 1)]
         _, after = await house.call(LIST, {"page_limit": 500, "status": "closed"})
         assert {entry["credential"] for entry in after["entries"]} == {f"{number:04}" for number in range(turn)}
+
+
+async def test_what_passed_by_a_grant_is_no_card(house):
+    await passes(house, NOON, card_id=-3, credential="grant 3")
+    _, answer = await house.call(LIST, {})
+    (entry,) = answer["entries"]
+    assert (entry["access_id"], entry["credential"]) == (None, "grant 3")

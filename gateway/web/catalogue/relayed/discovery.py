@@ -54,7 +54,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     relayed("GET", "/v1/sso/saml/login", UNCONFIRMED, "session", "Initiate SAML login", page=True),
     relayed("GET", "/v1/sso/saml/metadata", UNCONFIRMED, "metadata", "SAML service-provider metadata"),
-    relayed("POST", "/v1/sso/admin/providers", _PROVIDERS, "providers", "List SSO providers"),
+    relayed("POST", "/v1/sso/admin/providers", _PROVIDERS, "providers", "List SSO providers", reads=True),
     relayed("PUT", "/v1/sso/admin/provider", _PROVIDERS, "provider", "Create an SSO provider"),
     relayed("PATCH", "/v1/sso/admin/provider", _PROVIDERS, "provider", "Update an SSO provider"),
     relayed("DELETE", "/v1/sso/admin/provider", _PROVIDERS, "provider", "Delete an SSO provider"),
