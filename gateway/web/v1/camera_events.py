@@ -162,18 +162,19 @@ class CameraEventsFamily:
         known = await self._known(wanted.id)
         shown = await self._shown(known)
         try:
-            await self._writes.write(WRITE_DELETE, {"id": known.id})
+            sync = (await self._writes.write(WRITE_DELETE, {"id": known.id})).sync_of_deleted
         except CentralRefused as error:
             if error.status != _NOT_FOUND:
                 raise
             now = self._clock.wall().micros  # central has it no more; so it is deleted here alone
             await self._store.held.hold(WRITE_DELETE, known.id, {}, now=now, sends=False)
+            sync = "in_step"
         text = f"{caller.username} deleted camera event {known.id} of event {known.event_id}: {known.name}."
         files = ", ".join(item.sha256 for item in shown.evidence)
         facts: dict[str, Scalar] = {"name": known.name, "proved_event_id": known.event_id, "evidence_sha256": files}
         await self._tell(EventKind.CAMERA_EVENT_DELETED, known, caller, text, facts)
         await self._recording.forget(known.id)
-        return success(event=shown)
+        return success(event=shown.model_copy(update={"sync": sync, "sync_error": ""}))
 
     async def _thumbnail(self, request: web.Request, _: Caller) -> web.StreamResponse:
         known = await self._known(path_id(request))

@@ -102,8 +102,9 @@ class Cameras:
                 409, f"camera {known.id} is recorded by this site; take it out of the site file before it is deleted"
             )
         shown = await self._shown(known, request)
-        await self._writes.write(WRITE_DELETE, {"id": known.id})
-        return success(camera=shown)
+        written = await self._writes.write(WRITE_DELETE, {"id": known.id})
+        shown.pop("sync_error", None)
+        return success(camera={**shown, "sync": written.sync_of_deleted})
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         await read_body(request, Body)

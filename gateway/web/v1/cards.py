@@ -137,7 +137,7 @@ class CardsFamily:
         known = await self._known(wanted.id)
         written = await self._writes.write(CARD_DELETE, {"id": known.card.card_id})
         await self._tell(caller, "deleted", known.card.card_id)
-        shown = {**card_record(known, ()), "sync": "waiting" if written.held else "in_step"}
+        shown = {**card_record(known, ()), "sync": written.sync_of_deleted}
         return success(access_card=shown, warnings=())
 
     async def _to_device(self, request: web.Request, _: Caller) -> web.StreamResponse:
