@@ -18,6 +18,8 @@ _MODE = 0o750
 _PROBE_BYTES = 64 * 1024
 MEDIA_MARKER = ".edge-gateway-media"
 """In the media folder while its disk is mounted."""
+MADE_OF_FOOTAGE = ("clips", "thumbs", "stills")
+"""Folders in it of what is made of footage on request."""
 
 _RECORD = "media.uuid"
 _TAKES_NOTHING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -61,7 +63,7 @@ class DataFolder:
             path.mkdir(mode=_MODE, parents=True, exist_ok=True)
             lock = _open_lock(path / "lock")
         except OSError as error:
-            raise _refusal(path, error) from error
+            raise _refusal_at_start(path, error) from error
         try:
             _take(lock, path)
             takes_nothing = ""
@@ -75,8 +77,8 @@ class DataFolder:
             return cls(path=path, lock=lock, media_condition=media_condition(path), takes_nothing=takes_nothing)
         except OSError as error:
             os.close(lock)
-            raise _refusal(path, error) from error
-        except BaseException:
+            raise _refusal_at_start(path, error) from error
+        except BaseException:  # another gateway has the folder, or it was interrupted: nobody would give the lock back
             os.close(lock)
             raise
 
@@ -174,6 +176,14 @@ def _refusal(path: Path, error: OSError) -> ConfigError | StoreError:
             return StoreError(f"data folder {path} cannot be used: {error.strerror or error}")
 
 
+def _refusal_at_start(path: Path, error: OSError) -> ConfigError | StoreError:
+    """A folder that no gateway has used has no cards and no events: there is nothing to open gates by."""
+    refusal = _refusal(path, error)
+    if error.errno not in _TAKES_NOTHING or (path / "site.db").exists():
+        return refusal
+    return StoreError(f"{refusal}; it is new, so no gate is driven until it takes data")
+
+
 def media_condition(path: Path) -> MediaCondition:
     """Whether footage may be written in the media folder of data folder `path` now. Blocks on the disk.
 
@@ -224,6 +234,7 @@ def adopt_media(path: Path, *, same_disk: bool = False) -> bool:
                 f"{media} is on the disk of {path} itself: mount the new disk there first,"
                 " or add --same-disk when footage is to be kept there"
             )
+        _forget_made(media)
         _mark(path, _read_id(media / MEDIA_MARKER) or str(uuid.uuid4()))
         if os.geteuid() == 0:  # a new disk's top is root's, and the gateway is not
             for made in (media, media / MEDIA_MARKER, path / _RECORD):
@@ -240,6 +251,13 @@ def _try_making(folder: Path) -> None:
         probe.touch()
     finally:
         _remove(probe)
+
+
+def _forget_made(media: Path) -> None:
+    """Clips and pictures go by the numbers of events: another gateway's are of other events. They are made again."""
+    for name in MADE_OF_FOOTAGE:
+        for file in (media / name).glob("*"):
+            file.unlink(missing_ok=True)
 
 
 def _mark(path: Path, media_id: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import secrets as randomness
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -27,6 +28,7 @@ from gateway.recording import Recording
 from gateway.recording.exhibits import ExhibitFiles
 from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
+from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite
 from gateway.store import Entry, KnownRecord, Store
 from gateway.supervision import Progress, Supervisor
@@ -34,6 +36,7 @@ from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
 from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
+from gateway.sync.outbox_desk import OutboxDesk
 from gateway.sync.people import CentralPeople
 from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.roles import RoleMap
@@ -57,6 +60,7 @@ _SERVE_AGAIN_SECONDS = 3.0
 _CONTROL_SECONDS = 15.0
 _LAST_WORDS_SECONDS = 5.0
 _DECLARE_AGAIN_SECONDS = 5.0
+_THREADS = 64
 
 
 def run(*, site_path: Path, data: Path) -> int:
@@ -67,7 +71,7 @@ def run(*, site_path: Path, data: Path) -> int:
     redaction = Redaction()
     secrets = Secrets(folder=secrets_folder(site_path), heard=redaction.hide)
     site = load(site_path, secrets=secrets)
-    with DataFolder.open(data) as folder, Logs(redaction=redaction):
+    with DataFolder.open(data) as folder, LineLocks(links=site.links), Logs(redaction=redaction):
         if folder.takes_nothing:
             log.error("gateway_starts_without_recording", why=folder.takes_nothing)
         for doubt in doubtful(site, site_path):
@@ -131,6 +135,7 @@ class House:
         self._writes = CentralWrites(
             client=client, store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone)
         )
+        self._outbox_desk = OutboxDesk(store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone))
         self._sync = _build_sync(
             site,
             client=client,
@@ -150,6 +155,9 @@ class House:
     async def live(self) -> None:
         """Start, serve until told to stop, and end in order: who asks and acts, lines, who remembers."""
         loop = asyncio.get_running_loop()
+        # Whoever reads from a disk that hangs holds a thread, until that is known: signing in, and looking up the names
+        # of devices, must still find one.
+        loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="work"))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         # not by the loop, which gives the signal its deadly meaning back when it is closed
@@ -229,6 +237,7 @@ class House:
                 data=self._folder.path,
                 readiness=self._not_ready,
                 webhooks=self._webhook_desk,
+                outbox=self._outbox_desk,
                 relay=self._relay,
                 central_accounts=self._people,
                 extra_routes=(present_route(demo.control),) if demo else (),
@@ -377,6 +386,7 @@ def _build_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClien
         url=central.url,
         username=central.username,
         password=secrets.get(central.password),
+        totp_secret=secrets.get(central.totp) if central.totp else "",
         clock=clock,
         ca_file=central.ca_file,
         timeout_seconds=central.timeout_seconds,

@@ -129,6 +129,7 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
     ]
     if draft.central:
         named.append(("central.password", draft.central.password))
+        named += [("central.totp", draft.central.totp)] if draft.central.totp else []
     if draft.rtsp:
         named.append(("rtsp.password", draft.rtsp.password))
     for index, camera in draft.cameras.sound.items():

@@ -10,11 +10,13 @@ from gateway.store.event_pages import EventFilter, EventPage
 from gateway.store.exhibits import TooMany
 from gateway.store.held import Arriving, Held
 from gateway.store.journal import Entry, Journal, Recorded
-from gateway.store.outbox import Books, OutboxRow
+from gateway.store.outbox import Books
+from gateway.store.outbox_rows import OutboxRow
 from gateway.store.parking_entries import EntryFilter, EntryTotals
 from gateway.store.passages import RecordedPassage
 from gateway.store.records import KnownRecord, Records
 from gateway.store.remembered import RememberedAccount
+from gateway.store.second_factor_seal import UNREADABLE
 from gateway.store.segment_rows import Segment
 from gateway.store.segments import Choice
 from gateway.store.sessions import Session
@@ -24,6 +26,7 @@ from gateway.store.webhooks import Webhook, WebhookBooks
 
 __all__ = [
     "LONGEST_PIN",
+    "UNREADABLE",
     "ApiKey",
     "Arriving",
     "Books",

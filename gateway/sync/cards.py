@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import tzinfo
 
 from gateway.clock import Clock
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store import CardRecord, Store
 from gateway.store.keepers import record_text
+from gateway.sync.absence import ById
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap, map_card
-from gateway.sync.lists import read_pages
+from gateway.sync.lists import PageSize, Told, nobody, read_pages
 from gateway.sync.site_cards import KIND
-from gateway.sync.sweep import Page, Tally, judge_removal
+from gateway.sync.sweep import Page, Tally, judge_removal, read_waiting, waiting_text
 
 _CARDS_AT_A_STRETCH = 20  # about 1 ms of work
+_ASKED_AT_A_STRETCH = 100
 _PENDING = "pending_removal"
 _MAP = "field_map"
 
@@ -31,7 +33,7 @@ class CardsPulled:
         added: cards that are new at the site.
         changed: cards whose record changed.
         removed: cards that went.
-        held_back: missing cards that stay until the next pull misses exactly them again.
+        held_back: missing cards that stay until the next whole pull misses them again.
         newly_held_back: whether holding back began with this pull.
         without_credential: listed cards that no reading can match.
         unread: listed cards with a status or date that could not be read; they are suspended.
@@ -52,15 +54,18 @@ class CardsPulled:
 class CardPull:
     """Pulls the cards.
 
-    New and changed cards are taken over page by page. Missing cards go only after two whole walks that miss the same
-    ones, and a large share of the cards only when the next pull misses exactly them again. A walk that is cut short,
-    or whose pages contradict its count, removes nothing.
+    New and changed cards are taken over page by page. A card that a whole walk misses goes when central, asked for that
+    very card, has it no more; where it does not say, when a second walk misses exactly the same ones. A large share of
+    the cards goes only when the whole walk before missed it too. A walk that is cut short, or whose pages contradict
+    its count, removes nothing.
     """
 
     def __init__(
         self, *, client: CentralClient, store: Store, clock: Clock, zone: tzinfo, fields: CardFieldMap
     ) -> None:
         self._client = client
+        self._by_id = ById(client=client, path="/v1/access", names=("access_card", "access", "card"))
+        self._pages = PageSize()
         self._cards = store.cards
         self._held = store.held
         self._clock = clock
@@ -70,30 +75,33 @@ class CardPull:
         self._without_credential: set[int] = set()
         self._unread: set[int] = set()
 
-    async def pull(self) -> CardsPulled:
-        """Bring the card list in step. Raises what the client and the store raise; cards taken so far stay."""
+    async def pull(self, told: Told = nobody) -> CardsPulled:
+        """Bring the card list in step; `told` hears how many cards came, of how many.
+
+        Raises what the client and the store raise; cards taken so far stay.
+        """
         map_mark = self._fields.fingerprint(self._zone)
         anew = await self._cards.remembered(_MAP) != map_mark
         written = self._held.pull_begins(KIND)
         known, before = await asyncio.to_thread(_at_site, await self._cards.records())
         walk = _Walk(known=known, anew=anew, written=written)
-        tally = await self._walk(walk)
+        tally = await self._walk(walk, told)
         if not tally.problem:
             self._judged_all = True
             if walk.anew:
                 await self._cards.remember(_MAP, map_mark)
         walk.anew = False
-        problem, removed, held_back, newly = tally.problem, 0, 0, False
-        missing = await asyncio.to_thread(before.difference, tally.ids)
-        missing -= await self._own(walk)
-        if not problem and missing:
-            second = await self._walk(walk)
-            own = await self._own(walk)
-            missing -= own
-            agree = before - second.ids - own == missing
-            problem = second.problem or ("" if agree else "access_cards: two looks disagree")
+        problem, held_back, newly = tally.problem, 0, False
         if not problem:
-            removed, held_back, newly = await self._remove(known=len(before), missing=missing)
+            missing = await asyncio.to_thread(before.difference, tally.ids)
+            missing -= await self._own(walk)
+            waited = read_waiting(await self._cards.remembered(_PENDING) or "")
+            removal = judge_removal(known=len(before), missing=missing, waited=waited)
+            problem = await self._remove(removal.due, before=before, walk=walk, listed=tally.ids)
+            held_back, newly = len(removal.waiting), bool(removal.waiting) and not waited
+            if removal.waiting != waited:
+                await self._cards.remember(_PENDING, waiting_text(removal.waiting))
+        if not problem:
             self._without_credential &= tally.ids
             self._unread &= tally.ids
             now = self._clock.wall()
@@ -103,7 +111,7 @@ class CardPull:
             cards=len(tally.ids),
             added=walk.added,
             changed=walk.changed,
-            removed=removed,
+            removed=walk.removed,
             held_back=held_back,
             newly_held_back=newly,
             without_credential=len(self._without_credential),
@@ -111,16 +119,53 @@ class CardPull:
             problem=problem,
         )
 
+    async def _remove(self, due: frozenset[int], *, before: frozenset[int], walk: _Walk, listed: set[int]) -> str:
+        """Let those of the missing cards go that central has no more; why not all of them went, "" when they did."""
+        unsaid: set[int] = set()
+        there = 0
+        known = sorted(listed)
+        for stretch in _stretches(sorted(due), _ASKED_AT_A_STRETCH):
+            asked = await self._by_id.ask(stretch, listed=known)
+            unsaid |= asked.unsaid
+            there += len(asked.there)
+            await self._take(asked.there, walk)
+            await self._let_go(asked.gone, walk)
+        if there:
+            return f"access_cards: {there} that central still has are not on its list"
+        if not unsaid:
+            return ""
+        second = await self._walk(walk)
+        if second.problem:
+            return second.problem
+        own = await self._own(walk)
+        if before - second.ids - own - walk.gone != unsaid - own:
+            return "access_cards: two looks disagree"
+        for stretch in _stretches(sorted(unsaid), _ASKED_AT_A_STRETCH):
+            await self._let_go(frozenset(stretch), walk)
+        return ""
+
+    async def _let_go(self, gone: frozenset[int], walk: _Walk) -> None:
+        """Within the turn: what was written meanwhile stays."""
+        if not gone:
+            return
+        async with self._cards.turn:
+            going = gone - await self._own(walk)
+            done = await self._cards.apply(remove=sorted(going), now=self._clock.wall().micros)
+            walk.removed += done.removed
+            walk.gone |= going
+
     async def _own(self, walk: _Walk) -> frozenset[int]:
         """Cards that were written meanwhile, or wait to go up: that central's list lacks them says nothing."""
         waiting = await self._held.waiting(KIND)
         return frozenset(walk.written).union(write.record_id for write in waiting)
 
-    async def _walk(self, walk: _Walk) -> Tally:
+    async def _walk(self, walk: _Walk, told: Told = nobody) -> Tally:
         async def take(page: Page) -> None:
             await self._take(page, walk)
 
-        return await read_pages(self._client, path="/v1/access/list", resource="access_cards", take=take)
+        return await read_pages(
+            self._client, path="/v1/access/list", resource="access_cards", take=take, size=self._pages, told=told
+        )
 
     async def _take(self, page: Page, walk: _Walk) -> None:
         """Within the turn, so that nothing that is written at the site meanwhile is overwritten."""
@@ -149,18 +194,6 @@ class CardPull:
                 walk.changed += done.changed
                 walk.known.update((item.card.card_id, item.record) for item in put)
 
-    async def _remove(self, *, known: int, missing: frozenset[int]) -> tuple[int, int, bool]:
-        """Removed, held back, and whether that is new."""
-        pending = await self._cards.remembered(_PENDING) or ""
-        removal = judge_removal(known=known, missing=missing, pending=pending)
-        removed = 0
-        if removal.remove:
-            done = await self._cards.apply(remove=removal.remove, now=self._clock.wall().micros)
-            removed = done.removed
-        if removal.pending != pending:
-            await self._cards.remember(_PENDING, removal.pending)
-        return removed, removal.held_back, bool(removal.pending) and not pending
-
 
 @dataclass(slots=True)
 class _Walk:
@@ -174,11 +207,18 @@ class _Walk:
     written: set[int]
     added: int = 0
     changed: int = 0
+    removed: int = 0
+    gone: set[int] = field(default_factory=set)
 
 
 def _at_site(records: Mapping[int, str]) -> tuple[dict[int, str], frozenset[int]]:
     """The site's records to compare with, and the ids among them that are central's."""
     return dict(records), frozenset(card_id for card_id in records if card_id < FIRST_PROVISIONAL_ID)
+
+
+def _stretches(numbers: Sequence[int], length: int) -> Iterator[Sequence[int]]:
+    for start in range(0, len(numbers), length):
+        yield numbers[start : start + length]
 
 
 def _put_in(members: set[int], card_id: int, *, member: bool) -> None:

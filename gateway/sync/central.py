@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import aiohttp
 import structlog
@@ -16,6 +18,8 @@ import structlog
 from gateway.clock import Clock, Stamp
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict, judge
+from gateway.sync.central_clock import ClockOffset, offset_from
+from gateway.sync.session import LOGOUT, GatewaySession
 
 log = structlog.get_logger(__name__)
 
@@ -25,10 +29,12 @@ BODY_LIMIT = 2 * 1024 * 1024
 _CALLS_AT_ONCE = 4
 _PEOPLE_AT_ONCE = 4
 _LOGOUT_SECONDS = 2.0
-_DENIED_PAUSE_SECONDS = 30.0
+_RENEWAL_SECONDS = 900.0
 _CHUNK = 64 * 1024
 _SLOWEST_UPLOAD = 16 * 1024  # bytes in a second
-_LOGIN = "/v1/auth/login"
+_CONNECT_SECONDS = 4.0
+_UNHEARD_SECONDS = 6.0  # what was sent and not acknowledged by then: the line is dead, central is not merely slow
+_HOLD_OFF_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +46,16 @@ class CentralState:
         since: when `reachable` became so.
         last_error: what the last exchange failed with; "" after a success.
         signed_in_at: when the last sign-in succeeded.
+        not_permitted: operations that the gateway's account may not use, each with central's words.
+        clock_offset: by how much central's clock is ahead; None while that is unknown.
     """
 
     reachable: bool | None = None
     since: Stamp | None = None
     last_error: str = ""
     signed_in_at: Stamp | None = None
+    not_permitted: tuple[tuple[str, str], ...] = ()
+    clock_offset: ClockOffset | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +70,12 @@ class Upload:
 
 
 class CentralClient:
-    """Calls operations of central.
+    """Calls operations of central, as the gateway's own account and for people.
 
-    Needed sign-ins are shared by all callers. After a refused sign-in central is left alone for half a minute, so that
-    a wrong password does not lock the account. Loss and recovery are logged once each.
+    Loss and recovery are logged once each. `totp_secret`: base32, of an account that has a second factor.
+
+    A line that is dead is told from a central that is slow: a connection must be there within `connect_seconds`,
+    however long an answer may take. After a time-out people are not kept waiting for the next one.
     """
 
     def __init__(
@@ -73,31 +85,45 @@ class CentralClient:
         username: str,
         password: str,
         clock: Clock,
+        totp_secret: str = "",
         ca_file: str | None = None,
         timeout_seconds: float = 15.0,
+        connect_seconds: float = _CONNECT_SECONDS,
     ) -> None:
         self._url = url.rstrip("/")
-        self._username = username
-        self._password = password
         self._clock = clock
         self._ca_file = ca_file
         self._timeout = timeout_seconds
+        self._connect = min(connect_seconds, timeout_seconds)
         self._slots = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._people = asyncio.Semaphore(_PEOPLE_AT_ONCE)
-        self._signing_in = asyncio.Lock()
         self._opening = asyncio.Lock()
         self._http: aiohttp.ClientSession | None = None
         self._closed = False
-        self._token: str | None = None
-        self._sign_ins = 0
-        self._sign_in_error: CentralRefused | CentralUnavailable | None = None
-        self._denied_until = float("-inf")
+        self._silent_until = float("-inf")
+        self.look_wanted = asyncio.Event()
+        self._session = GatewaySession(
+            username=username,
+            password=password,
+            totp_secret=totp_secret,
+            exchange=self._post,
+            clock=clock,
+            central_time=self._central_time,
+        )
+        self._renewed_for: dict[str, float] = {}
         self._state = CentralState()
 
     @property
     def state(self) -> CentralState:
         """How central is at present."""
         return self._state
+
+    def away(self) -> bool:
+        """Whether central is known not to answer. Never waits; that somebody wants to know is in `look_wanted`."""
+        if self._state.reachable is not False:
+            return False
+        self.look_wanted.set()
+        return True
 
     async def call(self, method: Method, path: str, body: JsonObject | None = None, *, key: str = "") -> JsonObject:
         """Call an operation and give its answer, which says success.
@@ -113,16 +139,12 @@ class CentralClient:
                 itself answered that it failed.
             CentralRefused: central understood and refused; CentralDenied when it refuses the account.
         """
-        operation = f"{method} {path}"
+
+        async def attempt(token: str) -> Verdict:
+            return await self._exchange(method, path, body, key=key, token=token)
+
         async with self._slots:
-            token = self._token or await self._sign_in(stale=None)
-            verdict = await self._exchange(method, path, body, key=key, token=token)
-            if isinstance(verdict, NeedsSignIn):
-                token = await self._sign_in(stale=token)
-                verdict = await self._exchange(method, path, body, key=key, token=token)
-            if isinstance(verdict, NeedsSignIn):
-                verdict = CentralDenied(f"{operation}: authentication required, also right after a sign-in")
-        return self._taken(verdict)
+            return self._taken(await self._through(f"{method} {path}", attempt))
 
     async def call_for(
         self, method: Method, path: str, body: JsonObject, *, token: str | None, hide: str = ""
@@ -130,8 +152,10 @@ class CentralClient:
         """Call an operation for a person, with that person's session at central or none.
 
         What is refused to a person is not noted of the gateway's own account. `hide` is a secret that central may
-        repeat in what it says. Raises CentralRefused, CentralUnavailable.
+        repeat in what it says. Raises CentralRefused, CentralUnavailable: at once for some seconds after a time-out.
         """
+        if self._clock.monotonic() < self._silent_until and self.away():
+            raise CentralUnavailable(f"{method} {path}: central was silent a moment ago")
         async with self._people:
             verdict = await self._exchange(method, path, body, key="", token=token)
         if isinstance(verdict, NeedsSignIn):
@@ -150,15 +174,12 @@ class CentralClient:
 
         That one file does not get through says nothing of central as a whole, so that is not noted.
         """
-        operation = f"POST {path}"
+
+        async def attempt(token: str) -> Verdict:
+            return await self._upload(path, upload, key=key, token=token)
+
         async with self._slots:
-            token = self._token or await self._sign_in(stale=None)
-            verdict = await self._upload(path, upload, key=key, token=token)
-            if isinstance(verdict, NeedsSignIn):
-                token = await self._sign_in(stale=token)
-                verdict = await self._upload(path, upload, key=key, token=token)
-        if isinstance(verdict, NeedsSignIn):
-            raise CentralDenied(f"{operation}: authentication required, also right after a sign-in")
+            verdict = await self._through(f"POST {path}", attempt)
         if isinstance(verdict, CentralRefused | CentralUnavailable):
             raise verdict
         return verdict
@@ -167,20 +188,36 @@ class CentralClient:
         operation = f"POST {path}"
         headers = {"SessionID": token, "Idempotency-Key": key}
         seconds = self._timeout + upload.size / _SLOWEST_UPLOAD
-        file = await asyncio.to_thread(upload.file.open, "rb")
+        with_file = ExitStack()
+        try:
+            file = await asyncio.to_thread(lambda: with_file.enter_context(upload.file.open("rb")))
+            status, raw = await self._send(operation, path, upload, file, headers=headers, seconds=seconds)
+        finally:  # also when this is cancelled while the file is being opened
+            await asyncio.to_thread(with_file.close)
+        return judge(operation, status, raw)
+
+    async def _send(
+        self,
+        operation: str,
+        path: str,
+        upload: Upload,
+        file: IO[bytes],
+        *,
+        headers: dict[str, str],
+        seconds: float,
+    ) -> tuple[int, bytes]:
         try:
             async with asyncio.timeout(seconds):
                 http = await self._open()
                 form = aiohttp.FormData(upload.fields)
                 form.add_field("file", file, filename=upload.name, content_type=upload.media_type)
-                status, raw = await _fetch(http, "POST", self._url + path, form, headers)
+                return await _fetch(http, "POST", self._url + path, form, headers)
+        except aiohttp.ConnectionTimeoutError as error:
+            raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s") from error
         except TimeoutError as error:
             raise CentralUnavailable(f"{operation}: no answer within {seconds:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise CentralUnavailable(f"{operation}: {error or type(error).__name__}") from error
-        finally:
-            await asyncio.to_thread(file.close)
-        return judge(operation, status, raw)
 
     async def look(self) -> None:
         """Ask whether central runs, without a session. Raises CentralUnavailable, CentralRefused."""
@@ -196,59 +233,86 @@ class CentralClient:
     async def close(self) -> None:
         """Sign out, within 2 s, and close the connections. Calls fail from now on."""
         self._closed = True
-        http, token = self._http, self._token
-        self._http = self._token = None
+        http, token = self._http, self._session.token
+        self._http = self._session.token = None
         if http is None:
             return
         try:
             if token is not None:
                 async with asyncio.timeout(_LOGOUT_SECONDS):
-                    await _fetch(http, "POST", f"{self._url}/v1/auth/logout", {}, {"SessionID": token})
+                    await _fetch(http, "POST", f"{self._url}{LOGOUT}", {}, {"SessionID": token})
         except (aiohttp.ClientError, OSError, CentralUnavailable) as error:
             log.info("central_sign_out_failed", error=str(error) or type(error).__name__)
         finally:
             await http.close()
 
-    async def _sign_in(self, *, stale: str | None) -> str:
-        """A token other than `stale`. Whoever waits for a running sign-in shares its outcome."""
-        asked = self._sign_ins
-        async with self._signing_in:
-            if self._token is not None and self._token != stale:
-                return self._token
-            held_off = self._clock.monotonic() < self._denied_until
-            if self._sign_in_error is not None and (self._sign_ins > asked or held_off):
-                raise type(self._sign_in_error)(str(self._sign_in_error)) from self._sign_in_error
-            previous, self._sign_in_error, self._token = self._sign_in_error, None, None
-            try:
-                self._token = await self._log_in()
-            except (CentralRefused, CentralUnavailable) as error:
-                if isinstance(error, CentralRefused):
-                    self._denied_until = self._clock.monotonic() + _DENIED_PAUSE_SECONDS
-                    if not isinstance(previous, CentralRefused):
-                        log.warning("central_sign_in_refused", error=str(error))
-                self._sign_in_error = error
-                raise
-            finally:
-                self._sign_ins += 1
-            return self._token
+    async def _through(
+        self, operation: str, attempt: Callable[[str], Awaitable[Verdict]]
+    ) -> JsonObject | CentralRefused | CentralUnavailable:
+        """An attempt with the gateway's session; once more with a fresh one when this is gone, or lacks a permission.
 
-    async def _log_in(self) -> str:
-        credentials: JsonObject = {"username": self._username, "password": self._password}
-        verdict = await self._exchange("POST", _LOGIN, credentials, key="", token=None)
-        if isinstance(verdict, NeedsSignIn | CentralRefused):
-            reason = f" ({verdict})" if isinstance(verdict, CentralRefused) else ""
-            reason = reason.replace(self._password, "***") if self._password else reason
-            verdict = CentralDenied(f"central refuses to sign in {self._username!r}{reason}")
-        answer = self._taken(verdict)
-        token, user = answer.get("session"), answer.get("user")
-        if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
-            raise self._noted(CentralFailed(f"POST {_LOGIN}: answered without a session"))
-        if isinstance(user, dict) and user.get("mfa_enabled") is True:
-            raise self._noted(
-                CentralDenied(f"central asks {self._username!r} for a second factor; use an account without one")
-            )
-        self._state = replace(self._state, signed_in_at=self._clock.wall())
+        A permission that a fresh session lacks too is noted by its operation, which is then tried as it is, and with
+        a fresh sign-in again only after a while.
+        """
+        token = self._session.token or await self._enter()
+        verdict = await attempt(token)
+        if isinstance(verdict, NeedsSignIn):
+            token = await self._enter(stale=token)
+            verdict = await attempt(token)
+            if isinstance(verdict, NeedsSignIn):
+                return CentralDenied(f"{operation}: authentication required, also right after a sign-in")
+        if isinstance(verdict, CentralDenied) and self._may_sign_in_for(operation):
+            try:
+                token = await self._enter(stale=token, ends_stale=True)
+            except (CentralRefused, CentralUnavailable) as error:
+                log.info("permissions_not_renewed", error=str(error))
+            else:
+                verdict = await attempt(token)
+        if isinstance(verdict, NeedsSignIn):
+            return CentralFailed(f"{operation}: central forgot the session at once")
+        self._permitted(operation, verdict)
+        return verdict
+
+    def _may_sign_in_for(self, operation: str) -> bool:
+        now = self._clock.monotonic()
+        if now - self._renewed_for.get(operation, float("-inf")) < _RENEWAL_SECONDS:
+            return False
+        self._renewed_for[operation] = now
+        return True
+
+    def _permitted(self, operation: str, verdict: JsonObject | CentralRefused | CentralUnavailable) -> None:
+        """Note whether the account may do that; an answer that says neither changes nothing."""
+        known = dict(self._state.not_permitted)
+        if isinstance(verdict, CentralDenied):
+            known[operation] = verdict.said
+        elif isinstance(verdict, CentralUnavailable) or known.pop(operation, None) is None:
+            return
+        else:
+            self._renewed_for.pop(operation, None)
+        if (told := tuple(sorted(known.items()))) != self._state.not_permitted:
+            self._state = replace(self._state, not_permitted=told)
+            if isinstance(verdict, CentralDenied):
+                log.warning("central_does_not_permit", operation=operation, said=verdict.said)
+
+    async def _enter(self, *, stale: str | None = None, ends_stale: bool = False) -> str:
+        try:
+            token = await self._session.enter(stale=stale, ends_stale=ends_stale)
+        except (CentralRefused, CentralUnavailable) as error:
+            raise self._noted(error) from error
+        self._state = replace(self._state, signed_in_at=self._session.signed_in_at)
         return token
+
+    async def _post(self, path: str, body: JsonObject, token: str | None) -> Verdict:
+        """What the session asks for; not being reached is noted by whoever asked the session."""
+        try:
+            return await self._exchange("POST", path, body, key="", token=token)
+        except CentralUnavailable as error:
+            return error
+
+    def _central_time(self) -> int:
+        """What central's clock shows, in seconds since 1970, as far as that is known."""
+        offset = self._state.clock_offset
+        return int(self._clock.wall().micros / 1_000_000 + (offset.seconds if offset else 0))
 
     async def _exchange(
         self, method: Method, path: str, body: JsonObject | None, *, key: str, token: str | None
@@ -258,14 +322,26 @@ class CentralClient:
         headers = {"SessionID": token} if token else {}
         if key:
             headers["Idempotency-Key"] = key
+        began = self._clock.monotonic()
+
+        def heard(answered: Mapping[str, str]) -> None:
+            offset = offset_from(answered, wall=self._clock.wall(), took=self._clock.monotonic() - began)
+            if offset is not None and offset.says_more_than(self._state.clock_offset):
+                self._state = replace(self._state, clock_offset=offset)
+
         try:
             async with asyncio.timeout(self._timeout):
                 http = await self._open()
-                status, raw = await _fetch(http, method, self._url + path, body, headers)
+                began = self._clock.monotonic()
+                status, raw = await _fetch(http, method, self._url + path, body, headers, heard=heard)
+        except aiohttp.ConnectionTimeoutError as error:
+            raise self._unheard(f"{operation}: no connection within {self._connect:g} s") from error
         except TimeoutError as error:
-            raise self._noted(CentralUnavailable(f"{operation}: no answer within {self._timeout:g} s")) from error
+            raise self._unheard(f"{operation}: no answer within {self._timeout:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise self._noted(CentralUnavailable(f"{operation}: {error or type(error).__name__}")) from error
+        except _TooLarge as error:
+            raise self._noted(CentralFailed(f"{operation}: {error}")) from error
         except CentralUnavailable as error:
             raise self._noted(CentralUnavailable(f"{operation}: {error}")) from error
         return judge(operation, status, raw)
@@ -277,11 +353,20 @@ class CentralClient:
             if self._http is None:
                 tls = await asyncio.to_thread(tls_context, self._ca_file)
                 self._http = aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(ssl=tls, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1),
+                    connector=self._connector(tls),
+                    timeout=aiohttp.ClientTimeout(
+                        total=None, connect=self._connect, sock_connect=self._connect, ceil_threshold=60
+                    ),
                     cookie_jar=aiohttp.DummyCookieJar(),
                     middlewares=(_sent_once,),
                 )
             return self._http
+
+    def _connector(self, tls: ssl.SSLContext) -> aiohttp.BaseConnector:
+        """How connections are made."""
+        return aiohttp.TCPConnector(
+            ssl=tls, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1, socket_factory=impatient_socket
+        )
 
     def _taken(self, verdict: JsonObject | CentralRefused | CentralUnavailable) -> JsonObject:
         """The object of a verdict, or its error raised; either way noted in the state."""
@@ -289,6 +374,11 @@ class CentralClient:
             raise self._noted(verdict)
         self._note(reachable=True, error="")
         return verdict
+
+    def _unheard(self, error: str) -> CentralRefused | CentralUnavailable:
+        """It timed out: whoever comes next is not to wait as long."""
+        self._silent_until = self._clock.monotonic() + _HOLD_OFF_SECONDS
+        return self._noted(CentralUnavailable(error))
 
     def _noted(self, error: CentralRefused | CentralUnavailable) -> CentralRefused | CentralUnavailable:
         self._note(reachable=isinstance(error, CentralRefused | CentralFailed), error=str(error))
@@ -304,6 +394,21 @@ class CentralClient:
             log.warning("central_lost", error=error)
         elif before.reachable is False:
             log.info("central_recovered")
+
+
+def impatient_socket(addr_info: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+    """A socket whose connection ends when what it sent is not acknowledged for some seconds, instead of a quarter hour.
+
+    A kept connection is dead without a sign when the line fails; what is sent on it would wait for the whole time-out.
+    """
+    family, kind, protocol, _, _ = addr_info
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_UNHEARD_SECONDS * 1000))
+    return made
+
+
+class _TooLarge(CentralFailed):
+    """Central answered with more than is ever read."""
 
 
 async def _sent_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
@@ -324,18 +429,25 @@ async def _fetch(
     url: str,
     body: JsonObject | aiohttp.FormData | None,
     headers: dict[str, str],
+    *,
+    heard: Callable[[Mapping[str, str]], None] | None = None,
 ) -> tuple[int, bytes]:
-    """Status and body. Raises CentralUnavailable when the body is larger than is ever read."""
+    """Status and body; `heard` gets the answer's headers as they come.
+
+    Raises _TooLarge when the body is larger than is ever read.
+    """
     data = json.dumps(body).encode() if isinstance(body, dict) else body
     if isinstance(body, dict):
         headers = {**headers, "Content-Type": "application/json"}
     async with http.request(method, url, data=data, headers=headers, allow_redirects=False) as response:
+        if heard is not None:
+            heard(response.headers)
         raw = bytearray()
         async for chunk in response.content.iter_chunked(_CHUNK):
             raw += chunk
             if len(raw) > BODY_LIMIT:
                 response.close()
-                raise CentralUnavailable(f"the answer is larger than {BODY_LIMIT // 1024} KiB")
+                raise _TooLarge(f"the answer is larger than {BODY_LIMIT // 1024} KiB")
         return response.status, bytes(raw)
 
 

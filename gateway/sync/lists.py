@@ -4,30 +4,77 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from gateway.domain.errors import CentralRefused
 from gateway.domain.writes import Lookup
-from gateway.sync.answers import JsonObject
+from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.sweep import Page, Tally
 
 PAGE_LIMIT = 100
-"""Records asked for at once: small enough that one page never holds up the event loop."""
+"""Records asked for at once where little is to be gained by more."""
 
+_WIDEST = (1000, 500, 250, PAGE_LIMIT)
+_NARROWEST = 25  # the interface's default, which every list honours
 _MOST_PAGES = 20_000
 _MOST_FOUND_PAGES = 50
 
 Take = Callable[[Page], Awaitable[None]]
+Told = Callable[[int, int | None], None]
 
 
-async def read_pages(client: CentralClient, *, path: str, resource: str, take: Take) -> Tally:
+def nobody(_received: int, _count: int | None) -> None:
+    """Nobody wants to know how far a walk has come."""
+
+
+class PageSize:
+    """The largest page that central honours, found out by asking."""
+
+    def __init__(self) -> None:
+        self.limit = _WIDEST[0]
+
+    def refused(self) -> bool:
+        """Central does not take this size, or cannot bear it; whether there is a smaller one to ask for."""
+        smaller = next((size for size in _WIDEST if size < self.limit), None)
+        if smaller is None:
+            return False
+        self.limit = smaller
+        return True
+
+    def came(self, records: int, count: int | None) -> None:
+        """The first page held so many of so many: fewer than were asked for is as many as central ever gives."""
+        if count is not None and _NARROWEST <= records < min(self.limit, count):
+            self.limit = records
+
+
+async def read_pages(
+    client: CentralClient, *, path: str, resource: str, take: Take, size: PageSize, told: Told = nobody
+) -> Tally:
     """Hand every page to `take`, until one brings nothing new: only that proves the end, whatever `count` says."""
     tally = Tally(resource)
-    for number in range(1, _MOST_PAGES + 1):
-        page = tally.take(await client.call("POST", path, {"page": number, "page_limit": PAGE_LIMIT}))
+    answer = await _first_page(client, path, size)
+    for number in range(2, _MOST_PAGES + 2):
+        page = tally.take(answer)
+        if number == 2:
+            size.came(tally.received, tally.count)
+        told(len(tally.ids), tally.count)
         if not page:
             return tally
         await take(page)
+        answer = await client.call("POST", path, {"page": number, "page_limit": size.limit})
     tally.fault(f"no end after {_MOST_PAGES} pages")
     return tally
+
+
+async def _first_page(client: CentralClient, path: str, size: PageSize) -> JsonObject:
+    """The first page, in the largest size that central takes."""
+    while True:
+        try:
+            return await client.call("POST", path, {"page": 1, "page_limit": size.limit})
+        except CentralDenied:
+            raise
+        except (CentralRefused, CentralFailed):
+            if not size.refused():
+                raise
 
 
 async def read_by_cursor(client: CentralClient, *, path: str, resource: str, take: Take) -> Tally:

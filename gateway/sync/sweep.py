@@ -5,7 +5,6 @@ What a walk brings may always be taken over; what it does not bring is removed o
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,6 +49,16 @@ class Tally:
                 page.append((found, record))
         return tuple(page)
 
+    @property
+    def received(self) -> int:
+        """How many records came, those that came twice included."""
+        return self._received
+
+    @property
+    def count(self) -> int | None:
+        """How many there are, as the pages say; None when they do not, or not with one voice."""
+        return next(iter(self._counts)) if len(self._counts) == 1 else None
+
     def fault(self, reason: str) -> None:
         """The walk could not be brought to its end."""
         self._fault = reason
@@ -71,22 +80,30 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What is to become of cards that two agreeing walks did not bring.
+    """What is to become of cards that a whole walk did not bring.
 
     Attributes:
-        remove: these go now.
-        pending: the mark of a large removal that waits for the next pull; "" for none.
-        held_back: how many cards wait with it.
+        due: these may go now.
+        waiting: these wait until the next whole walk misses them too.
     """
 
-    remove: frozenset[int] = frozenset()
-    pending: str = ""
-    held_back: int = 0
+    due: frozenset[int] = frozenset()
+    waiting: frozenset[int] = frozenset()
 
 
-def judge_removal(*, known: int, missing: frozenset[int], pending: str) -> Removal:
-    """A large removal waits until the next pull asks for exactly the same one; `pending` is the mark that waits."""
+def judge_removal(*, known: int, missing: frozenset[int], waited: frozenset[int]) -> Removal:
+    """Of a large removal only those go now that the whole walk before missed too: those that have `waited`."""
     if len(missing) <= known * LARGE_SHARE:
-        return Removal(remove=missing)
-    mark = hashlib.sha256(",".join(map(str, sorted(missing))).encode()).hexdigest()[:32]
-    return Removal(remove=missing) if mark == pending else Removal(pending=mark, held_back=len(missing))
+        return Removal(due=missing)
+    return Removal(due=missing & waited, waiting=missing - waited)
+
+
+def waiting_text(waiting: frozenset[int]) -> str:
+    """Cards that wait, as they are remembered."""
+    return ",".join(map(str, sorted(waiting)))
+
+
+def read_waiting(text: str) -> frozenset[int]:
+    """The cards that `waiting_text` told of; none when it did not write this."""
+    numbers = text.split(",") if text else []
+    return frozenset(map(int, numbers)) if all(number.isdecimal() for number in numbers) else frozenset()

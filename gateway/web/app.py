@@ -38,6 +38,7 @@ from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks
+from gateway.web.public_address import PUBLIC_URL
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
 from gateway.web.relay import Relayed
@@ -46,6 +47,7 @@ from gateway.web.rooms import (
     CentralAccounts,
     CentralWrites,
     DemoCard,
+    OutboxDesk,
     Readiness,
     Recording,
     Relay,
@@ -58,6 +60,7 @@ from gateway.web.sessions import Sessions
 from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
+from gateway.web.status.outbox import StatusOutbox
 from gateway.web.status.page import STATIC, StatusPage
 from gateway.web.status.standing import Standing
 from gateway.web.status.watch import Watch
@@ -108,6 +111,7 @@ def build_app(
     data: Path,
     readiness: Readiness,
     webhooks: WebhookDesk,
+    outbox: OutboxDesk,
     relay: Relay | None = None,
     central_accounts: CentralAccounts | None = None,
     extra_routes: Sequence[Route] = (),
@@ -129,6 +133,7 @@ def build_app(
         data: the data folder.
         readiness: what is not ready.
         webhooks: who is told of the site's events.
+        outbox: what is done with what central refused.
         relay: the way to central for what only central answers; None for a site that stands alone.
         central_accounts: central's, where they may sign in here.
         extra_routes: more operations, entered by their own rules.
@@ -171,7 +176,7 @@ def build_app(
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
         *EntriesFamily(site=site, store=store, writes=writes, clock=clock, spreadsheets=spreadsheets).routes(),
-        *CardsFamily(store=store, writes=writes, clock=clock).routes(),
+        *CardsFamily(store=store, writes=writes, clock=clock, zone=ZoneInfo(site.site.timezone)).routes(),
         *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens, writes=writes, segments=segments).routes(),
@@ -184,6 +189,7 @@ def build_app(
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
         *Standing(store=store, board=board, areas=areas).routes(),
         *live.routes(),
+        *StatusOutbox(desk=outbox).routes(),
         *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
         *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), board=board).routes(),
         *LegacyDevices(
@@ -197,6 +203,7 @@ def build_app(
     relayed = Relayed(relay=relay, sessions=central_sessions).routes()
     doors = _Doors(Admission(sessions=sessions), LegacyAdmission(keys=keys))
     app = _assembled((*routes, *relayed, *extra_routes), doors, live, Usher(clock=clock))
+    app[PUBLIC_URL] = site.api.public_url or ""
 
     async def changed(usernames: tuple[str, ...]) -> None:
         for username in usernames:

@@ -71,6 +71,9 @@ def test_a_file_in_its_place_is_named(tmp_path):
         DataFolder.open(tmp_path / "data")
 
 
+NEW = "it is new, so no gate is driven until it takes data"
+
+
 def no_own_disk(why):
     if os.environ.get("CI") == "true":
         pytest.fail(f"no disk of its own can be mounted here (Debian: util-linux): {why}")
@@ -92,12 +95,12 @@ def on_own_disk(folder, options, then):
 
 def test_a_full_disk_is_named(tmp_path):
     answer = on_own_disk(tmp_path / "data", "size=16k", "true")
-    assert re.fullmatch(r"StoreError data folder \S*/data is full; free some space on its disk", answer)
+    assert re.fullmatch(rf"StoreError data folder \S*/data is full; free some space on its disk; {NEW}", answer)
 
 
 def test_a_read_only_disk_is_named(tmp_path):
     answer = on_own_disk(tmp_path / "data", "size=1m", 'mount -o remount,ro "$1"')
-    assert re.fullmatch(r"StoreError data folder \S*/data is on a read-only disk", answer)
+    assert re.fullmatch(rf"StoreError data folder \S*/data is on a read-only disk; {NEW}", answer)
 
 
 def test_missing_permission_is_named(tmp_path):
@@ -131,11 +134,20 @@ def test_another_gateways_disk_is_not_written_until_adopted(tmp_path):
     condition(tmp_path / "other")
     shutil.rmtree(tmp_path / "one/media")
     shutil.copytree(tmp_path / "other/media", tmp_path / "one/media")
+    made = tmp_path / "one/media/clips/2000000000.mp4"
+    footage = tmp_path / "one/media/7/2026010112/1_2000000.ts"
+    for file in (made, footage):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"of the other gateway")
     with DataFolder.open(tmp_path / "one") as folder:
         assert folder.media_condition is MediaCondition.OTHER_DISK
         assert adopt_media(tmp_path / "one", same_disk=True), "beside a gateway that runs"
         assert media_condition(tmp_path / "one") is MediaCondition.READY
+        assert not made.exists(), "the other gateway's event of that number is another event"
+        assert footage.exists()
+        made.touch()
         assert not adopt_media(tmp_path / "one"), "there is nothing to do any more"
+        assert made.exists()
     assert condition(tmp_path / "one") is MediaCondition.READY
 
 

@@ -36,15 +36,19 @@ def test_a_field_that_is_gone_is_told_once_and_commands_are_refused(make_site, w
         within=40,
         why="every loss is told",
     )
+    device_losses = lambda device: [  # noqa: E731
+        e for e in site.api.events(types=[EventKind.DEVICE_LOST]) if e["device_id"] == device
+    ]
+    wait_until(lambda: all(map(device_losses, (101, 103))), within=20, why="and that of each gate")
     status, answer, _ = site.api.raw("POST", "/v1/device/open", {"id": 101})
     assert status == 409
     assert b"does not answer" in answer
-    refused = site.api.events(types=[EventKind.COMMAND_REFUSED])
-    assert refused
+    refused = wait_until(
+        lambda: site.api.events(types=[EventKind.COMMAND_REFUSED]), within=10, why="the refusal is recorded"
+    )
     assert refused[0]["id"] > before
     for device in (101, 103):
-        lost = [e for e in site.api.events(types=[EventKind.DEVICE_LOST]) if e["device_id"] == device]
-        assert len(lost) == 1, "one loss, one event"
+        assert len(device_losses(device)) == 1, "one loss, one event"
     assert site.api.is_ready(), "the gateway itself is well"
 
 
@@ -185,11 +189,11 @@ def test_a_full_disk_stops_no_gate_and_loses_nothing_that_was_told(site_on_small
     )
     (told,) = site.api.events(types=[EventKind.RECORDS_WAITED])
     assert "0 were lost" in told["description"]
-    lost = [e for e in site.api.events(types=[EventKind.CAMERA_LOST]) if e["id"] > before]
+    told_lost = lambda: [e for e in site.api.events(types=[EventKind.CAMERA_LOST]) if e["id"] > before]  # noqa: E731
+    lost = wait_until(told_lost, within=20, why="video says why it stopped")
     assert all("takes no data" in e["description"] or "free space" in e["description"] for e in lost)
     again = lambda: len([e for e in site.api.events(types=[EventKind.CAMERA_RECORDING]) if e["id"] > before])  # noqa: E731
-    assert lost, "video says why it stopped"
-    wait_until(lambda: again() >= len({e["device_id"] for e in lost}), within=45, why="and resumes by itself")
+    wait_until(lambda: again() >= len({e["device_id"] for e in told_lost()}), within=45, why="and resumes by itself")
 
 
 def not_ready(site) -> list[str]:

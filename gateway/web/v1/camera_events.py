@@ -19,7 +19,7 @@ from gateway.domain.writes import JsonObject
 from gateway.site import Site
 from gateway.store import LONGEST_PIN, CameraEventFilter, Entry, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import ById, path_id, read_body, read_record
+from gateway.web.bodies import ById, path_id, read_body, read_change
 from gateway.web.catalogue.camera_events import (
     CAMERA_EVENT,
     CAMERA_EVENT_CLIP,
@@ -31,7 +31,7 @@ from gateway.web.catalogue.camera_events import (
     CAMERA_EVENT_VOD,
 )
 from gateway.web.dates import from_micros, until_micros
-from gateway.web.envelope import success
+from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
 from gateway.web.media import JPEG, MP4, as_file, as_playlist, in_time
 from gateway.web.rooms import CentralWrites, Recording
@@ -46,7 +46,6 @@ from gateway.web.shapes.camera_events import (
 from gateway.web.v1.records import camera_event_record
 
 _KIND = "camera_event"
-_SAID = ("name", "description", "incident")
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 _SECOND = 1_000_000
 _SLACK = 60 * _SECOND  # whoever asks may have a clock that is a little ahead
@@ -105,11 +104,11 @@ class CameraEventsFamily:
         exhibits = await self._store.exhibits.of(ids)
         waiting = (await self._store.held.arriving(_KIND, ids)).waiting
         missing = await self._store.segments.missing(item for item in known if item.ready)
-        events = [
+        events = (
             camera_event_record(item, exhibits=exhibits, waiting=waiting.get(item.id, ()), missing=missing.get(item.id))
             for item in known
-        ]
-        return success(events=events, count=count)
+        )
+        return await success_listed("events", events, count=count)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
@@ -123,6 +122,7 @@ class CameraEventsFamily:
             raise NotFoundError(f"this site records no camera {wanted.camera_id}")
         now = self._clock.wall()
         at = self._span(wanted, now.micros)
+        await self._writes.room()
         stated = bool(wanted.date_at.strip())
         event = Event(
             kind=EventKind.INCIDENT_MARKED if wanted.incident else EventKind.MOMENT_MARKED,
@@ -144,9 +144,11 @@ class CameraEventsFamily:
         return success(event=await self._shown(await self._known(recorded.camera_event_ids[0])))
 
     async def _change(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted, body = await read_record(request, ChangedCameraEvent)
-        known = await self._known(wanted.id)
-        said: JsonObject = {name: body[name] for name in _SAID if body.get(name) is not None}
+        change = await read_change(request, ChangedCameraEvent)
+        known = await self._known(change.id)
+        shown = (await self._shown(known)).model_dump(mode="json")
+        _wanted, sent = change.to(shown, ChangedCameraEvent)
+        said: JsonObject = {name: value for name, value in sent.items() if not change.leaves(name, shown)}
         if said:
             await self._writes.write(WRITE_UPDATE, {"id": known.id, **said})
             text = f"{caller.username} changed camera event {known.id}: {', '.join(said)}."
@@ -160,18 +162,19 @@ class CameraEventsFamily:
         known = await self._known(wanted.id)
         shown = await self._shown(known)
         try:
-            await self._writes.write(WRITE_DELETE, {"id": known.id})
+            sync = (await self._writes.write(WRITE_DELETE, {"id": known.id})).sync_of_deleted
         except CentralRefused as error:
             if error.status != _NOT_FOUND:
                 raise
             now = self._clock.wall().micros  # central has it no more; so it is deleted here alone
             await self._store.held.hold(WRITE_DELETE, known.id, {}, now=now, sends=False)
+            sync = "in_step"
         text = f"{caller.username} deleted camera event {known.id} of event {known.event_id}: {known.name}."
         files = ", ".join(item.sha256 for item in shown.evidence)
         facts: dict[str, Scalar] = {"name": known.name, "proved_event_id": known.event_id, "evidence_sha256": files}
         await self._tell(EventKind.CAMERA_EVENT_DELETED, known, caller, text, facts)
         await self._recording.forget(known.id)
-        return success(event=shown)
+        return success(event=shown.model_copy(update={"sync": sync, "sync_error": ""}))
 
     async def _thumbnail(self, request: web.Request, _: Caller) -> web.StreamResponse:
         known = await self._known(path_id(request))

@@ -6,16 +6,36 @@ import asyncio
 import contextlib
 import os
 import shutil
+import socket
 import ssl
 import subprocess
+import time
+from dataclasses import replace
 
 import pytest
+from stopwatch import Stopwatch
 from structlog.testing import capture_logs
 
-from gateway.demo.central import Faults
+from gateway.clock import SystemClock
+from gateway.demo.central import Chances, Faults
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.sync.answers import CentralDenied, CentralFailed
-from gateway.sync.central import BODY_LIMIT
+from gateway.sync.central import BODY_LIMIT, impatient_socket
+from gateway.sync.relay import CentralRelay
+
+SECRET = "JBSWY3DPEHPK3PXP"
+
+
+class Ahead(SystemClock):
+    """A machine whose clock is ahead by so many seconds."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        self._seconds = seconds
+
+    def wall(self):
+        now = super().wall()
+        return replace(now, micros=now.micros + self._seconds * 1_000_000)
 
 
 def make_certificate(folder):
@@ -56,30 +76,70 @@ async def test_no_more_than_four_requests_are_under_way(central, client):
     await devices(client)
     central.requests.clear()
     central.faults = Faults(paths="/v1/device", latency_seconds=0.2)
-    async with asyncio.TaskGroup() as group:
-        calls = [group.create_task(devices(client)) for _ in range(6)]
-        await asyncio.sleep(0.3)
-        assert sum(call.done() for call in calls) <= 4
+    began = time.monotonic()
+    await asyncio.gather(*(devices(client) for _ in range(6)))
+    assert time.monotonic() - began >= 0.4, "six at once would have taken half as long"
 
 
 async def test_authentication_required_even_after_a_sign_in_is_denied(central, client):
     await devices(client)
-    real = central._session_of
-    central._session_of = lambda request: None
-    try:
-        with pytest.raises(CentralDenied, match="POST /v1/device/list"):
-            await devices(client)
-    finally:
-        central._session_of = real
+    central.faults = Faults(chances=Chances(unauthenticated=1))
+    with pytest.raises(CentralDenied, match="POST /v1/device/list"):
+        await devices(client)
     assert sign_ins(central) == [200, 200]
 
 
-async def test_a_missing_permission_is_denied_without_a_new_sign_in(central, client):
+async def test_a_missing_permission_is_denied_and_named_after_one_fresh_sign_in(central, client):
     central.faults = Faults(deny="can_view_devices")
+    with capture_logs() as logs:
+        for _ in range(3):
+            with pytest.raises(CentralDenied, match="can_view_devices"):
+                await devices(client)
+    assert sign_ins(central) == [200, 200]
+    assert central.open_sessions == 1
+    assert client.state.reachable is True
+    assert client.state.not_permitted == (("POST /v1/device/list", "permission denied: can_view_devices"),)
+    assert [line["event"] for line in logs] == ["central_does_not_permit"]
+    await client.call("POST", "/v1/camera/list", {})
+    assert client.state.not_permitted
+    central.faults = Faults()
+    await devices(client)
+    assert client.state.not_permitted == ()
+
+
+async def test_a_permission_that_was_given_meanwhile_is_had_at_once(central, client):
+    """Central may keep the permissions of the moment of the sign-in with its session."""
+    await devices(client)
+    real, first = central._session_of, central.requests[0]
+    old = central._session_of
+
+    def of_then(request):
+        session = real(request)
+        if session is not None and session.token == tokens[0]:
+            return replace(session, account=replace(session.account, permissions=frozenset()))
+        return session
+
+    tokens = list(central._sessions._open)
+    central._session_of = of_then
+    try:
+        assert (await devices(client))["count"] == 3
+    finally:
+        central._session_of = old
+    assert first.status == 200
+    assert sign_ins(central) == [200, 200]
+    assert client.state.not_permitted == ()
+
+
+async def test_a_failed_renewal_leaves_the_session_that_was(central, client):
+    await devices(client)
+    central.faults = Faults(deny="can_view_devices")
+    real = central._sessions.sign_in
+    central._sessions.sign_in = lambda *_: None
     with pytest.raises(CentralDenied, match="can_view_devices"):
         await devices(client)
-    assert sign_ins(central) == [200]
-    assert client.state.reachable is True
+    central._sessions.sign_in = real
+    await client.call("POST", "/v1/camera/list", {})
+    assert sign_ins(central) == [200, 404]
 
 
 async def test_wrong_credentials_are_denied_once_and_central_is_then_left_alone(central, connect):
@@ -92,9 +152,43 @@ async def test_wrong_credentials_are_denied_once_and_central_is_then_left_alone(
     assert "wrong pony" not in client.state.last_error + "".join(map(str, results))
 
 
-async def test_a_second_factor_is_refused_clearly(connect):
-    with pytest.raises(CentralDenied, match="second factor"):
+async def test_a_second_factor_without_its_secret_is_refused_clearly(central, connect):
+    with pytest.raises(CentralDenied, match="name its secret as 'totp'"):
         await devices(connect(username="guard", password="guard"))
+    assert central.open_sessions == 0
+
+
+async def test_the_second_factor_is_proven_each_time_with_another_code(central, connect):
+    client = connect(username="guard", password="guard", totp_secret="JBSW Y3DP EHPK 3PXP")
+    for _ in range(2):  # the second within the same half minute
+        answers = await asyncio.gather(*(devices(client) for _ in range(4)))
+        assert {answer["count"] for answer in answers} == {3}
+        central.expire_sessions()
+    assert sign_ins(central) == [200, 200]
+    proofs = [request.status for request in central.requests if request.path == "/v1/auth/mfa"]
+    assert proofs == [200, 200]
+
+
+async def test_the_code_is_of_centrals_time(central, connect):
+    """This machine's clock may be wrong; the answer to the sign-in tells what central's shows."""
+    client = connect(username="guard", password="guard", totp_secret=SECRET, clock=Ahead(400))
+    assert (await devices(client))["count"] == 3
+    assert -402 < client.state.clock_offset.seconds < -398
+
+
+async def test_a_wrong_secret_is_told_without_it_and_central_left_alone(central, connect):
+    client = connect(username="guard", password="guard", totp_secret="GEZDGNBVGY3TQOJQ")
+    for _ in range(3):
+        with pytest.raises(CentralDenied, match="refuses the second factor") as caught:
+            await devices(client)
+        assert "GEZDGN" not in str(caught.value)
+    assert len([request for request in central.requests if request.path == "/v1/auth/mfa"]) == 1
+    assert central.open_sessions == 0
+
+
+async def test_a_secret_that_is_none_is_told(connect):
+    with pytest.raises(CentralDenied, match="not base32"):
+        await devices(connect(username="guard", password="guard", totp_secret="0189!"))
 
 
 async def test_a_refusal_names_operation_and_reason(client):
@@ -128,11 +222,10 @@ async def test_slow_answers_end_at_the_time_out(central, connect, fault):
     client = connect(timeout_seconds=0.3)
     await devices(client)
     central.faults = Faults(**fault)
-    loop = asyncio.get_running_loop()
-    began = loop.time()
+    watch = Stopwatch()
     with pytest.raises(CentralUnavailable, match=r"within 0.3 s"):
         await devices(client)
-    assert loop.time() - began < 1.5
+    assert watch.seconds() < 1.5
     central.faults = Faults()
 
 
@@ -168,8 +261,9 @@ async def test_a_cancelled_sign_in_leaves_the_way_free(central, client):
 
 async def test_an_answer_that_is_too_large_is_cut_off(central, client):
     central.tables.devices.put({"id": 999, "name": "x" * (BODY_LIMIT + 1)})
-    with pytest.raises(CentralUnavailable, match="larger than"):
+    with pytest.raises(CentralFailed, match="larger than"):
         await devices(client)
+    assert client.state.reachable is True
 
 
 async def test_redirects_are_not_followed(connect):
@@ -208,10 +302,9 @@ async def test_close_does_not_wait_for_an_absent_central(central, connect):
     client = connect()
     await devices(client)
     central.faults = Faults(latency_seconds=30)
-    loop = asyncio.get_running_loop()
-    began = loop.time()
+    watch = Stopwatch()
     await client.close()
-    assert loop.time() - began < 4
+    assert watch.seconds() < 4
     central.faults = Faults()
 
 
@@ -228,3 +321,58 @@ async def test_only_centrals_own_ca_is_trusted(tmp_path, central, connect):
     with pytest.raises(CentralUnavailable, match="CA file"):
         await devices(connect(url=central.url, ca_file=str(tmp_path / "none.pem")))
     await trusting.close()
+
+
+class Standing(SystemClock):
+    """No time goes by."""
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+@pytest.fixture
+def dead_end():
+    """A port where no connection is ever made: its queue is full, so that the kernel answers nobody."""
+    with socket.socket() as taken, contextlib.ExitStack() as others:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(0)
+        for _ in range(4):
+            other = others.enter_context(socket.socket())
+            other.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                other.connect(taken.getsockname())
+        yield taken.getsockname()[1]
+
+
+async def test_a_line_that_is_dead_is_not_waited_for_as_long_as_an_answer(dead_end, connect):
+    client = connect(url=f"http://127.0.0.1:{dead_end}", timeout_seconds=120, connect_seconds=0.2, clock=Standing())
+    async with asyncio.timeout(60):  # half of what an answer may take
+        with pytest.raises(CentralUnavailable, match=r"no connection within 0\.2 s"):
+            await devices(client)
+        with pytest.raises(CentralUnavailable, match="silent a moment ago"):
+            await client.call_for("POST", "/v1/auth/login", {}, token=None)
+    assert client.away()
+
+
+async def test_after_a_time_out_people_wait_no_more_until_the_probe_finds_central(central, connect, until, running):
+    client = connect(timeout_seconds=0.5, clock=Standing())
+    central.faults = Faults(latency_seconds=30)
+    with pytest.raises(CentralUnavailable, match="no answer within"):
+        await client.call_for("POST", "/v1/auth/login", {}, token=None)
+    asked = len(central.requests)
+    for _ in range(20):
+        with pytest.raises(CentralUnavailable, match="silent a moment ago"):
+            await client.call_for("POST", "/v1/auth/login", {}, token=None)
+    assert len(central.requests) == asked
+    central.faults = Faults()
+    async with running(CentralRelay(client=client, url=central.url).run()):
+        await until(lambda: not client.away())
+    answer = await client.call_for(
+        "POST", "/v1/auth/login", {"username": "gateway", "password": "right horse"}, token=None
+    )
+    assert answer["success"] is True
+
+
+def test_what_nobody_acknowledges_ends_the_connection():
+    with impatient_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1))) as made:
+        assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 6000

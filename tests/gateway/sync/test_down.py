@@ -9,6 +9,7 @@ import pytest
 
 from gateway.clock import SystemClock
 from gateway.demo.central import ErrorKind, Faults
+from gateway.demo.central.answers import Refusal
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralUnavailable
 from gateway.domain.events import EventKind
@@ -56,6 +57,33 @@ async def test_many_pages_and_batches(central, store, down):
     assert await store.cards.count() == 290
 
 
+@pytest.mark.parametrize(("cap", "limits"), [(1000, [1000]), (300, [1000, 300, 300]), (100, [1000, 100, 100, 100])])
+async def test_the_largest_page_that_central_gives_is_asked_for(central, store, down, cap, limits):
+    central.tables.page_cap = cap
+    for number in range(250):
+        central.tables.cards.put({"id": 10_000 + number, "number": str(number)})
+    assert (await down.pull()).cards.cards == 290
+    asked = [json.loads(one.body)["page_limit"] for one in central.requests if one.path == "/v1/access/list"]
+    assert asked[: len(limits)] == limits if cap < 290 else asked == [1000, 1000]
+    assert await store.cards.count() == 290
+
+
+async def test_a_page_that_central_refuses_is_asked_for_smaller(central, store, down):
+    real, asked = central.tables.cards.page, []
+
+    def refusing(*args, **kwargs):
+        asked.append(kwargs["limit"])
+        if kwargs["limit"] > 250:
+            raise Refusal(400, "page_limit: at most 250")
+        return real(*args, **kwargs)
+
+    central.tables.page_cap = 5000
+    central.tables.cards.page = refusing
+    for _ in range(2):
+        assert (await down.pull()).problems == ()
+    assert asked == [1000, 500, 250, 250, 250, 250]
+
+
 async def test_only_what_changed_is_written(central, store, down):
     await down.pull()
     before = store.commits
@@ -76,14 +104,19 @@ async def test_the_sites_own_devices_keep_their_names_and_kinds(central, store, 
     assert json.loads(device.record)["name"] == "Device 101"
 
 
-async def test_a_small_removal_is_looked_at_twice_and_then_done(central, store, down, events_of):
+def paths(central, path):
+    return sum(request.path == path for request in central.requests)
+
+
+async def test_cards_that_are_gone_are_asked_for_one_by_one_and_go(central, store, down, events_of):
     await down.pull()
     drop_cards(central, 4)
     central.requests.clear()
     report = await down.pull()
     assert report.cards.removed == 4
     assert await store.cards.count() == 36
-    assert sum(request.path == "/v1/access/list" for request in central.requests) == 4
+    assert paths(central, "/v1/access/list") == 2
+    assert paths(central, "/v1/access") == 6  # the four, and one before and after that central has
     assert not await events_of(EventKind.SWEEP_SUSPENDED)
     assert "4 removed" in (await events_of(EventKind.CARDS_CHANGED))[0].description
 
@@ -95,9 +128,10 @@ async def test_a_large_removal_waits_for_the_next_pull_and_is_told_once(central,
     assert (report.cards.removed, report.cards.held_back) == (0, 20)
     assert await store.cards.count() == 40
     drop_cards(central, 1)
-    assert (await down.pull()).cards.held_back == 21
     report = await down.pull()
-    assert (report.cards.removed, report.cards.held_back) == (21, 0)
+    assert (report.cards.removed, report.cards.held_back) == (20, 1)
+    report = await down.pull()
+    assert (report.cards.removed, report.cards.held_back) == (1, 0)
     assert await store.cards.count() == 19
     assert len(await events_of(EventKind.SWEEP_SUSPENDED)) == 1
 
@@ -153,9 +187,73 @@ async def test_a_walk_that_breaks_off_keeps_what_came_and_removes_nothing(centra
     assert '"note":"new"' in (await store.cards.get(10_149)).record
 
 
+def without_single_cards(central):
+    """As a server that has no such operation."""
+
+    table = central.tables.cards
+    real = table.remove
+
+    def find(_number):
+        raise Refusal(404, "no such operation")
+
+    def remove(number):
+        del table.find
+        real(number)
+        table.find = find
+
+    table.find, table.remove = find, remove
+
+
+async def test_a_card_that_is_there_but_not_listed_stays_and_is_told(central, store, down):
+    await down.pull()
+    real = central.tables.cards.page
+
+    def hiding(*args, **kwargs):
+        batch = real(*args, **kwargs)
+        records = [record for record in batch.records if record["id"] not in (4001, 4002)]
+        return replace(batch, records=records, count=batch.count - 2)
+
+    central.tables.cards.page = hiding
+    central.tables.cards.change(4001, {"status": "lost"})
+    central.tables.cards.remove(4003)
+    report = await down.pull()
+    assert report.cards.removed == 1
+    assert "2 that central still has" in report.problems[0]
+    assert (await store.cards.get(4001)).card.status is CardStatus.LOST
+
+
+async def test_without_an_answer_for_single_cards_two_looks_must_agree(central, store, down):
+    await down.pull()
+    drop_cards(central, 4)
+    without_single_cards(central)
+    central.requests.clear()
+    report = await down.pull()
+    assert report.cards.removed == 4
+    assert paths(central, "/v1/access/list") == 4
+
+
+async def test_what_central_says_of_single_cards_counts_only_while_it_finds_others(central, store, down):
+    """It breaks while they are asked for: from then on it has none, which proves nothing."""
+    await down.pull()
+    drop_cards(central, 2)
+    real, asked = central.tables.cards.find, []
+
+    def failing(number):
+        asked.append(number)
+        if len(asked) > 1:
+            raise Refusal(404, "access card not found")
+        return real(number)
+
+    central.tables.cards.find = failing
+    central.requests.clear()
+    assert (await down.pull()).cards.removed == 2
+    assert paths(central, "/v1/access/list") == 4
+
+
 async def test_looks_that_disagree_remove_nothing(central, store, down):
     await down.pull()
     drop_cards(central, 2)
+    without_single_cards(central)
     real, looks = central.tables.cards.page, []
 
     def changing(*args, **kwargs):

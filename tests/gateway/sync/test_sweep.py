@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.sync.answers import CentralFailed
-from gateway.sync.sweep import Tally, judge_removal
+from gateway.sync.sweep import Removal, Tally, judge_removal, read_waiting, waiting_text
 
 
 def walk(*pages):
@@ -57,18 +57,25 @@ def test_an_answer_without_the_list_is_a_failure():
 
 def test_a_small_removal_goes_at_once():
     missing = frozenset(range(20))
-    assert judge_removal(known=100, missing=missing, pending="").remove == missing
+    assert judge_removal(known=100, missing=missing, waited=frozenset()) == Removal(due=missing)
 
 
-def test_a_large_removal_waits_for_the_same_one():
+def test_of_a_large_removal_goes_what_two_walks_missed():
     missing = frozenset(range(21))
-    first = judge_removal(known=100, missing=missing, pending="")
-    assert (first.remove, first.held_back) == (frozenset(), 21)
-    other = judge_removal(known=100, missing=frozenset(range(22)), pending=first.pending)
-    assert other.remove == frozenset()
-    assert other.pending != first.pending
-    assert judge_removal(known=100, missing=missing, pending=first.pending).remove == missing
+    first = judge_removal(known=100, missing=missing, waited=frozenset())
+    assert first == Removal(waiting=missing)
+    second = judge_removal(known=100, missing=frozenset(range(1, 23)), waited=first.waiting)
+    assert second == Removal(due=frozenset(range(1, 21)), waiting=frozenset({21, 22}))
 
 
 def test_nothing_missing_ends_the_waiting():
-    assert judge_removal(known=100, missing=frozenset(), pending="abc").pending == ""
+    assert judge_removal(known=100, missing=frozenset(), waited=frozenset({1})) == Removal()
+
+
+@pytest.mark.parametrize("waiting", [frozenset(), frozenset({3}), frozenset({3, 2, 1_999_999_999})])
+def test_what_waits_is_remembered(waiting):
+    assert read_waiting(waiting_text(waiting)) == waiting
+
+
+def test_another_releases_note_is_nothing_that_waits():
+    assert read_waiting("0a1b2c3d") == frozenset()

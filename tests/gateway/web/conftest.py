@@ -25,7 +25,7 @@ from gateway.domain.accounts import CentralAdmission
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CameraUnavailable, CentralRefused, CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.footage import SegmentFinished
+from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.domain.viewing import NotShown, ViewOpened, ViewRefusal
 from gateway.lanes.areas import Areas
@@ -39,6 +39,7 @@ from gateway.site.models import CentralAccountsSection, CentralSection, Site
 from gateway.store import CardRecord, Entry, KnownRecord, Segment, Store
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap, map_card
+from gateway.sync.outbox_desk import OutboxDesk
 from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import Accounts, KnownAccount, hash_accounts, hash_password
@@ -86,18 +87,21 @@ CENTRAL = CentralSection(url="http://127.0.0.1:1", username="gateway", password=
 
 
 class SetClock:
-    """The system's clock with a push: tests move both of its hands on."""
+    """The system's clock with a push: tests move both of its hands on. `stepped`: so many seconds wall time alone."""
 
     def __init__(self) -> None:
         self._system = SystemClock()
         self.pushed = 0.0
+        self.stepped = 0.0
         self.trusted = True
 
     def monotonic(self) -> float:
         return self._system.monotonic() + self.pushed
 
     def wall(self) -> Stamp:
-        return Stamp(micros=self._system.wall().micros + int(self.pushed * 1_000_000), trusted=self.trusted)
+        return Stamp(
+            micros=self._system.wall().micros + int((self.pushed + self.stepped) * 1_000_000), trusted=self.trusted
+        )
 
 
 class FieldInMemory:
@@ -405,8 +409,10 @@ class House:
         )
         return (await self.store.journal.record(Entry(events=(event,)))).event_ids[0]
 
-    async def passed(self, description: str = "A vehicle passed.") -> int:
-        """Record a passage with footage; returns the camera event's id."""
+    async def passed(
+        self, description: str = "A vehicle passed.", *, footage_seconds: float = 10, ready: bool = True
+    ) -> int:
+        """Record a passage with the last so many of its ten seconds of footage; returns the camera event's id."""
         now = self.clock.wall().micros
         event = Event(
             kind=EventKind.VEHICLE_PASSED,
@@ -418,12 +424,16 @@ class House:
         )
         moment = Moment(201, "Vehicle passed", description, now - 5_000_000, now + 5_000_000, clock_trusted=True)
         recorded = await self.store.journal.record(Entry(events=(event,), moments=(moment,)))
-        whole = SegmentFinished(
-            camera_id=201, path=f"201/2026010100/{now - 5_000_000}_10000000.ts", started_at=now - 5_000_000,
-            clock_trusted=True, duration=10_000_000, size=9,
+        duration = int(footage_seconds * 1_000_000)
+        begin = now + 5_000_000 - duration
+        there = SegmentFinished(
+            camera_id=201, path=f"201/2026010100/{begin}_{duration}.ts", started_at=begin, clock_trusted=True,
+            duration=duration, size=9, gap=GapReason.NETWORK if duration < 10_000_000 else GapReason.NONE,
         )  # fmt: skip
-        await self.store.segments.add([whole])
-        await self.store.camera_events.mark_ready(recorded.camera_event_ids[0])
+        if duration:
+            await self.store.segments.add([there])
+        if ready:
+            await self.store.camera_events.mark_ready(recorded.camera_event_ids[0])
         return recorded.camera_event_ids[0]
 
 
@@ -518,6 +528,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             accounts=accounts,
             data=tmp_path,
             readiness=lambda: tuple(not_ready),
+            outbox=OutboxDesk(store=store, clock=clock),
             webhooks=WebhookDesk(webhooks=store.webhooks, post=post, clock=clock),
             relay=relay,
             central_accounts=people or central_accounts,
