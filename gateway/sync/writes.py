@@ -154,7 +154,8 @@ class CentralWrites:
             record = held.record
             if operation.kind == CARD:
                 record = await self._cards.follow(operation, held, body)
-        return Written(held.record_id, record or {**body, "id": held.record_id}, held=held.waits)
+        shown = record or {**body, "id": held.record_id}
+        return Written(held.record_id, shown, held=held.waits, taken_back=held.taken_back)
 
     async def _tell_turned_away(self, error: NoRoom) -> None:
         """One event an hour, however many writes are turned away."""
