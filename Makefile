@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
 PLAYER := tests/player/node_modules/.package-lock.json
 
-.PHONY: run test check bench rounds fuzz docs format lock clean debian
+.PHONY: run test check bench rounds outage outage-month fuzz docs format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -45,6 +45,12 @@ bench: $(STAMP)  ## benchmarks; each prints its figures beside a limit or peer
 
 rounds: $(STAMP)  ## kill -9 and torn writes against recording; ROUNDS=300
 	$(BIN)/python tests/simulators/kill_rounds.py --rounds $(or $(ROUNDS),300)
+
+outage: $(STAMP)  ## a bad line to central and kill -9, over real sockets and processes; SECONDS_OF_IT=240 SEED=
+	$(BIN)/python tests/simulators/outage_rounds.py --seconds $(or $(SECONDS_OF_IT),240) $(if $(SEED),--seed $(SEED))
+
+outage-month: $(STAMP)  ## thirty days without central on virtual time, then back in step; SEED=1
+	$(BIN)/edge-gateway simulate --outage --days 30 --lanes 2 --seed $(or $(SEED),1)
 
 fuzz: $(STAMP)  ## requests of every kind, right and wrong, against a running demo by its own description
 	FUZZ_TIMES=$(or $(FUZZ_TIMES),4) $(BIN)/pytest tests/system/test_fuzz.py

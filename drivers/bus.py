@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from enum import StrEnum
 
 from drivers.contract import (
     DeadlinePassed,
@@ -33,7 +32,6 @@ from drivers.standings import Standings
 from drivers.transactions import (
     Answer,
     Exchange,
-    Prelude,
     Priority,
     Reply,
     Transaction,
@@ -41,27 +39,14 @@ from drivers.transactions import (
     UnitRests,
 )
 from drivers.turns import next_turn
+from drivers.wire import Trace, Wire
 
-_OPEN_SECONDS = 3.0
-_LONGEST_REPLY = 1024
-_LONGEST_DRAIN = 0.25
-_QUIET_FLOOR = 0.02
+OPEN_SECONDS = 3.0
+"""How long a line may take to open; then it says why it did not."""
 _PAUSE_LOOK = 0.02
 _SILENT_LIMIT = 10
 _SILENT_LIMIT_SERIAL = 30
 _TAGS = 0xFFFF
-
-
-class Direction(StrEnum):
-    """Which way traced bytes went, as seen from here."""
-
-    SENT = "sent"
-    RECEIVED = "received"
-    DROPPED = "dropped"
-
-
-Trace = Callable[[Direction, bytes, MonotonicSeconds], None]
-"""Where a technician's trace of the line goes. Called on the loop's thread; never blocks, never raises."""
 
 
 class Bus:
@@ -89,16 +74,15 @@ class Bus:
         self._name = name
         self._spec = spec
         self._monotonic = monotonic
-        self._trace = trace
         self._queue = TransactionQueue(limit=queue_limit)
         self._standings = Standings()
         self._lateness = Lateness()
         self._silent_limit = silent_limit or (_SILENT_LIMIT_SERIAL if spec.is_serial else _SILENT_LIMIT)
+        self._wire = Wire(name=name, spec=spec, monotonic=monotonic, trace=trace, dropped=self._heard_beside)
         self._wake = asyncio.Event()
         self._connection: Connection | None = None
         self._down_reason = f"line {name} is not open yet"
         self._silent = 0
-        self._last_byte_at = float("-inf")
         self._last_tag = 0
         self._command_written_at: MonotonicSeconds | None = None
         self._busy_since: MonotonicSeconds | None = None
@@ -141,7 +125,7 @@ class Bus:
         while True:
             try:
                 self._connection = await open_link(
-                    self._spec, timeout=_OPEN_SECONDS, monotonic=self._monotonic, on_change=self._wake.set
+                    self._spec, timeout=OPEN_SECONDS, monotonic=self._monotonic, on_change=self._wake.set
                 )
                 answered = await self._serve_until_lost(self._connection)
                 failures = 1 if answered else failures + 1
@@ -249,16 +233,16 @@ class Bus:
         """The next transaction, its line quiet; None when the line is lost first."""
         while connection.lost is None:
             self._wake.clear()
-            self._drop(connection.discard())
+            self._wire.drop(connection.discard())
             if not self._queue:
                 await self._wake.wait()
                 continue
-            gap = self._last_byte_at + self._spec.frame_gap - self._monotonic()
+            gap = self._wire.gap_left()
             if gap > 0 and (self._spec.is_serial or self._queue.has_untagged):
                 await asyncio.sleep(gap)
                 if connection.has_arrivals:
                     continue
-            transaction = next_turn(self._queue, self._standings, quiet=self._quiet, now=self._monotonic())
+            transaction = next_turn(self._queue, self._standings, quiet=self._wire.quiet, now=self._monotonic())
             if transaction is not None:
                 return transaction
             if self._queue:
@@ -281,32 +265,32 @@ class Bus:
         try:
             if not await self._is_ready(connection, transaction):
                 return False
-            self._drop(connection.discard())
+            self._wire.drop(connection.discard())
             written_at = self._monotonic()
             transaction.sent = True
-            connection.write(exchange.request)
-            self._note_sent(transaction, written_at)
+            self._wire.send(connection, exchange.request, at=written_at)
+            if transaction.priority is Priority.COMMAND:
+                self._command_written_at = written_at
             async with asyncio.timeout(transaction.timeout):
-                reply, at = await self._await_reply(connection, exchange, received)
+                reply, at = await self._wire.reply(connection, exchange, received)
         except TimeoutError:
             self._silent += 1
             now = self._monotonic()
             self._standings.failed(exchange.unit, timeout=transaction.timeout, now=now)
             transaction.fail(self._unanswered(transaction, now))
             self._note_unanswered(transaction, received, written_at)
-            await self._quieten(connection)
+            await self._wire.quieten(connection)
             return False
         except ProtocolViolation as violation:
             transaction.fail(violation)
             self._note_unanswered(transaction, received, written_at)
-            await self._quieten(connection)
+            await self._wire.quieten(connection)
             return False
         except LinkError as error:
             transaction.fail(error)
             self._note_unanswered(transaction, received, written_at)
             return False
-        except BaseException:
-            # Cancelled in the middle, or a parser's own fault: the caller must hear of it before it goes on.
+        except BaseException:  # cancelled in the middle, or a parser's own fault: the caller must hear of it first
             transaction.fail(LinkError(f"line {self._name} closes"))
             raise
         if not exchange.answered:
@@ -346,7 +330,7 @@ class Bus:
         """Whether the line is prepared and the request may be sent on it now."""
         prelude = transaction.exchange.prelude
         if prelude is not None:
-            await self._prepare(connection, prelude)
+            await self._wire.prepare(connection, prelude)
         if transaction.forbidden is not None:
             return await self._is_permitted(transaction, transaction.forbidden)
         return prelude is None or self._is_wanted(transaction)
@@ -369,65 +353,10 @@ class Bus:
             transaction.expire()
         return not transaction.answer.done()
 
-    async def _prepare(self, connection: Connection, prelude: Prelude) -> None:
-        silence = self._last_byte_at + prelude.silence - self._monotonic()
-        if silence > 0:
-            await asyncio.sleep(silence)
-        if prelude.break_seconds > 0:
-            await connection.send_break(prelude.break_seconds)
-
-    async def _await_reply(
-        self, connection: Connection, exchange: Exchange[object], received: bytearray
-    ) -> tuple[object, MonotonicSeconds]:
-        """The answer, and when it came. All that came since the request is added to `received`, but for its echo."""
-        if not exchange.answered:
-            # Nothing will tell when the request is out; whatever follows waits for as long as it takes.
-            self._last_byte_at += self._spec.seconds_for(len(exchange.request))
-            return exchange.parse(b""), self._last_byte_at
-        echo = exchange.request if self._spec.echoes else b""
-        while True:
-            arrival = await connection.read()
-            self._last_byte_at = arrival.at
-            self._tell(Direction.RECEIVED, arrival.data, arrival.at)
-            echoed, rest = arrival.data[: len(echo)], arrival.data[len(echo) :]
-            if not echo.startswith(echoed):
-                raise ProtocolViolation(
-                    f"what was sent on {self._name} did not come back as sent: somebody else sends too"
-                )
-            echo = echo[len(echoed) :]
-            if not rest:
-                continue
-            received += rest
-            reply = exchange.parse(bytes(received))
-            if reply is not None:
-                return reply, arrival.at
-            if len(received) > _LONGEST_REPLY:
-                raise ProtocolViolation(f"{self._name} babbles: {len(received)} bytes and no answer among them")
-
-    async def _quieten(self, connection: Connection) -> None:
-        self._drop(await connection.drain_to_quiet(quiet=self._quiet, longest=_LONGEST_DRAIN))
-
-    @property
-    def _quiet(self) -> float:
-        return max(self._spec.frame_gap, _QUIET_FLOOR)
-
     def _is_dead_session(self) -> bool:
         """Whether nobody answers on a line that looks open: opening it anew is what may help."""
         return self._silent >= self._silent_limit
 
-    def _note_sent(self, transaction: Transaction, at: MonotonicSeconds) -> None:
-        if transaction.priority is Priority.COMMAND:
-            self._command_written_at = at
-        self._last_byte_at = at
-        self._tell(Direction.SENT, transaction.exchange.request, at)
-
-    def _drop(self, data: bytes) -> None:
-        if data:
-            self._last_byte_at = self._monotonic()
-            if self._lateness.heard(data, now=self._last_byte_at):
-                self._silent = 0  # somebody is there: to open the line anew would not make it faster
-            self._tell(Direction.DROPPED, data, self._last_byte_at)
-
-    def _tell(self, direction: Direction, data: bytes, at: MonotonicSeconds) -> None:
-        if self._trace is not None:
-            self._trace(direction, data, at)
+    def _heard_beside(self, data: bytes, at: MonotonicSeconds) -> None:
+        if self._lateness.heard(data, now=at):
+            self._silent = 0  # somebody is there: to open the line anew would not make it faster

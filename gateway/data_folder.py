@@ -18,6 +18,8 @@ _MODE = 0o750
 _PROBE_BYTES = 64 * 1024
 MEDIA_MARKER = ".edge-gateway-media"
 """In the media folder while its disk is mounted."""
+MADE_OF_FOOTAGE = ("clips", "thumbs", "stills")
+"""Folders in it of what is made of footage on request."""
 
 _RECORD = "media.uuid"
 _TAKES_NOTHING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -76,7 +78,7 @@ class DataFolder:
         except OSError as error:
             os.close(lock)
             raise _refusal(path, error) from error
-        except BaseException:
+        except BaseException:  # another gateway has the folder, or it was interrupted: nobody would give the lock back
             os.close(lock)
             raise
 
@@ -224,6 +226,7 @@ def adopt_media(path: Path, *, same_disk: bool = False) -> bool:
                 f"{media} is on the disk of {path} itself: mount the new disk there first,"
                 " or add --same-disk when footage is to be kept there"
             )
+        _forget_made(media)
         _mark(path, _read_id(media / MEDIA_MARKER) or str(uuid.uuid4()))
         if os.geteuid() == 0:  # a new disk's top is root's, and the gateway is not
             for made in (media, media / MEDIA_MARKER, path / _RECORD):
@@ -240,6 +243,13 @@ def _try_making(folder: Path) -> None:
         probe.touch()
     finally:
         _remove(probe)
+
+
+def _forget_made(media: Path) -> None:
+    """Clips and pictures go by the numbers of events: another gateway's are of other events. They are made again."""
+    for name in MADE_OF_FOOTAGE:
+        for file in (media / name).glob("*"):
+            file.unlink(missing_ok=True)
 
 
 def _mark(path: Path, media_id: str) -> None:

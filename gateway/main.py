@@ -37,6 +37,7 @@ from gateway.sync.evidence import EvidenceSender
 from gateway.sync.field_map import CardFieldMap
 from gateway.sync.lane_commands import LaneCommands, Meaning
 from gateway.sync.outbox import OutboxSender
+from gateway.sync.outbox_desk import OutboxDesk
 from gateway.sync.people import CentralPeople
 from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.roles import RoleMap
@@ -139,6 +140,9 @@ class House:
             fields=_card_fields(site),
         )
         down = _build_down(site, client=client, store=self._store, clock=self._clock)
+        self._outbox_desk = OutboxDesk(
+            store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone), fields=_card_fields(site)
+        )
         self._sync = _build_sync(
             site,
             client=client,
@@ -242,6 +246,7 @@ class House:
                 data=self._folder.path,
                 readiness=self._not_ready,
                 webhooks=self._webhook_desk,
+                outbox=self._outbox_desk,
                 relay=self._relay,
                 central_accounts=self._people,
                 extra_routes=(present_route(demo.control),) if demo else (),

@@ -17,12 +17,15 @@ requests and checks permissions.
 
 - **The gateway** answers by itself, also while central is away. **Central** answers through the gateway: the request
   goes there with the caller's own session at central, and the answer comes back as it is (`docs/relay.md`).
+- **Kind**: a *write* with the session cookie needs the header `X-Requested-With` too, a *read* does not
+  (`docs/accounts.md`).
 - **Permission**: what the caller's role must have. *unconfirmed*: the interface does not say; central decides, or the
   gateway holds it as written behind the colon.
 - **Tested**: *who may* is tried for each operation with no session, a pending second factor, everything but one
   permission, and just the right one (`tests/gateway/web/test_authorization.py`); *carried* with a real central
   (`tests/gateway/web/test_relay.py`); *success* and *bad input* over real sockets (`tests/gateway/web`).
 """
+_COLUMNS = "| Operation | Kind | Permission | Answered by | Tested | Purpose |\n|---|---|---|---|---|---|"
 
 
 def page() -> str:
@@ -31,9 +34,7 @@ def page() -> str:
     parts = [_HEAD, _counts(own)]
     for name, items in groupby(own, key=lambda item: family(item.path)):
         rows = "\n".join(_row(item) for item in items)
-        parts.append(
-            f"## {name}\n\n| Operation | Permission | Answered by | Tested | Purpose |\n|---|---|---|---|---|\n{rows}\n"
-        )
+        parts.append(f"## {name}\n\n{_COLUMNS}\n{rows}\n")
     return "\n".join(parts)
 
 
@@ -47,7 +48,8 @@ def _row(item: Operation) -> str:
     if item.answered_by == "gateway" and (item.body is not None or item.query is not None):
         tested += ", bad input"
     who = "central" if item.answered_by == "central" else "the gateway"
-    return f"| `{item.method} {item.path}` | {item.rule.text} | {who} | {tested} | {item.purpose} |"
+    kind = "write" if item.writes else "read"
+    return f"| `{item.method} {item.path}` | {kind} | {item.rule.text} | {who} | {tested} | {item.purpose} |"
 
 
 if __name__ == "__main__":

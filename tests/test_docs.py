@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 import textwrap
 from pathlib import Path
 
+import pytest
+import typer
+
 from drivers.modbus.profile import load_profile
+from gateway.cli.app import app
 from gateway.site import Secrets, load
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -16,6 +21,28 @@ ROOT = Path(__file__).resolve().parents[1]
 def blocks(document: str) -> list[str]:
     text = (ROOT / document).read_text("utf-8")
     return [textwrap.dedent(found) for found in re.findall(r"^ *```toml\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)]
+
+
+def commands() -> list[tuple[str, str]]:
+    """Whole commands of the documents: all of the README's, and those that stand in a block of their own."""
+    found = []
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        text = path.read_text("utf-8")
+        lines = re.findall(r"^(?:sudo )?(edge-gateway [^#\n]+)", text, re.MULTILINE)
+        if path.name == "README.md":
+            lines += re.findall(r"`(?:sudo )?(edge-gateway [^`]+)`", text)
+        found += [(path.name, line.strip()) for line in lines]
+    return found
+
+
+@pytest.mark.parametrize(("document", "command"), commands())
+def test_a_command_of_the_documents_is_one(document, command):
+    reader, words = typer.main.get_command(app), shlex.split(command)[1:]
+    context = typer.Context(reader)
+    while isinstance(reader, typer.core.TyperGroup):
+        context = typer.Context(reader, parent=context)
+        name, reader, words = reader.resolve_command(context, words)
+    reader.make_context(name, words, parent=context)  # refuses unknown options, and what is left out
 
 
 def test_the_profile_of_the_guide_is_one(tmp_path):

@@ -12,7 +12,10 @@ from drivers.camera.frames import VideoCodec
 LARGEST_PICTURE = 8_000_000
 """Bytes; what grows beyond it is no picture."""
 _HEAD = struct.Struct("!BBHII")
-_MIDDLE = struct.Struct("!BBHIIBBB")
+_MIDDLE = struct.Struct("!HHI4xI")
+"""The head of a fragment's packet: what must be as in the packets before, sequence, timestamp, fragment's head."""
+_MIDDLE_OF = {VideoCodec.H264: (0x1FC00000, 0x1C000000, 14), VideoCodec.H265: (0x7E00C000, 0x62000000, 15)}
+"""Which bits of a fragment's head tell its middle, how they are then, and where its part of the unit begins."""
 _STAP_A, _FU_A = 24, 28
 _AP, _FU = 48, 49
 _START = h264.START_CODE
@@ -59,6 +62,7 @@ class Depacketizer:
         self._has_slice = False
         self._keyframe = False
         self._sequence: int | None = None
+        self._head = 0
         self._ended_at = -1
         self._marker_lies = False
         self.lost = 0
@@ -75,32 +79,27 @@ class Depacketizer:
         fragment, before = self._fragment, self._sequence
         if fragment is None or before is None:
             return at
-        timestamp, avc = self._timestamp, self.codec is VideoCodec.H264
-        size, unpack, least = self._size, _MIDDLE.unpack_from, _MIDDLE.size
+        timestamp, wanted, unpack = self._timestamp, self._head, _MIDDLE.unpack_from
+        bits, middle, begin = _MIDDLE_OF[self.codec]
+        parts: list[bytes | memoryview] = []
         for packet in packets[at:] if at else packets:
-            if len(packet) < least:
+            try:
+                head, sequence, time, kind = unpack(packet)
+            except struct.error:
                 break
-            first, second, sequence, time, _, kind, head, third = unpack(packet)
-            if first != 0x80 or second & 0x80 or time != timestamp or sequence != before + 1 & 0xFFFF:
+            if head != wanted or sequence != before + 1 & 0xFFFF or time != timestamp or kind & bits != middle:
                 break
-            if avc:
-                if kind & 0x1F != _FU_A or head & 0xC0:
-                    break
-                part = bytes(packet[14:])
-            else:
-                if kind >> 1 & 0x3F != _FU or third & 0xC0:
-                    break
-                part = bytes(packet[15:])
-            at += 1
             before = sequence
-            size += len(part)
-            if size > LARGEST_PICTURE:
+            parts.append(packet[begin:])
+        if parts:
+            part = b"".join(parts)
+            fragment.append(part)
+            self._sequence = before
+            self._size += len(part)
+            if self._size > LARGEST_PICTURE:
                 self._fragment = None
                 self._damaged = True
-                break
-            fragment.append(part)
-        self._size, self._sequence = size, before
-        return at
+        return at + len(parts)
 
     def push(self, packet: bytes | memoryview) -> list[Picture]:
         """The pictures that are whole now: mostly none or one, two where a mark was lost."""
@@ -119,6 +118,7 @@ class Depacketizer:
             self._fragment = None
             self._damaged = True
         self._sequence = sequence
+        self._head = 0x8000 | second & 0x7F
         if timestamp != self._timestamp:
             # whether what was lost belonged to the picture before or to this one, nobody can tell: both are damaged
             damaged = self._damaged

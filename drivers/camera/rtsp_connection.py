@@ -32,9 +32,10 @@ _RECEIVE_BUFFER = 1_048_576
 _TICK_SECONDS = 0.1
 _MOST_EARLY = 2_000
 _DOLLAR = 0x24
+_FRAMING = struct.Struct("!BBH")
 
-Packets = list[tuple[int, bytes | memoryview]]
-"""Channel and packet, in order."""
+Packets = list[tuple[int, list[bytes | memoryview]]]
+"""Channels, each with the packets that came on it one after the other, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +109,27 @@ class RtspConnection:
             except OSError as error:
                 raise CameraUnreachable(f"no encrypted connection ({type(error).__name__})") from None
         plain.settimeout(None)
-        # time-outs that the kernel keeps: those of Python's sockets cost a poll before every call
-        tick = struct.pack("ll", 0, int(_TICK_SECONDS * 1_000_000))
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, tick)
+        self._tick(_TICK_SECONDS)
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(self._seconds) or 1, 0))
 
-    def gather(self, size: int) -> None:
-        """Read no sooner than when so many bytes are there, or a tenth of a second has passed: fewer wakes, later.
+    def gather(self, size: int, seconds: float) -> None:
+        """Read no sooner than when so many bytes are there, or so many seconds have passed: fewer wakes, later.
 
         Without effect on an encrypted connection, whose records have sizes of their own.
         """
-        if self._socket is not None and not self._encrypted:
-            with contextlib.suppress(OSError):  # a hint; a socket that is gone is found by reading
-                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, max(1, min(size, _PIECE // 2)))
+        if self._socket is None or self._encrypted:
+            return
+        with contextlib.suppress(OSError):  # a hint; a socket that is gone is found by reading
+            # more than a part of what the kernel holds must not be waited for: the camera would be held up
+            room = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 4
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, max(1, min(size, _PIECE, room)))
+            self._tick(seconds)
+
+    def _tick(self, seconds: float) -> None:
+        """How long reading waits at most: a time-out that the kernel keeps, Python's cost a poll before every call."""
+        if self._socket is not None:
+            whole, part = divmod(round(seconds * 1_000_000), 1_000_000)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", whole, part))
 
     def fileno(self) -> int:
         """For polling."""
@@ -219,7 +228,7 @@ class RtspConnection:
         return taken
 
     def read(self) -> Packets:
-        """The packets of the next piece; none when a tenth of a second passes in silence, or only answers came.
+        """The packets of the next piece; none when only answers came, or for 0.1 s nothing (see `gather`).
 
         They are good until the next call.
 
@@ -251,14 +260,20 @@ class RtspConnection:
 
     def _parse(self) -> Packets:
         packets: Packets = []
+        current, same = -1, list[bytes | memoryview]()
         buffer, view, at, until = self._buffer, self._view, self._from, self._until
+        unpack, channels = _FRAMING.unpack_from, self.channels
         while until - at >= 4:
-            if buffer[at] == _DOLLAR and buffer[at + 1] in self.channels:
-                end = at + 4 + (buffer[at + 2] << 8 | buffer[at + 3])
-                if end > until:
+            mark, channel, size = unpack(buffer, at)
+            if mark == _DOLLAR and channel in channels:
+                begin = at + 4
+                if begin + size > until:
                     break
-                packets.append((buffer[at + 1], view[at + 4 : end]))
-                at = end
+                if channel != current:
+                    current, same = channel, []
+                    packets.append((channel, same))
+                at = begin + size
+                same.append(view[begin:at])
                 continue
             if buffer[at : at + 4] == b"RTSP":
                 after = self._answer(at, until)
@@ -293,7 +308,7 @@ class RtspConnection:
         deadline = self._monotonic() + self._seconds
         early: Packets = []
         while self._monotonic() < deadline:
-            early += [(channel, bytes(packet)) for channel, packet in self.read()]
+            early += [(channel, [bytes(packet)]) for channel, packets in self.read() for packet in packets]
             del early[:-_MOST_EARLY]
             for answer in self.answers():
                 if answer.sequence in (sequence, -1):

@@ -123,13 +123,13 @@ class RtspViewing:
             ports.report(self._receiver_report())
         return playing
 
-    def gather(self, size: int) -> None:
-        """Receive no sooner than when so many bytes are there, or a tenth of a second has passed; over TCP alone."""
+    def gather(self, size: int, seconds: float) -> None:
+        """Receive no sooner than when so many bytes are there, or so many seconds have passed; over TCP alone."""
         if self._connection is not None and not self._ports:
-            self._connection.gather(size)
+            self._connection.gather(size, seconds)
 
     def receive(self) -> list[Arrived]:
-        """What comes next; an empty list at the latest after a tenth of a second.
+        """What comes next; an empty list at the latest after a tenth of a second, or `gather`'s.
 
         Raises:
             CameraEnded: the camera ended the session.
@@ -216,20 +216,18 @@ class RtspViewing:
     def _interleaved(self, packets: Packets) -> list[Arrived]:
         sorted_: dict[int, list[bytes | memoryview]] = {}
         reports: dict[int, SenderReport] = {}
-        current = -1
-        same: list[bytes | memoryview] = []
-        for channel, packet in packets:
-            if channel == current:
-                same.append(packet)
-                continue
+        for channel, same in packets:
             number = self._channels.get(channel)
             if number is not None:
-                current, same = channel, sorted_.setdefault(number, [])
-                same.append(packet)
+                if number in sorted_:
+                    sorted_[number] += same
+                else:
+                    sorted_[number] = same
                 continue
             number = self._report_channels.get(channel, 0)
-            if (report := _heed_report(packet, medium=number)) is not None:
-                reports[number] = report
+            for packet in same:
+                if (report := _heed_report(packet, medium=number)) is not None:
+                    reports[number] = report
         return [
             Arrived(number, sorted_.get(number, []), reports.get(number)) for number in sorted({*sorted_, *reports})
         ]

@@ -18,6 +18,10 @@ from drivers.camera.rtsp_viewing import RtspViewing, Transport
 from drivers.camera.video_track import FootageLost, VideoTrack, recordable
 from drivers.contract import ProtocolViolation
 
+_SOON_SECONDS = 0.1
+_GATHER_SECONDS = 0.5
+_LITTLE = 65_536
+
 
 class RtspSource:
     """One connection to one camera, to be opened once and read until it raises.
@@ -97,7 +101,7 @@ class RtspSource:
             now = self._monotonic()
             if not track.keeps_time and not self._at_once:
                 self._at_once = True  # when its pictures come is all that is left to go by
-                self._viewing.gather(1)
+                self._viewing.gather(1, _SOON_SECONDS)
             for came in arrived:
                 if self._sound is not None and came.report is not None:
                     (self._sound.clock.sound_reported if came.medium else self._sound.clock.picture_reported)(
@@ -114,7 +118,9 @@ class RtspSource:
     def gather(self, size: int) -> None:
         """See `Source.gather`."""
         if not self._at_once:
-            self._viewing.gather(size)
+            # sound finds its place among the pictures by when it comes, where the camera tells no better
+            gathers = size > 1 and self._sound is None
+            self._viewing.gather(size if gathers else min(size, _LITTLE), _GATHER_SECONDS if gathers else _SOON_SECONDS)
 
     def interrupt(self) -> None:
         """End `open` or `frames` in the thread that waits in them; callable from any other."""

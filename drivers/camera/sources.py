@@ -37,7 +37,7 @@ class Source(AbstractContextManager["Source"], Protocol):
         ...
 
     def gather(self, size: int) -> None:
-        """From now on frames may come as late as it takes until so many bytes are there, a tenth of a second at most;
+        """From now on frames may come as late as it takes until so many bytes are there, half a second at most;
         1: at once. A hint, for whoever reads in `frames`: it saves work where nobody watches.
         """
         ...

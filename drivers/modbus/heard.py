@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pymodbus.framer import FramerRTU
 
-from drivers.bus import Direction
 from drivers.modbus.frames import Framing
+from drivers.wire import Direction
 
 LATE_SECONDS = 0.7
 """How long somebody who did not answer in time is listened for."""

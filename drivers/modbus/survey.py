@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from drivers.bus import Bus
+from drivers.bus import OPEN_SECONDS, Bus
 from drivers.contract import DeviceFault, GatePosition, LineDown, LinkError, PointState, ProtocolViolation
 from drivers.modbus.frames import Framing, Read, Table
 from drivers.modbus.profile import GateProfile, RegisterPosition, UnitProfile
@@ -16,7 +16,7 @@ from drivers.modbus.watch import points_of
 from drivers.watch import limit_position
 
 _PATIENCE = 5.0
-_OPEN_PATIENCE = 2.0
+_OPEN_PATIENCE = OPEN_SECONDS + 1.0  # so that the line itself has said why it does not
 _LOOK = 0.02
 _FIRST_REGISTER = Read(Table.HOLDING_REGISTER, 0, 1)
 

@@ -101,7 +101,7 @@ class FrameQueue:
             self._items.append(frame)
             self._frames += 1
             self._bytes += len(frame.data)
-            if self._bytes >= WAKE_BYTES:
+            if frame.keyframe or self._bytes >= WAKE_BYTES:
                 self._changed.notify()
 
     def put_sound(self, sound: EncodedAudio) -> None:
@@ -128,8 +128,8 @@ class FrameQueue:
     def get(self, timeout: float) -> QueueItem | None:
         """The next item, or None when there is none after `timeout` seconds.
 
-        While frames are few, whoever waits is woken at the end of that time alone: waking a thread for each costs more
-        than to write it.
+        While frames are few, whoever waits is woken by a keyframe, with which a segment ends, or at the end of that
+        time: waking a thread for each costs more than to write it.
         """
         with self._changed:
             if not self._items:

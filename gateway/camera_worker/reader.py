@@ -28,8 +28,8 @@ _GOOD_SECONDS = 5.0
 """Pictures for so long are no failure of the connection that gave them."""
 _ACCOUNT_WAIT = 30.0
 _LONGEST_ACCOUNT_WAIT = 300.0
-GATHER_BYTES = 65_536
-"""While nobody watches, a camera is read no more often than when so much has come, or ten times a second."""
+GATHER_BYTES = 262_144
+"""While nobody watches, a camera is read no more often than when so much has come, or twice a second."""
 
 
 class Sink(Protocol):

@@ -33,11 +33,14 @@ from gateway.domain.footage import CameraCondition, CameraReported, GapReason, P
 log = structlog.get_logger(__name__)
 
 _REFRESH_SECONDS = 2.0
-_TICK_SECONDS = 0.25
+_TICK_SECONDS = 1.0
 _FIRST_DISK_WAIT = 1.0
 _LONGEST_DISK_WAIT = 30.0
 _LONGEST_RING_WAIT = 5.0
 _HUNG_SECONDS = 10.0
+_DISK_HUNG_SECONDS = 5.0
+"""So long nothing but a disk takes: what was dropped meanwhile, and shortly after, was dropped for it."""
+_DISK_BLAMED_SECONDS = 60.0
 
 
 class CameraRecorder:
@@ -56,13 +59,18 @@ class CameraRecorder:
         live: LiveFeed | None,
         report: Callable[[SegmentFinished | CameraReported], None],
         salvage_first: bool,
+        may_write: bool = True,
         marker: str = "",
     ) -> None:
+        """`salvage_first`: what a worker before this one left is put right before anything is written, but not while
+        this one `may_write` nothing: there may be another disk.
+        """
         self.camera = camera
         self._media = media
         self._clock = clock
         self._report = report
-        self._salvage_first = salvage_first
+        self._to_salvage = salvage_first
+        self._may_write = may_write
         self._marker = marker
         self._pre_roll = (
             PreRoll(media=media, seconds=camera.pre_roll_seconds, finished=self._segment_finished)
@@ -84,6 +92,7 @@ class CameraRecorder:
         self._heard_at = clock.monotonic()
         self._disk_failures = 0
         self._disk_retry_at = 0.0
+        self._disk_hung_at = float("-inf")
 
     def start(self) -> None:
         """Begin to connect and record."""
@@ -123,7 +132,7 @@ class CameraRecorder:
 
     def _run(self) -> None:
         gap = GapReason.STARTED
-        if self._salvage_first and self._salvage():
+        if self._may_write and self._salvage():
             gap = GapReason.WORKER
         segmenter = Segmenter(
             camera_id=self.camera.camera_id,
@@ -138,6 +147,7 @@ class CameraRecorder:
         self._set(CameraCondition.STARTING, "connecting")
         while True:
             item = self._queue.get(_TICK_SECONDS)
+            began = self._clock.monotonic()
             try:
                 ended = self._take(segmenter, item)
                 if not ended and self._queue.is_empty:
@@ -151,12 +161,16 @@ class CameraRecorder:
                 ended = False
             if ended:
                 return
+            self._mind_time(began, heard=item is not None)
             if self._pre_roll is not None:
                 self._mind_disk(self._pre_roll)
             self._refresh()
 
     def _salvage(self) -> bool:
         """Whether a worker before this one was cut off while it wrote."""
+        if not self._to_salvage:
+            return False
+        self._to_salvage = False
         camera_id = self.camera.camera_id
         found = any((self._media / str(camera_id)).glob("*/*.part"))
         for segment in salvage(self._media, camera_id, offset=offset_of(self._clock, boot_id())):
@@ -167,7 +181,6 @@ class CameraRecorder:
         """React to one item; True after the last one."""
         if item is None:
             return False
-        self._heard_at = self._clock.monotonic()
         match item:
             case EncodedFrame():
                 self._frame(segmenter, item)
@@ -183,7 +196,7 @@ class CameraRecorder:
                 finally:
                     self._set(condition, detail)  # after the last segment: whoever hears of it has all that came before
             case FramesDropped(gap=gap):
-                segmenter.lose(gap)
+                segmenter.lose(self._why_dropped(gap))
             case FootagePinned() | WritingAllowed():
                 self._tell_ring(item)
             case RecordingStopped():
@@ -192,6 +205,22 @@ class CameraRecorder:
                 return True
         return False
 
+    def _mind_time(self, began: float, *, heard: bool) -> None:
+        """A disk that hangs gives no error: it is known by the time that it took. Meanwhile nothing was heard, so that
+        the camera is not to blame.
+        """
+        now = self._clock.monotonic()
+        hung = now - began >= _DISK_HUNG_SECONDS
+        if hung:
+            log.warning("media_folder_hung", camera_id=self.camera.camera_id, seconds=round(now - began, 1))
+            self._disk_hung_at = now
+        if hung or heard:
+            self._heard_at = now
+
+    def _why_dropped(self, gap: GapReason) -> GapReason:
+        hung = self._clock.monotonic() - self._disk_hung_at < _DISK_BLAMED_SECONDS
+        return GapReason.DISK if hung and gap is GapReason.BACK_PRESSURE else gap
+
     def _tell_ring(self, item: FootagePinned | WritingAllowed | RecordingStopped) -> None:
         if self._pre_roll is None:
             return
@@ -199,6 +228,8 @@ class CameraRecorder:
             case FootagePinned(pins=pins):
                 self._pre_roll.pin(pins)
             case WritingAllowed(may_write=may_write):
+                if may_write:
+                    self._salvage()
                 self._pre_roll.allow(may_write)
             case RecordingStopped():
                 self._pre_roll.retry()  # the last chance of what is in memory

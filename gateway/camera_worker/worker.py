@@ -106,6 +106,7 @@ class CameraWorker:
             report=report,
             # once only: later a part may belong to a recording of ours that is just ending
             salvage_first=camera.camera_id not in self._known,
+            may_write=self._may_write,
         )
         self._known.add(camera.camera_id)
         self._recorders[camera.camera_id] = recorder

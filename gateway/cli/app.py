@@ -10,7 +10,22 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import check, demo, drivers, evidence, media, osdp, probe, reload, run, simulate, sync, users, webhooks
+from gateway.cli import (
+    check,
+    demo,
+    drivers,
+    evidence,
+    media,
+    osdp,
+    outbox,
+    probe,
+    reload,
+    run,
+    simulate,
+    sync,
+    users,
+    webhooks,
+)
 from gateway.cli.cards import cards
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.redaction import Redaction
@@ -54,6 +69,7 @@ app.add_typer(media.app, name="media")
 app.add_typer(osdp.app, name="osdp")
 app.add_typer(evidence.app, name="evidence")
 app.add_typer(users.app, name="users")
+app.add_typer(outbox.app, name="outbox")
 app.add_typer(sync.app, name="sync")
 app.add_typer(webhooks.app, name="webhooks")
 

@@ -37,7 +37,7 @@ def signed_in(site: Path, user: str) -> Iterator[tuple[str, str]]:
         asked(f"{address}/v1/auth/logout", {}, session)
 
 
-def asked(address: str, body: Mapping[str, str] | None, session: str = "") -> bytes:
+def asked(address: str, body: Mapping[str, object] | None, session: str = "") -> bytes:
     """The answer to a POST of `body`, or to a GET without one."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(address, data=data, method="GET" if body is None else "POST")  # noqa: S310 (built here)

@@ -17,9 +17,18 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
     days: Annotated[float, typer.Option(min=0.01, max=3650, help="Days to simulate.")] = 1.0,
     lanes: Annotated[int, typer.Option(min=1, max=64, help="Lanes of the site.")] = 4,
     seed: Annotated[int, typer.Option(help="All chance comes from it: the same seed gives the same run.")] = 1,
-    vehicles: Annotated[int, typer.Option(min=1, max=5000, help="Vehicles per lane and day.")] = 50,
+    vehicles: Annotated[
+        int | None,
+        typer.Option(min=1, max=5000, help="Vehicles per lane and day; 50, in an outage 20.", show_default=False),
+    ] = None,
     faults: Annotated[float, typer.Option(min=0, max=100, help="How many times the usual number of faults.")] = 1.0,
     poll: Annotated[float, typer.Option(min=0.05, max=1.0, help="Seconds between looks at a gate that moves.")] = 0.3,
+    outage: Annotated[
+        bool, typer.Option("--outage", help="All these days without central, then back in step with it.")
+    ] = False,
+    keys: Annotated[
+        bool, typer.Option(help="In an outage: whether central tells a repeated write by its Idempotency-Key.")
+    ] = True,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write everything found as JSON.", show_default=False)
     ] = None,
@@ -29,14 +38,20 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
     Replies get lost, inputs lie, the power goes, the clock steps, central is away; the gateway's promises are checked
     at every step. Exit status 1 when one was broken: its seed and what was seen before are printed.
 
+    With --outage the line to central is down for all these days, with traffic, people who change cards and add files,
+    and a power cut every few hours; then it is back, and bad. In the end both sides must hold the same, each once.
+
     Example: edge-gateway simulate --days 30 --lanes 4 --seed 7
+
+    Example: edge-gateway simulate --outage --days 30 --lanes 2
     """
     from gateway.simulation import Plan, simulate  # noqa: PLC0415  # other commands do without it
+    from gateway.simulation.outage import OutagePlan, simulate_outage  # noqa: PLC0415
+    from gateway.simulation.outage.report import show_outage  # noqa: PLC0415
     from gateway.simulation.report import show  # noqa: PLC0415
 
     if report is not None:
         _try_to_write(report)
-    plan = Plan(days=days, lanes=lanes, seed=seed, vehicles=vehicles, faults=faults, poll=poll)
     columns = (TextColumn("day {task.completed:.0f} of {task.total:g}"), BarColumn())
     began = time.monotonic()
     with Progress(
@@ -47,12 +62,21 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
         def day_begins(number: int) -> None:
             progress.update(task, completed=number, refresh=True)
 
-        found = simulate(plan, day_begins=day_begins)
-        progress.update(task, completed=days, refresh=True)
-    show(found, Console(), took=time.monotonic() - began)
+        if outage:
+            without = OutagePlan(days=days, lanes=lanes, seed=seed, vehicles=vehicles or 20, honours_keys=keys)
+            come_of_it = simulate_outage(without, day_begins=day_begins)
+            progress.update(task, completed=days, refresh=True)
+            text, passed = come_of_it.as_json(), come_of_it.passed
+            show_outage(come_of_it, Console(), took=time.monotonic() - began)
+        else:
+            plan = Plan(days=days, lanes=lanes, seed=seed, vehicles=vehicles or 50, faults=faults, poll=poll)
+            found = simulate(plan, day_begins=day_begins)
+            progress.update(task, completed=days, refresh=True)
+            text, passed = found.as_json(), found.passed
+            show(found, Console(), took=time.monotonic() - began)
     if report is not None:
-        report.write_text(found.as_json(), encoding="utf-8")
-    raise typer.Exit(0 if found.passed else 1)
+        report.write_text(text, encoding="utf-8")
+    raise typer.Exit(0 if passed else 1)
 
 
 def _try_to_write(report: Path) -> None:

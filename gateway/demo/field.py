@@ -31,8 +31,13 @@ from gateway.demo.scene import BAD_CARDS, CAMERA_ACCOUNT, CARDS, EXIT_INPUTS, GO
 from gateway.demo.vehicles import Mix, keep_coming
 from gateway.supervision import Supervisor
 
+CENTRAL_FILE = "central.json"
+"""Where, in the field's folder, its central keeps its records."""
 
-async def run_field(*, folder: Path, central_port: int, cards: int, traffic: bool, seed: int) -> None:
+
+async def run_field(
+    *, folder: Path, central_port: int, cards: int, traffic: bool, seed: int, central_keys: bool = False
+) -> None:
     """Run until standard input closes or a signal comes."""
     clock = SystemClock()
     ended = asyncio.Event()
@@ -42,7 +47,7 @@ async def run_field(*, folder: Path, central_port: int, cards: int, traffic: boo
     loop.add_reader(sys.stdin.fileno(), _ends_with_input, ended)
     async with AsyncExitStack() as stack:
         supervisor = await stack.enter_async_context(Supervisor(clock=clock))
-        central = await _central(stack, clock, folder, central_port, cards)
+        central = await _central(stack, clock, folder, central_port, cards, honours_keys=central_keys)
         devices = DemoDevices(folder=folder)
         lines = await stack.enter_async_context(devices.serve())
         rtsp = await _cameras(stack, supervisor, clock)
@@ -65,9 +70,11 @@ async def run_field(*, folder: Path, central_port: int, cards: int, traffic: boo
         await ended.wait()
 
 
-async def _central(stack: AsyncExitStack, clock: Clock, folder: Path, port: int, cards: int) -> Central:
+async def _central(
+    stack: AsyncExitStack, clock: Clock, folder: Path, port: int, cards: int, *, honours_keys: bool
+) -> Central:
     accounts = (CentralAccount("gateway", "demo"), *PEOPLE)
-    central = Central(clock=clock, accounts=accounts, data=folder / "central.json")
+    central = Central(clock=clock, accounts=accounts, data=folder / CENTRAL_FILE, honours_keys=honours_keys)
     await central.start(port=port)
     stack.push_async_callback(central.stop)
     names = {lane.gate: f"{lane.name} barrier" for lane in LANES}
@@ -106,6 +113,7 @@ def main() -> int:
     parser.add_argument("--cards", type=int, default=CARDS, help="access cards that central has")
     parser.add_argument("--no-traffic", action="store_true", help="no vehicle comes by itself")
     parser.add_argument("--seed", type=int, default=1, help="of the traffic")
+    parser.add_argument("--central-keys", action="store_true", help="central tells repeated writes by their key")
     asked = parser.parse_args()
     try:
         asked.folder.mkdir(parents=True, exist_ok=True)
@@ -116,6 +124,7 @@ def main() -> int:
                 cards=asked.cards,
                 traffic=not asked.no_traffic,
                 seed=asked.seed,
+                central_keys=asked.central_keys,
             )
         )
     except OSError as error:

@@ -15,6 +15,10 @@ class StoreError(GatewayError):
     """The store cannot take or give data (full, read-only, newer schema). Lanes go on; technicians are told."""
 
 
+class NoRoom(GatewayError):
+    """As much is held as may be; nothing has changed. Tried again when some of it has gone."""
+
+
 class NotFoundError(GatewayError):
     """A record with that id does not exist."""
 
@@ -43,6 +47,10 @@ class CentralRefused(GatewayError):
 
 class ReceiverRefused(GatewayError):
     """A webhook's address that nothing is sent to. Its text does not repeat the URL, which may hold a secret."""
+
+
+class SecretRefused(GatewayError):
+    """A webhook's secret that cannot be the key that it says it is. Its text does not repeat it."""
 
 
 class CameraUnavailable(GatewayError):

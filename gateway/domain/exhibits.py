@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ UNKNOWN_TYPE = "application/octet-stream"
 _LONGEST_NAME = 120
 _LONGEST_SUFFIX = 10
 _NAMELESS = "evidence"
+_DRIVE = re.compile(r"\s*[A-Za-z]:")
 _AT_START: tuple[tuple[bytes, str], ...] = (
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -163,7 +165,7 @@ def shown_in_place(media_type: str) -> bool:
 
 def shown_name(given: str) -> str:
     """A name as it may be shown and kept: one line, no folders, nothing that hides what it ends with."""
-    last = given.replace("\\", "/").rpartition("/")[2]
+    last = _DRIVE.sub("", given.replace("\\", "/").rpartition("/")[2])
     text = "".join(letter if unicodedata.category(letter)[0] != "C" else " " for letter in last)
     text = " ".join(text.split()).strip(". ")
     if len(text) > _LONGEST_NAME:

@@ -61,7 +61,7 @@ WHY_MISSING: Mapping[GapReason, str] = MappingProxyType(
         GapReason.DISK: "the media folder took no data",
         GapReason.CLOCK: "the clock was set",
         GapReason.WORKER: "the camera worker was restarted",
-        GapReason.NO_EVENT: "nothing happened",
+        GapReason.NO_EVENT: "nothing that was to be kept happened then, or it is no longer on the disk",
         GapReason.CHANGED: "the camera's settings were changed",
     }
 )

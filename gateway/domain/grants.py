@@ -47,7 +47,7 @@ class Grant:
         """What the code is at its lane: a card that is in no list, so that its id is below 0."""
         return Card(
             card_id=-self.number,
-            number=f"grant {self.number}",
+            number=_named(self.number),
             valid_until=self.valid_until,
             holder=self.user_id,
             owner=self.user_id,
@@ -58,6 +58,22 @@ class Grant:
 def without_code(credential: Credential, card: Card | None) -> Credential:
     """What was read, fit to be written down: a grant's code, which opens gates, is replaced by the grant's number."""
     return Credential(text=card.number) if card is not None and card.card_id < 0 else credential
+
+
+def listed_id(card: Card | None) -> int | None:
+    """The id that others know a card by: None for a grant's code, which is in no list."""
+    return card.card_id if card is not None and card.card_id > 0 else None
+
+
+def card_id_of(listed: int | None, grant: int | None, credential: str) -> int | None:
+    """The id by which the site counts what was let in, from what was written down of it: a grant's code has one too."""
+    if listed is None and grant is not None and credential == _named(grant):
+        return -grant
+    return listed
+
+
+def _named(number: int) -> str:
+    return f"grant {number}"
 
 
 @dataclass(frozen=True, slots=True)

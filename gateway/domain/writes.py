@@ -153,6 +153,17 @@ class WaitingWrite:
     begun: bool = False
     refused: str = ""
 
+    @property
+    def holds_up_nothing(self) -> bool:
+        """Whether later writes of the record may pass it: a refused change, of a record that central has."""
+        return bool(self.refused) and self.operation.effect is not Effect.CREATE
+
+
+def takes_away(operation: WriteOperation, body: JsonObject) -> bool:
+    """Whether a write may take a right away: a card's lifecycle, a deletion. No waiting of others may hold it up."""
+    of_a_state = operation.kind == _CARD and ("status" in body or "enabled" in body)
+    return operation.effect is Effect.DELETE or (of_a_state and operation.effect is Effect.CHANGE)
+
 
 def changed_by(record: JsonObject, body: JsonObject) -> JsonObject:
     """A record with the fields of a write over its own; its id stays."""
@@ -173,15 +184,15 @@ def laid_over(record: JsonObject, waiting: Iterable[WaitingWrite]) -> JsonObject
 def is_twin(sent: JsonObject, record: JsonObject) -> bool:
     """Whether central's record is what was sent: every field that says something is there, alike."""
     stated = {name: value for name, value in sent.items() if name != "id" and value not in (None, "")}
-    return bool(stated) and all(_alike(value, record.get(name)) for name, value in stated.items())
+    return bool(stated) and all(alike(value, record.get(name)) for name, value in stated.items())
 
 
-def _alike(sent: JsonValue, kept: JsonValue) -> bool:
+def alike(sent: JsonValue, kept: JsonValue) -> bool:
     """Equal, or the same but for how a text, a moment or a number is written."""
     if sent == kept:
         return True
     if isinstance(sent, dict):
-        return isinstance(kept, dict) and all(_alike(value, kept.get(name)) for name, value in sent.items())
+        return isinstance(kept, dict) and all(alike(value, kept.get(name)) for name, value in sent.items())
     if isinstance(sent, list) or isinstance(kept, list | dict) or kept is None:
         return False
     one, other = str(sent).strip(), str(kept).strip()

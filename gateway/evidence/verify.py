@@ -54,7 +54,7 @@ def verify(path: Path, *, fingerprint: str = "") -> Verified:
             faults = tuple(_file_faults(package, names, manifest))
     except (zipfile.BadZipFile, EOFError, struct.error, ValueError, OverflowError) as error:
         raise EvidenceBroken(("this is no whole package: it is cut off or damaged",)) from error
-    except (NotImplementedError, RuntimeError) as error:
+    except (NotImplementedError, RuntimeError) as error:  # zipfile's, for a packing it lacks and for encryption
         raise EvidenceBroken(("the package is packed in a way that no package of a gateway is",)) from error
     except OSError as error:
         raise EvidenceBroken((f"the file cannot be read: {error.strerror or 'damaged'}",)) from error

@@ -15,8 +15,9 @@ from gateway.domain.events import EventKind
 from gateway.lanes import flights, reopening, stopping
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
+from gateway.lanes.rules import LaneRules, Vend
 from gateway.lanes.safety import clears_at, obstructions, points_that_forbid, what_forbids, why_not_close
-from gateway.lanes.state import Closing, LaneRules, LaneState, Vend
+from gateway.lanes.state import Closing, LaneState
 from gateway.lanes.turn import Turn
 
 _TELL_AFTER = 2.0

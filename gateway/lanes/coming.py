@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gateway.domain.access import AccessRules, Coming, Decision
-from gateway.lanes.state import LaneRules, LaneState
+from gateway.lanes.rules import LaneRules
+from gateway.lanes.state import LaneState
 from gateway.lanes.visits import HAS_RIGHT_OF_WAY
 
 

@@ -23,7 +23,7 @@ from gateway.domain.access import (
 from gateway.domain.credentials import Card, Credential, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.grants import LaneGrants, without_code
+from gateway.domain.grants import LaneGrants, listed_id, without_code
 from gateway.domain.passages import PassageOutcome
 from gateway.domain.plates import NearPlate
 from gateway.domain.presence import Movement
@@ -127,7 +127,7 @@ class Decisions:
                 clock_trusted=stamp.trusted,
                 description=f"card {shown}: {text}",
                 lane_id=self._rules[wanted.direction].lane_id,
-                data={"credential": shown, "card_id": decision.card.card_id if decision.card else None},
+                data={"credential": shown, "card_id": listed_id(decision.card)},
             )
             yield Entry(events=(event,))
 

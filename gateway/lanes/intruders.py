@@ -12,8 +12,10 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.events import EventKind
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.board import Phase
-from gateway.lanes.state import Intruder, LaneState, Leaving, RememberedGrant, Side, Visit
+from gateway.lanes.rules import Side
+from gateway.lanes.state import LaneState, RememberedGrant
 from gateway.lanes.turn import Turn, named
+from gateway.lanes.vehicles import Intruder, Leaving, Visit
 
 _DROPS_OUT_SECONDS = 2.0
 _SAME_VEHICLE_SECONDS = 10.0

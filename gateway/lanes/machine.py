@@ -28,7 +28,8 @@ from gateway.domain.events import EventKind
 from gateway.lanes import closing, flights, intruders, readings, reopening, standing, stopping, troubles, visits
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
-from gateway.lanes.state import Keeping, LaneRules, LaneState, RememberedGrant, Side
+from gateway.lanes.rules import LaneRules, Side
+from gateway.lanes.state import Keeping, LaneState, RememberedGrant
 from gateway.lanes.turn import Turn
 
 

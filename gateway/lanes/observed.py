@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from drivers.contract import PointState
 from gateway.lanes import messages as m
+from gateway.lanes.rules import LaneRules
 from gateway.lanes.seen import SeenPoint
-from gateway.lanes.state import LaneRules, LaneState
+from gateway.lanes.state import LaneState
 
 
 def observe(rules: LaneRules, state: LaneState, event: m.LaneEvent) -> LaneState:  # noqa: PLR0911 (one per event)

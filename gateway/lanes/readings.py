@@ -14,8 +14,10 @@ from gateway.lanes import messages as m
 from gateway.lanes import visits
 from gateway.lanes.board import Phase
 from gateway.lanes.plates import Reading
-from gateway.lanes.state import AwaitedPin, EarlyCard, LaneRules, LaneState, Side, Vend, Visit
+from gateway.lanes.rules import LaneRules, Side, Vend
+from gateway.lanes.state import AwaitedPin, EarlyCard, LaneState
 from gateway.lanes.turn import Turn, named
+from gateway.lanes.vehicles import Visit
 
 _LONGEST_PIN = 16
 _END, _CLEAR = "#", "*"

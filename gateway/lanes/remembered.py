@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from gateway.domain.events import EventKind
+from gateway.domain.grants import card_id_of
 from gateway.lanes.orders import Order, OrderKind
 from gateway.store.events import Events
 
@@ -58,5 +59,6 @@ async def last_grant(events: Events, *, lane_id: str, now: int) -> tuple[int | N
     if not 0 < left <= _GRANT_COUNTS_MICROS:
         return None
     told = json.loads(newest.data)
-    card_id = told.get("card_id")
-    return card_id if isinstance(card_id, int) else None, str(told.get("credential", "")), left / 1_000_000
+    card_id, grant, credential = told.get("card_id"), told.get("grant"), str(told.get("credential", ""))
+    known = card_id if isinstance(card_id, int) else None
+    return card_id_of(known, grant if isinstance(grant, int) else None, credential), credential, left / 1_000_000

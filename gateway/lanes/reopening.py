@@ -12,8 +12,9 @@ from drivers.contract import GatePosition
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.lanes import flights
+from gateway.lanes.rules import LaneRules, Vend
 from gateway.lanes.safety import obstructions, what_came_into_the_way
-from gateway.lanes.state import Closing, LaneRules, LaneState, Vend
+from gateway.lanes.state import Closing, LaneState
 from gateway.lanes.turn import Turn
 
 _LONGEST_PAUSE = 60.0

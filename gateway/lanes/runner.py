@@ -31,9 +31,10 @@ from gateway.lanes.coming import coming, granted
 from gateway.lanes.decisions import Decisions, Wanted
 from gateway.lanes.observed import observe
 from gateway.lanes.recorder import Recorder
+from gateway.lanes.rules import LaneRules
 from gateway.lanes.safety import why_not_close
 from gateway.lanes.seen import NEVER
-from gateway.lanes.state import LaneRules, LaneState
+from gateway.lanes.state import LaneState
 from gateway.lanes.timetable import Timetable
 
 log = structlog.get_logger(__name__)

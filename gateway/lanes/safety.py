@@ -8,8 +8,9 @@ vehicle holds must have been off for a while, and read so more than once.
 from __future__ import annotations
 
 from drivers.contract import GatePosition, PointState
+from gateway.lanes.rules import LaneRules
 from gateway.lanes.seen import SeenPoint
-from gateway.lanes.state import LaneRules, LaneState
+from gateway.lanes.state import LaneState
 
 
 def why_not_close(rules: LaneRules, state: LaneState, now: float) -> str:

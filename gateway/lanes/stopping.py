@@ -15,7 +15,8 @@ from gateway.domain.events import EventKind
 from gateway.lanes import flights
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
-from gateway.lanes.state import LaneRules, LaneState, StopAsked
+from gateway.lanes.rules import LaneRules
+from gateway.lanes.state import LaneState, StopAsked
 from gateway.lanes.turn import Turn
 
 _SAME_FIRE_SECONDS = 10.0

@@ -11,9 +11,10 @@ from drivers.contract import GatePosition
 from gateway.domain.events import EventKind
 from gateway.lanes import closing
 from gateway.lanes.board import Phase
+from gateway.lanes.rules import LaneRules
 from gateway.lanes.safety import obstructions
 from gateway.lanes.seen import NEVER, SeenPoint
-from gateway.lanes.state import LaneRules, LaneState, Trouble
+from gateway.lanes.state import LaneState, Trouble
 from gateway.lanes.turn import Turn
 
 _FOREVER = float("inf")

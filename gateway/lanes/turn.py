@@ -13,7 +13,9 @@ from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
 from gateway.lanes.observed import observe
 from gateway.lanes.plates import Votes
-from gateway.lanes.state import LaneRules, LaneState, Side, Visit
+from gateway.lanes.rules import LaneRules, Side
+from gateway.lanes.state import LaneState
+from gateway.lanes.vehicles import Visit
 from gateway.store import Entry
 
 _LONGEST_FOOTAGE = 110.0

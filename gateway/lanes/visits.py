@@ -8,14 +8,16 @@ from drivers.contract import Feedback, GatePosition
 from gateway.domain.access import Decision, Reason
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
-from gateway.domain.grants import without_code
+from gateway.domain.grants import listed_id, without_code
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes import closing, flights, intruders, stopping, troubles
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
 from gateway.lanes.plates import Votes
-from gateway.lanes.state import LaneRules, LaneState, Leaving, MovedOn, Side, Vend, Visit
+from gateway.lanes.rules import LaneRules, Side, Vend
+from gateway.lanes.state import LaneState
 from gateway.lanes.turn import Turn, named
+from gateway.lanes.vehicles import Leaving, MovedOn, Visit
 
 _GAP_SECONDS = 0.3
 _VEHICLE_SECONDS = 0.8
@@ -288,7 +290,7 @@ def _tell_decision(turn: Turn, visit: Visit) -> None:
         filmed_from=turn.now.stamp.micros if kind is EventKind.ACCESS_DENIED else None,
         credential=shown,
         read_as=raw,
-        card_id=decision.card.card_id if decision.card else None,
+        card_id=listed_id(decision.card),
         user_id=decision.card.owner if decision.card else "",
         grant=decision.grant,
         reason=decision.reason,

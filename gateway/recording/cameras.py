@@ -18,7 +18,7 @@ from gateway.domain.footage import (
 )
 
 _MICROS = 1_000_000
-_STARTED_AGAIN = (GapReason.STARTED, GapReason.WORKER, GapReason.DISK)
+_STARTED_AGAIN = (GapReason.STARTED, GapReason.WORKER, GapReason.DISK, GapReason.CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,7 @@ class CameraState:
     _worker_was_lost: bool = False
     _disk_failed: bool = False
     _changed: bool = False
+    whole_since: int = 0
     told: Told = Told.NOTHING
 
     def snapshot(self) -> CameraSnapshot:
@@ -118,6 +119,10 @@ class CameraState:
             told=Told.NOTHING if self.told is Told.RECORDING else self.told,
         )
 
+    def recorded_whole(self, now: Stamp) -> CameraState:
+        """It was recorded for events only, and is no longer: what is missing from before that, nobody wanted."""
+        return replace(self, events_only=False, whole_since=now.micros)
+
     def connected_anew(self) -> CameraState:
         """The site file has it otherwise: what is missing until it records again is missing for that."""
         return replace(self, _reconnects_before=self.reconnects, _changed=True)
@@ -137,13 +142,16 @@ class CameraState:
         # what was open when its worker died, or when it was changed, is told after that without a gap
         lost = self._worker_was_lost and segment.gap is GapReason.NONE
         changed = self._changed and segment.gap is GapReason.NONE
+        # so is what a disk that hung takes when it moves again, though the camera may be connected anew by then
+        behind = self.condition is CameraCondition.DISK_FAILED or segment.started_at < self.since
+        late = segment.gap is GapReason.NONE and behind
         state = replace(
             self,
             footage_until=ended_at,
             boot_id=segment.boot_id,
             uptime_until=segment.monotonic + segment.duration,
             _worker_was_lost=lost,
-            _disk_failed=self._disk_failed and lost,
+            _disk_failed=self._disk_failed and (lost or late),
             _changed=changed,
         )
         return state, segment, events
@@ -199,6 +207,7 @@ def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Even
         if segment.gap is GapReason.CLOCK and abs(missing) <= TOUCHING_MICROS:
             return ()
         since = segment.started_at - missing
+    since = max(since, state.whole_since)
     return (state.missed(since, segment.started_at, segment.gap, now),)
 
 

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from gateway.clock import Clock
+from gateway.data_folder import MADE_OF_FOOTAGE
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.footage import CutClip, TakeThumbnail
 from gateway.domain.passages import CameraEvent
@@ -23,9 +24,7 @@ from gateway.recording.readiness import Coverage
 from gateway.recording.worker_client import WorkerClient
 from gateway.store import Segment, Store
 
-CLIPS = "clips"
-THUMBNAILS = "thumbs"
-STILLS = "stills"
+CLIPS, THUMBNAILS, STILLS = MADE_OF_FOOTAGE
 _MOST_CLIP_BYTES = 1_000_000_000
 _MOST_THUMBNAIL_BYTES = 100_000_000
 _MOST_STILL_BYTES = 10_000_000

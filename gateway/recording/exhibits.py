@@ -119,7 +119,7 @@ class ExhibitFiles:
         incoming.stays = True  # whoever gives up waiting does not take the commit back
         try:
             kept = await self._store.exhibits.add(draft, event=event, most=self.limits.per_event)
-        except Exception:
+        except Exception:  # whatever refused it, there is no row and the file goes; a cancel leaves both undecided
             incoming.stays = False
             raise
         incoming.stays = kept.file == incoming.name

@@ -22,6 +22,7 @@ from gateway.domain.events import Event
 from gateway.domain.footage import SegmentFinished
 from gateway.recording import leaf_log, media_files
 from gateway.recording.chain import FootageChain
+from gateway.recording.lost_footage import LostFootage
 from gateway.recording.media_files import HourFolder, SegmentFile
 from gateway.store import Entry, Segment, Store
 
@@ -211,16 +212,20 @@ class FootageIndex:
             self._covered[segment.camera_id] = max(ended_at, self._covered.get(segment.camera_id, 0))
 
     async def _drop_lost(self) -> int:
-        at = lost = 0
+        at, lost = 0, LostFootage()
         is_there = _Presence(self._media)
-        while page := await self._store.segments.after(at):
-            at = page[-1].id
-            missing = await asyncio.to_thread(is_there.missing, page)
-            if missing:
-                await self._keep_leaves(missing)
-                await self._store.segments.forget(missing)
-                lost += len(missing)
-        return lost
+        try:
+            while page := await self._store.segments.after(at):
+                at = page[-1].id
+                missing = await asyncio.to_thread(is_there.missing, page)
+                if missing:
+                    await self._keep_leaves(missing)
+                    await self._store.segments.forget(missing)
+                    lost = lost.with_(missing)
+        finally:
+            for event in lost.events(self._clock.wall()):
+                self.tell(event)
+        return lost.files
 
     async def _set_aside(self, cameras: tuple[int, ...]) -> int:
         """What a disk lost of each camera's last minutes though it had said it was written; returns how many files."""

@@ -57,6 +57,10 @@ class MediaFolder:
         asked, self._asked = self._asked, None
         return asked.result()
 
+    async def begin(self) -> None:
+        """Look for the first time, and make it ready if it may be used."""
+        self.fault = await self.look() or await self._reopen()
+
     async def run(self) -> None:
         """Look every few seconds until cancelled."""
         while True:

@@ -42,7 +42,6 @@ log = structlog.get_logger(__name__)
 
 _GIGABYTE = 1_000_000_000
 _MEGABYTE = 1_000_000
-_MEDIA_WAIT_SECONDS = 5.0
 _FLUSH_SECONDS = 3.0
 _SWEEP_SECONDS = 120.0
 _NO_SECRET = (CameraCondition.REFUSED, "its password cannot be read at the gateway")
@@ -156,13 +155,14 @@ class Recording:
                 moved=self._watch.footage_has_moved,
             ).look,
             look_seconds=look_seconds,
+            boot_id=boot_id(),
         )
 
     async def run(self) -> None:
         """Record until cancelled."""
         async with Supervisor(clock=self._clock) as lasting:
             lasting.keep("footage index", self._index.run)
-            await self._prepare_media()
+            await self._folder.begin()
             lasting.keep("readiness", self._readiness.run)
             lasting.keep("footage chain", self._chain.run)
             try:
@@ -278,14 +278,6 @@ class Recording:
             if fault := self._folder.fault or await self._folder.look():
                 raise CameraUnavailable(fault) from error
             raise
-
-    async def _prepare_media(self) -> None:
-        """Return once the media folder can be used and rows and files agree. Until then each camera says why not."""
-        while fault := await self._folder.look() or await self._open_media():
-            self._watch.turn_off({camera.id: (CameraCondition.DISK_FAILED, fault) for camera in self._site.cameras})
-            with contextlib.suppress(StoreError):  # tried again
-                await self._readiness.look()
-            await asyncio.sleep(_MEDIA_WAIT_SECONDS)
 
     async def _open_media(self) -> str:
         """Why the media folder cannot be used, "" when it has been made ready."""

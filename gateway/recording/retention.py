@@ -1,7 +1,8 @@
 """How much footage is kept: so many bytes, so much free space, and so many days for each class.
 
 Three classes: incident (an event that warns or alarms pins it), transaction (any other event does), continuous. Footage
-goes when its class's days are over, by a trusted clock. When bytes or space run out, continuous footage goes, oldest
+goes when its class's days are over, by a trusted clock; setting that forward makes nothing old for a day, and what was
+recorded in this run of the machine is no older than that. When bytes or space run out, continuous footage goes, oldest
 first; footage of events only after its days. Footage of events that central has not taken yet stays in any case.
 """
 
@@ -21,6 +22,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.recording.exhibits import ExhibitFiles
 from gateway.recording.forecast import StorageForecast, StorageLimits, StorageUse, Strain, forecast
 from gateway.recording.index import FootageIndex
+from gateway.recording.settled_time import SettledTime
 from gateway.store import Choice, Segment, Store
 
 log = structlog.get_logger(__name__)
@@ -66,10 +68,11 @@ class Retention:
         look_seconds: float = _LOOK_SECONDS,
         first: Callable[[], Awaitable[None]] | None = None,
         exhibits: ExhibitFiles | None = None,
+        boot_id: str = "",
     ) -> None:
         """`exhibits` take room and expire beside the footage. `first` is done before each look: it may change what is
         old. `starved` is told whether cameras must pause for want of space; `media_fault` says why nothing may be done
-        in the media folder, "" when all is well.
+        in the media folder, "" when all is well. `boot_id`: of this run of the machine.
         """
         self._store = store
         self._index = index
@@ -81,6 +84,8 @@ class Retention:
         self._look_seconds = look_seconds
         self._first = first
         self._exhibits = exhibits
+        self._boot_id = boot_id
+        self._time: SettledTime | None = None
         self._low_told = False
         self._paused = False
         self._begin: int | None = None
@@ -107,6 +112,7 @@ class Retention:
         """Finish deletions that were begun, and delete what is over the limits now. Raises StoreError, OSError."""
         if self._first is not None:
             await self._first()
+        self._settled()  # at every look: it must have been seen before the clock was set
         try:
             await self._thin_out()
         except StoreError:
@@ -139,11 +145,10 @@ class Retention:
         now, wall = self._clock.monotonic(), self._clock.wall()
         if not wall.trusted or now - self._expired_at < _EXPIRY_SECONDS:
             return
-        choice = Choice(
-            at_least=2**62,
-            transactions_from=wall.micros - self._limits.transaction_days * _DAY_MICROS,
-            incidents_from=wall.micros - self._limits.incident_days * _DAY_MICROS,
-            end=wall.micros - self._limits.continuous_days * _DAY_MICROS,
+        choice = replace(
+            self._of_events(at_least=2**62),
+            end=self._settled() - self._limits.continuous_days * _DAY_MICROS,
+            uptime_from=self._uptime() - self._limits.continuous_days * _DAY_MICROS,
         )
         if self._exhibits is not None:
             await self._exhibits.expire(
@@ -173,14 +178,35 @@ class Retention:
         if chosen := await self._store.segments.discard(held_by_all):
             self._begin = chosen[0].started_at
             return chosen
-        micros = self._clock.wall().micros
-        return await self._store.segments.discard(
-            Choice(
-                at_least=wanted,
-                transactions_from=micros - self._limits.transaction_days * _DAY_MICROS,
-                incidents_from=micros - self._limits.incident_days * _DAY_MICROS,
-            )
+        return await self._store.segments.discard(self._of_events(at_least=wanted))
+
+    def _of_events(self, *, at_least: int) -> Choice:
+        """With that of events whose days are over: by settled wall time, and those of this run of the machine by the
+        clock that nobody sets too.
+        """
+        now, uptime = self._settled(), self._uptime()
+        transactions, incidents = (
+            days * _DAY_MICROS for days in (self._limits.transaction_days, self._limits.incident_days)
         )
+        return Choice(
+            at_least=at_least,
+            transactions_from=now - transactions,
+            incidents_from=now - incidents,
+            boot_id=self._boot_id,
+            transactions_uptime=uptime - transactions,
+            incidents_uptime=uptime - incidents,
+        )
+
+    def _settled(self) -> int:
+        wall, uptime = self._clock.wall(), self._clock.monotonic()
+        known = self._time or SettledTime(wall.micros, uptime, wall.trusted)
+        self._time = known.seen(wall, uptime)
+        if self._time.doubted_since == uptime:
+            log.warning("clock_set_forward", seconds=(wall.micros - self._time.at(uptime)) // 1_000_000)
+        return self._time.at(uptime)
+
+    def _uptime(self) -> int:
+        return int(self._clock.monotonic() * 1_000_000)
 
     async def _make_room(self) -> None:
         """The disk is full to the last and the store, on it too, cannot even record a deletion: a few files go first.

@@ -93,20 +93,22 @@ class CameraWatch:
 
     def change(self, names: Mapping[int, str], *, events_only: frozenset[int]) -> None:
         """These are the site's cameras from now on. Those that there were go on as they are."""
-        now = self._clock.wall().micros
+        now = self._clock.wall()
         states: dict[int, CameraState] = {}
         for camera_id, name in names.items():
             held = camera_id in events_only
             if (known := self._states.get(camera_id)) is not None:
-                states[camera_id] = replace(known, name=name, events_only=held)
+                whole = known.recorded_whole(now) if known.events_only and not held else known
+                states[camera_id] = replace(whole, name=name, events_only=held)
                 continue
-            states[camera_id] = CameraState(
+            added = CameraState(
                 camera_id=camera_id,
                 name=name,
-                since=now,
+                since=now.micros,
                 events_only=held,
                 footage_until=self._index.covered_until(camera_id),
             )
+            states[camera_id] = added.connected_anew()  # the file may have had it before
             self._changed_at[camera_id] = int(self._clock.monotonic() * 1_000_000)
         self._states = states
         self._changes.bump()
@@ -163,6 +165,8 @@ class CameraWatch:
         for state in cameras:
             if state.camera_id not in self._off:
                 self._settle(state.worker_lost(now), ())
+        if worker.cameras <= self._off.keys():
+            return  # nothing may be touched where their disk is not; what is there is adopted when it is again
         try:
             async with asyncio.timeout(_ADOPTING_SECONDS):
                 found = await self._index.adopt(worker.cameras)

@@ -15,17 +15,15 @@ from gateway.domain.errors import CommandRefused, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes import Lanes
 from gateway.simulation import observations as seen
+from gateway.simulation.in_step import InStep
 from gateway.simulation.virtual_time import VirtualClock
 from gateway.simulation.witness import Witness
 from gateway.site import Site
 from gateway.store import Entry, EventFilter, Journal, Recorded, Store
 from gateway.supervision import Progress, Supervisor
-from gateway.sync.central import CentralClient
-from gateway.sync.outbox import OutboxSender
 
 _LAST_WORDS_SECONDS = 30.0
 _PAGE = 2000
-_SENDS_EVERY = 5.0  # the daemon sends at once; here it is one look at the outbox for several rows
 
 
 class Pulse:
@@ -62,7 +60,7 @@ class Around:
     witness: Witness
     lanes: Callable[..., Lanes]
     store: Callable[..., Store]
-    central: CentralClient
+    in_step: Callable[[Store, Lanes, Path], InStep]
 
 
 class Life:
@@ -93,7 +91,7 @@ class Life:
             progress=Progress(clock=clock),
             boot=boot,
         )
-        self._sender = OutboxSender(client=around.central, store=self.store, clock=clock)
+        self.in_step = around.in_step(self.store, self.lanes, folder)
         self.up = False
 
     async def live(self) -> None:
@@ -110,7 +108,7 @@ class Life:
                     self.lanes.start(house)
                     for number, gate in self._gates.items():
                         house.keep(f"device-{number}", partial(gate.run, self.lanes.report))
-                    house.keep("outbox", self._keep_sending)
+                    house.keep("in step", self.in_step.run)
                     self.up = True
                     self.came_up.set()
                     await self._ended.wait()
@@ -132,6 +130,7 @@ class Life:
         if self._pulse.beats:
             self._around.witness.see(seen.Ended(self._around.clock.monotonic(), self._boot, clean=False))
         self.up = self._pulse.beats = self._clean = False
+        self.in_step.cut()
         self._ended.set()
 
     def present(self, reader_id: int, card: str) -> None:
@@ -161,21 +160,11 @@ class Life:
         await self.store.journal.record(Entry(events=tuple(events)))
         await self.lanes.settle_unfinished()
         await self.lanes.resume()
+        await self.in_step.recall()
 
     async def _last_words(self) -> None:
         self.lanes.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, "the gateway was stopped"),)))
         await self.lanes.recorder.drained(within=_LAST_WORDS_SECONDS)
-
-    async def _keep_sending(self) -> None:
-        await self._sender.start_afresh()
-        while True:
-            version = self.store.changes.version
-            turn = await self._sender.send_due()
-            await asyncio.sleep(_SENDS_EVERY)
-            if not turn.new_rows_count:
-                await asyncio.sleep(turn.wait)
-            elif turn.wait > 0:
-                await self.store.changes.beyond(version, within=turn.wait)
 
     def _event(self, kind: EventKind, text: str) -> Event:
         stamp = self._around.clock.wall()

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import random
 import shutil
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-import structlog
-from structlog.types import EventDict, WrappedLogger
 
 from drivers.contract import Gate
 from gateway.lanes import Lanes
@@ -24,19 +17,19 @@ from gateway.simulation.checks import all_checks
 from gateway.simulation.director import SETTLE, Director
 from gateway.simulation.disk import Disk
 from gateway.simulation.gate import SimulatedGate
+from gateway.simulation.in_step import OnlyUp
 from gateway.simulation.lane_field import LaneField
 from gateway.simulation.life import Around, Pulse, read_back
 from gateway.simulation.plan import Plan
 from gateway.simulation.power import Box
 from gateway.simulation.report import Report
 from gateway.simulation.scene import START_MICROS, gate_id, lane_id, reader_id, site_of
+from gateway.simulation.surroundings import failures_to, fresh_folder, own_chance, without_collecting
 from gateway.simulation.virtual_time import DeadEnd, VirtualClock, VirtualLoop
 from gateway.simulation.witness import Witness
 from gateway.simulation.world import World
 from gateway.store import Store
 from gateway.supervision import Supervisor
-
-_MEMORY = Path("/dev/shm")  # noqa: S108 (a folder in memory; what goes there gets a name of its own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +69,10 @@ def simulate(
         clear_after_loss=lane.clear_after_loss_seconds,
     )
     witness = Witness(checks=checks)
-    base = Path(tempfile.mkdtemp(prefix="edge-gateway-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
+    base = fresh_folder()
     loop = VirtualLoop()
     try:
-        with _own_chance(plan.seed), _failures_to(witness, loop), _without_collecting():
+        with own_chance(plan.seed), failures_to(witness, loop), without_collecting():
             try:
                 with asyncio.Runner(loop_factory=lambda: loop) as runner:
                     runner.run(
@@ -137,7 +130,9 @@ async def _run(
         witness=witness,
         lanes=parts.lanes,
         store=parts.store,
-        central=SimulatedCentral(far_end=central, witness=witness, clock=clock),
+        in_step=lambda store, _lanes, _folder: OnlyUp(
+            client=SimulatedCentral(far_end=central, witness=witness, clock=clock), store=store, clock=clock
+        ),
     )
 
     def gate(*, field: LaneField, witness: Witness, dice: random.Random, pulse: Pulse) -> Gate:
@@ -180,46 +175,3 @@ async def _read_all(parts: Parts, disk: Disk, witness: Witness, now: float) -> N
     found = await read_back(store, above=0)
     await store.close()
     witness.see(seen.Found(now, *found, whole=True), taped=False)
-
-
-@contextmanager
-def _own_chance(seed: int) -> Iterator[None]:
-    """Backoffs take their jitter from the process's shared source."""
-    before = random.getstate()
-    random.seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(before)
-
-
-@contextmanager
-def _failures_to(witness: Witness, loop: VirtualLoop) -> Iterator[None]:
-    """Nothing is logged; a task that a supervisor saw fail is an observation."""
-    before = structlog.get_config()
-
-    def listen(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-        if event.get("event") == "task_failed":
-            witness.see(seen.TaskFailed(loop.time(), str(event.get("task")), _error_now()))
-        raise structlog.DropEvent
-
-    structlog.configure(processors=[listen], cache_logger_on_first_use=False)
-    try:
-        yield
-    finally:
-        structlog.configure(**before)
-
-
-def _error_now() -> str:
-    return repr(sys.exc_info()[1])
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Nearly nothing here goes round in circles: collecting seldom saves a fifth of the time."""
-    before = gc.get_threshold()
-    gc.set_threshold(200_000, 20, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)

@@ -58,6 +58,12 @@ class Witness:
         self.counts: Counter[str] = Counter()
         self.steps = 0
         self.digest = 0
+        self._camera_events: set[int] = set()
+
+    @property
+    def camera_events(self) -> frozenset[int]:
+        """The camera events that were acknowledged."""
+        return frozenset(self._camera_events)
 
     def see(self, observation: seen.Observation, *, taped: bool = True) -> None:
         """Take an observation. What is not `taped` repeats an earlier one and is only for the checks."""
@@ -83,6 +89,7 @@ class Witness:
     def _sum_up(self, observation: seen.Observation) -> None:
         match observation:
             case seen.Acknowledged():
+                self._camera_events.update(observation.recorded.camera_event_ids)
                 for event in observation.entry.events:
                     self.counts[f"event {event.kind.name.lower()}"] += 1
                 if observation.entry.passage is not None:

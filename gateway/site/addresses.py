@@ -49,6 +49,28 @@ def endpoint_of(url: str, *, schemes: Collection[str]) -> Endpoint:
     return Endpoint(parts.hostname.lower(), port or _DEFAULT_PORTS[parts.scheme])
 
 
+def origin_of(url: str) -> str:
+    """`http://host` or `https://host`, with a port if need be and nothing behind. Raises ValueError with one sentence.
+
+    The interface's paths begin at `/`, so that a proxy cannot have it under a path of its own.
+    """
+    wanted = "https://host or http://host, with a port if need be and no path"
+    parts, port = _split(url, wanted)
+    found = endpoint_of(url, schemes=("https", "http"))
+    if parts.path.strip("/") or parts.query or parts.fragment or not _is_host(found.host):
+        raise ValueError(f"must be {wanted}")
+    host = f"[{found.host}]" if ":" in found.host else found.host
+    return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}"
+
+
+def _is_host(text: str) -> bool:
+    try:
+        listening_host(text)
+    except ValueError:
+        return False
+    return True
+
+
 def listening_host(text: str) -> str:
     """A name or address to listen on, without scheme or port. Raises ValueError with one sentence for anything else."""
     try:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import Field, field_validator, model_validator
 
 from gateway.site.access_sections import AreaSection, BitsSection, HolidaySection, LadderSection, ScheduleSection
-from gateway.site.addresses import Endpoint, LineKind, endpoint_of, kind_of_line, line_of, listening_host
+from gateway.site.addresses import Endpoint, LineKind, endpoint_of, kind_of_line, line_of, listening_host, origin_of
 from gateway.site.cameras import Camera
 from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
@@ -50,6 +50,7 @@ class ApiSection(_Section):
 
     host: str = Field(default="127.0.0.1", min_length=1, max_length=253)
     port: int = Field(default=8480, ge=0, le=65535, description="0 takes a free port")
+    public_url: str | None = Field(default=None, description="where clients find it, if behind a proxy: https://…")
     accounts: tuple[Account, ...] = ()
     session_idle_minutes: int = Field(default=60, ge=1, le=10_080)
     session_hours: int = Field(default=24, ge=1, le=8760, description="a session ends after so long, used or not")
@@ -58,6 +59,11 @@ class ApiSection(_Section):
     @classmethod
     def _listening(cls, value: str) -> str:
         return listening_host(value)
+
+    @field_validator("public_url")
+    @classmethod
+    def _bare_origin(cls, value: str | None) -> str | None:
+        return None if value is None else origin_of(value)
 
 
 class CentralAccountsSection(_Section):

@@ -10,7 +10,8 @@ from gateway.store.event_pages import EventFilter, EventPage
 from gateway.store.exhibits import TooMany
 from gateway.store.held import Arriving, Held
 from gateway.store.journal import Entry, Journal, Recorded
-from gateway.store.outbox import Books, OutboxRow
+from gateway.store.outbox import Books
+from gateway.store.outbox_rows import OutboxRow
 from gateway.store.parking_entries import EntryFilter, EntryTotals
 from gateway.store.passages import RecordedPassage
 from gateway.store.records import KnownRecord, Records

@@ -248,7 +248,7 @@ class Cards:
                     behind, cards = stretch
                     self._index.put(card for card in cards if card.card_id not in self._touched)
                     await asyncio.sleep(0)
-            except BaseException:
+            except BaseException:  # cancelled or unreadable: half an index is none, so whoever runs next builds it anew
                 self._stale.set()
                 raise
         self._touched = set()

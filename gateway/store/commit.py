@@ -33,7 +33,7 @@ def commit(connection: sqlite3.Connection, jobs: Sequence[Job[Any]]) -> list[Out
         connection.execute("BEGIN IMMEDIATE")
         outcomes = [_run(connection, job) for job in jobs]
         connection.execute("COMMIT")
-    except BaseException:
+    except BaseException:  # a refusing disk, or an interrupt in the middle: the writer must not go on in a transaction
         if connection.in_transaction:
             connection.rollback()
         raise

@@ -124,7 +124,7 @@ class Database:
         writing = ThreadPoolExecutor(1, thread_name_prefix=f"write-{self.path.stem}")
         try:
             self._writer = await asyncio.get_running_loop().run_in_executor(writing, self._open)
-        except BaseException:
+        except BaseException:  # refused or cancelled: nobody else knows of this thread
             writing.shutdown(wait=False)
             raise
         self._writing = writing
@@ -262,7 +262,7 @@ class Database:
             migrate(connection, self._steps)
             self._pass_used_ids(connection)
             self._note_ids(connection)
-        except BaseException:
+        except BaseException:  # a refusal, or a migration's own fault: recovery needs the file to itself
             connection.close()
             raise
         return connection

@@ -29,7 +29,10 @@ _IS_SET_APART = (
     f" AND abs(segment.monotonic + pin.clock_offset - segment.started_at) > {_CLOCK_WAS_SET}"
 )
 _KEEPS = (
-    "(pin.date_at >= CASE pin.incident WHEN 0 THEN :transactions_from ELSE :incidents_from END OR EXISTS (SELECT 1"
+    "(pin.date_at >= CASE pin.incident WHEN 0 THEN :transactions_from ELSE :incidents_from END"
+    " OR (pin.boot_id = :boot_id AND :boot_id <> '' AND pin.date_at - pin.clock_offset"
+    " >= CASE pin.incident WHEN 0 THEN :transactions_uptime ELSE :incidents_uptime END)"
+    " OR EXISTS (SELECT 1"
     " FROM outbox WHERE outbox.kind = 'camera_event' AND outbox.record_id = pin.id))"
 )
 HELD = (
@@ -45,7 +48,7 @@ HELD = (
 )
 """SQL: whether a row of `segment` is footage of an event that keeps it, as `footage_of` has it. Its values are those of
 `transactions_from` and `incidents_from` (wall micros): events since then keep theirs, as do those that central has not
-taken yet.
+taken yet; and `boot_id` with `transactions_uptime` and `incidents_uptime`: those of that run of the machine since then.
 """
 
 

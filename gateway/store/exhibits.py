@@ -14,7 +14,8 @@ from gateway.domain.exhibits import Exhibit, ExhibitLink, KeptAs
 from gateway.store.changes import Changes
 from gateway.store.database import Database, is_id
 from gateway.store.events import insert_event
-from gateway.store.outbox import FILES, OutboxRow, insert_outbox, outbox_rows, take_out
+from gateway.store.outbox import FILES
+from gateway.store.outbox_rows import OutboxRow, insert_outbox, outbox_rows, take_out
 
 _COLUMNS = (
     "id, camera_event_id, name, description, kept_as, media_type, size, sha256, file, created_at, clock_trusted,"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +14,25 @@ from gateway.domain.writes import (
     changed_by,
     is_twin,
     laid_over,
+    takes_away,
 )
 from gateway.store.changes import Changes
+from gateway.store.conflicts import base_of, note_base
 from gateway.store.database import Database, is_id
 from gateway.store.keepers import IDS, KEEPERS
-from gateway.store.outbox import insert_outbox, keep_centrals, outbox_rows, take_out, waiting_writes
+from gateway.store.outbox_rows import (
+    body_text,
+    insert_outbox,
+    keep_centrals,
+    outbox_rows,
+    rewrite,
+    supersede,
+    take_out,
+    try_again,
+    waiting_writes,
+)
 from gateway.store.recent import RecentWrites
+from gateway.store.room import refuse_without_room
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +135,7 @@ class HeldWrites:
         sends: bool,
         key: str = "",
         begun: bool = False,
+        before: JsonObject | None = None,
     ) -> Held:
         """Change the record and let the write wait, in one commit.
 
@@ -136,19 +149,23 @@ class HeldWrites:
             sends: whether it has to go up at all.
             key: under which central was asked before; "" when it was not.
             begun: whether the write may have reached central already.
+            before: the record until now, where it is kept elsewhere.
 
-        Raises StoreError when the disk refuses.
+        Raises StoreError when the disk refuses, and NoRoom when too much waits; nothing has changed then. What may have
+        reached central is held whatever waits.
         """
         keeper = KEEPERS[operation.kind]
 
         def job(connection: sqlite3.Connection) -> Held:
             known = None if record_id is None else keeper.site_id(connection, record_id)
             shown: JsonObject | None
+            was = before
             if operation.effect is Effect.CREATE or known is None:
                 known = keeper.add(connection, body, now=now)
                 shown = {**body, "id": known}
             else:
                 shown = keeper.get(connection, known)
+                was = before if shown is None else shown
                 if operation.effect is Effect.DELETE:
                     keeper.remove(connection, known)
                 elif shown is not None:
@@ -158,24 +175,39 @@ class HeldWrites:
             if waits and operation.effect is Effect.DELETE:
                 waits = not _take_back(connection, operation.kind, known)
             if waits:
-                insert_outbox(
+                if not begun:
+                    refuse_without_room(connection, urgent=takes_away(operation, body))
+                base: JsonObject = {}
+                if operation.effect is Effect.CHANGE:
+                    base = base_of(connection, operation.kind, known, body, was)
+                    supersede(connection, operation.kind, known, body)
+                    _amend_create(connection, operation.kind, known, body)
+                number = insert_outbox(
                     connection,
                     kind=operation.kind,
                     action=operation.action,
                     record_id=known,
-                    body=json.dumps(body, separators=(",", ":"), ensure_ascii=False),
+                    body=body_text(body),
                     now=now,
                     key=key,
                     begun=begun,
+                    asked=True,
                 )
+                note_base(connection, number, base)
             return Held(known, shown, waits)
 
         return await self._database.write(job, then=self._changes.bump)
 
+    async def room(self) -> None:
+        """Raises NoRoom when no more writes are held, for what is written by another way."""
+        await self._database.read(refuse_without_room)
+
     async def written(
-        self, operation: WriteOperation, record_id: int, record: JsonObject | None, *, now: int
+        self, operation: WriteOperation, record_id: int, record: JsonObject | None, *, sent: JsonObject, now: int
     ) -> JsonObject | None:
-        """Central has carried a write out: keep the record by the id that central has for it.
+        """Central has carried out what was sent: keep the record by the id that central has for it.
+
+        Of changes that central refused before, what was sent now counts no more.
 
         Returns the record as it is now; None where it is kept elsewhere, or is gone.
         """
@@ -185,8 +217,10 @@ class HeldWrites:
             known = keeper.site_id(connection, record_id)
             self._recent.note(operation.kind, record_id, known)
             if operation.effect is Effect.DELETE:
+                take_out(connection, (row.id for row in outbox_rows(connection, operation.kind, known)), "dropped")
                 keeper.remove(connection, known)
                 return None
+            supersede(connection, operation.kind, known, sent)
             if record is not None:
                 keep_centrals(connection, operation.kind, known, record, now=now)
             return keeper.get(connection, known)
@@ -196,6 +230,19 @@ class HeldWrites:
     def pull_begins(self, kind: str) -> set[int]:
         """The records that are written from now on: what a pull that began earlier brings of them may be older."""
         return self._recent.begin(kind)
+
+
+def _amend_create(connection: sqlite3.Connection, kind: str, record_id: int, newer: JsonObject) -> None:
+    """A create that central refused is tried again as the record is now; what waits behind it follows in its turn."""
+    rows = outbox_rows(connection, kind, record_id)
+    create = next((row for row in rows if row.action == "create" and row.parked), None)
+    if create is None:
+        return
+    body: JsonObject = {}
+    for write in waiting_writes(row for row in rows if row.id >= create.id):
+        body = changed_by(body, write.body)
+    rewrite(connection, create.id, changed_by(body, newer))
+    try_again(connection, create.id)
 
 
 def _take_back(connection: sqlite3.Connection, kind: str, record_id: int) -> bool:

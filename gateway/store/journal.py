@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from gateway.clock import ClockOffset, iso_utc
 from gateway.domain.announcements import Places
 from gateway.domain.commands import Command
-from gateway.domain.events import Event, Severity
+from gateway.domain.events import Event, EventKind, Severity
 from gateway.domain.passages import Moment, Passage
 from gateway.domain.presence import OUTSIDE, Correction, Movement
 from gateway.store.changes import Changes
@@ -22,12 +22,13 @@ from gateway.store.database import Database
 from gateway.store.entry_rows import Gone, record_entry
 from gateway.store.event_footage import LONGEST_PIN
 from gateway.store.events import insert_event
-from gateway.store.outbox import insert_outbox
+from gateway.store.outbox_rows import insert_outbox
 from gateway.store.presence import record_correction, record_movement
 from gateway.store.webhook_queue import feed_webhooks
 
 _UNKNOWN = ClockOffset(boot_id="", micros=0, trusted=False)
 _NOWHERE = Places()
+_MARKED = frozenset({EventKind.MOMENT_MARKED, EventKind.INCIDENT_MARKED})  # by people, not by what happened
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,7 @@ class Journal:
                 record_id=camera_event_id,
                 body=json.dumps(body, separators=(",", ":"), ensure_ascii=False),
                 now=event.date_at,
+                asked=event.kind in _MARKED,
             )
         return camera_event_id
 

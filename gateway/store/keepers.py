@@ -17,6 +17,7 @@ from gateway.domain.presence import card_holder
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
 from gateway.store.entry_keeper import EntryKeeper
 from gateway.store.presence import record_rename
+from gateway.store.room import refuse_one_more
 
 _RECORD = TypeAdapter(JsonObject)
 _LONGEST_NAME = 120
@@ -102,6 +103,7 @@ class RecordKeeper(GivenIds):
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
         """Take a record that was made at the site."""
+        refuse_one_more(connection, self._table)
         given = self.give(connection)
         self.put(connection, given, {**record, "id": given}, now=now)
         return given

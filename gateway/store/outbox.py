@@ -2,50 +2,34 @@
 
 from __future__ import annotations
 
-import secrets
 import sqlite3
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
-
-from gateway.domain.writes import WRITES, Effect, JsonObject, WaitingWrite, laid_over
+from gateway.domain.writes import WRITES, Effect, JsonObject
 from gateway.store.database import Database
 from gateway.store.keepers import IDS, KEEPERS
+from gateway.store.outbox_rows import (
+    COLUMNS,
+    OutboxRow,
+    as_row,
+    body_object,
+    keep_centrals,
+    outbox_rows,
+    supersede,
+    take_out,
+)
 from gateway.store.recent import RecentWrites
 
-_COLUMNS = "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun"
-_BODY = TypeAdapter(JsonObject)
 FILES = "evidence"
 """Rows of files: they go up beside all others, which must not wait for them."""
 _OF_THE_SITE = "camera_event"
 """What is proven by footage stays here whether or not central still has it; only a person deletes it."""
 _FIRST_OF_RECORD = (
     "NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.kind = outbox.kind"
-    " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id)"
+    " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id"
+    " AND (earlier.parked = 0 OR earlier.action = 'create'))"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxRow:
-    """One thing to send. `key` is the same over all tries; `next_at` is wall micros.
-
-    `kind` and `action` name the operation; `begun` says that it may have reached central already.
-    """
-
-    id: int
-    key: str
-    kind: str
-    record_id: int
-    body: str
-    created_at: int
-    tries: int
-    next_at: int
-    parked: bool
-    error: str
-    action: str = "create"
-    begun: bool = False
+"""A refused change holds up nothing. A refused create does: central has no record that could be changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +47,6 @@ class Books:
         return self.accepted == self.delivered + self.dropped + self.waiting + self.parked
 
 
-def new_key() -> str:
-    """A key that stays over all tries of a write."""
-    return secrets.token_urlsafe(18)
-
-
-def insert_outbox(
-    connection: sqlite3.Connection,
-    *,
-    kind: str,
-    record_id: int,
-    body: str,
-    now: int,
-    action: str = "create",
-    key: str = "",
-    begun: bool = False,
-) -> int:
-    """Accept something for sending, within a running transaction."""
-    cursor = connection.execute(
-        "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun)"
-        " VALUES (?, ?, ?, ?, ?, 0, ?, ?)",
-        (key or new_key(), kind, record_id, body, now, action, begun),
-    )
-    connection.execute("UPDATE book SET count = count + 1 WHERE name = 'accepted'")
-    return int(cursor.lastrowid or 0)
-
-
 class Outbox:
     """Rows on their way to central."""
 
@@ -97,18 +55,18 @@ class Outbox:
         self._recent = recent
 
     async def due(self, *, now: int, limit: int = 50) -> tuple[OutboxRow, ...]:
-        """Rows to try now, oldest first: of each record only its oldest, so that one parked holds those behind it.
+        """Rows to try now, oldest first: of each record only its oldest that is not a refused change.
 
         Rows of files are not among them.
         """
 
         def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
             rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
+                f"SELECT {COLUMNS} FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
                 f" AND kind <> '{FILES}' AND {_FIRST_OF_RECORD} ORDER BY id LIMIT ?",
                 (now, limit),
             ).fetchall()
-            return tuple(_row(row) for row in rows)
+            return tuple(as_row(row) for row in rows)
 
         return await self._database.read(query)
 
@@ -167,6 +125,10 @@ class Outbox:
                         "UPDATE outbox SET record_id = ? WHERE kind = ? AND record_id = ?",
                         (known, row.kind, row.record_id),
                     )
+            if deletes:
+                take_out(connection, (item.id for item in outbox_rows(connection, row.kind, known)), "dropped")
+            else:
+                supersede(connection, row.kind, known, body_object(row.body) or {}, before=row.id)
             keeper = KEEPERS.get(row.kind)
             if record is not None and keeper is not None and not deletes:
                 whole = {**(keeper.get(connection, known) or {}), **record}  # an answer may hold less than that
@@ -177,11 +139,10 @@ class Outbox:
         return await self._database.write(job)
 
     async def drop(self, row: OutboxRow) -> None:
-        """It has lost its point: central has the record no more. Counted as dropped, with those behind it."""
+        """It has lost its point: central has the record no more. Counted as dropped, with all others of the record."""
 
         def job(connection: sqlite3.Connection) -> None:
-            behind = outbox_rows(connection, row.kind, row.record_id)
-            take_out(connection, (item.id for item in behind if item.id >= row.id), "dropped")
+            take_out(connection, (item.id for item in outbox_rows(connection, row.kind, row.record_id)), "dropped")
             keeper = KEEPERS.get(row.kind)
             if keeper is not None and row.kind != _OF_THE_SITE:
                 keeper.remove(connection, row.record_id)
@@ -197,7 +158,7 @@ class Outbox:
         )
 
     async def park(self, row: OutboxRow, *, error: str) -> None:
-        """Central refused it: it waits for a person, and so do later rows of the same record."""
+        """Central refused it: it waits for a person; of the same record, later rows wait only behind a create."""
         await self._database.write(
             lambda connection: connection.execute(
                 "UPDATE outbox SET tries = tries + 1, parked = 1, error = ? WHERE id = ?", (error, row.id)
@@ -227,64 +188,3 @@ class Outbox:
             )
 
         return await self._database.read(query)
-
-
-def outbox_rows(connection: sqlite3.Connection, kind: str, record_id: int | None = None) -> tuple[OutboxRow, ...]:
-    """What waits of a kind, or of one record, parked rows included, oldest first; within a transaction."""
-    only = "" if record_id is None else " AND record_id = ?"
-    values = (kind,) if record_id is None else (kind, record_id)
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM outbox WHERE kind = ?{only} ORDER BY id", values)
-    return tuple(_row(row) for row in rows)
-
-
-def take_out(connection: sqlite3.Connection, row_ids: Iterable[int], book: Literal["delivered", "dropped"]) -> int:
-    """Rows leave the outbox and are counted; how many there were. Within a transaction."""
-    gone = sum(connection.execute("DELETE FROM outbox WHERE id = ?", (number,)).rowcount for number in row_ids)
-    connection.execute("UPDATE book SET count = count + ? WHERE name = ?", (gone, book))
-    return gone
-
-
-def waiting_writes(rows: Iterable[OutboxRow]) -> tuple[WaitingWrite, ...]:
-    """Rows as writes; those of no known operation, or with a body that is no object, change nothing."""
-    writes: list[WaitingWrite] = []
-    for row in rows:
-        operation = WRITES.get((row.kind, row.action))
-        body = _object(row.body)
-        if operation is not None and body is not None:
-            refused = row.error if row.parked else ""
-            writes.append(WaitingWrite(operation, row.record_id, body, begun=row.begun, refused=refused))
-    return tuple(writes)
-
-
-def keep_centrals(connection: sqlite3.Connection, kind: str, record_id: int, record: JsonObject, *, now: int) -> None:
-    """Take over central's record, with what still waits for it laid over; within a transaction."""
-    keeper = KEEPERS.get(kind)
-    if keeper is None:
-        return
-    shown = laid_over(record, waiting_writes(outbox_rows(connection, kind, record_id)))
-    if shown is not None:
-        keeper.put(connection, record_id, shown, now=now)
-
-
-def _object(text: str) -> JsonObject | None:
-    try:
-        return _BODY.validate_json(text)
-    except ValidationError:
-        return None
-
-
-def _row(row: tuple[int, str, str, int, str, int, int, int, int, str, str, int]) -> OutboxRow:
-    return OutboxRow(
-        id=row[0],
-        key=row[1],
-        kind=row[2],
-        record_id=row[3],
-        body=row[4],
-        created_at=row[5],
-        tries=row[6],
-        next_at=row[7],
-        parked=bool(row[8]),
-        error=row[9],
-        action=row[10],
-        begun=bool(row[11]),
-    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gateway.store.database import Database, is_id
-from gateway.store.outbox import keep_centrals, outbox_rows
+from gateway.store.outbox_rows import keep_centrals, outbox_rows
 
 Table = Literal["device", "camera"]
 

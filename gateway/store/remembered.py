@@ -9,17 +9,22 @@ from dataclasses import dataclass, field
 from gateway.store.database import Database
 
 MOST_REMEMBERED = 1000
+_COLUMNS = "username, password_hash, role, permissions, verified_at, mfa"
 
 
 @dataclass(frozen=True, slots=True)
 class RememberedAccount:
-    """What was so when central last let the account in, at `verified_at` (wall micros UTC)."""
+    """What was so when central last let the account in, at `verified_at` (wall micros UTC).
+
+    `mfa`: central asks it for a second factor, so that its password alone lets it in nowhere; it has no permissions.
+    """
 
     username: str
     password_hash: str = field(repr=False)
     role: str
     permissions: frozenset[str]
     verified_at: int
+    mfa: bool = False
 
 
 class Remembered:
@@ -32,11 +37,10 @@ class Remembered:
         """The account of that name, or None."""
 
         def query(connection: sqlite3.Connection) -> RememberedAccount | None:
-            row = connection.execute(
-                "SELECT username, password_hash, role, permissions, verified_at FROM remembered WHERE username = ?",
-                (username,),
-            ).fetchone()
-            return RememberedAccount(row[0], row[1], row[2], frozenset(json.loads(row[3])), row[4]) if row else None
+            row = connection.execute(f"SELECT {_COLUMNS} FROM remembered WHERE username = ?", (username,)).fetchone()
+            if row is None:
+                return None
+            return RememberedAccount(row[0], row[1], row[2], frozenset(json.loads(row[3])), row[4], bool(row[5]))
 
         return await self._database.read(query)
 
@@ -48,10 +52,11 @@ class Remembered:
             account.role,
             json.dumps(sorted(account.permissions)),
             account.verified_at,
+            account.mfa,
         )
 
         def job(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?, ?, ?)", row)
+            connection.execute(f"INSERT OR REPLACE INTO remembered ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row)
             connection.execute(
                 "DELETE FROM remembered WHERE username IN"
                 " (SELECT username FROM remembered ORDER BY verified_at DESC LIMIT -1 OFFSET ?)",

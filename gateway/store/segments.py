@@ -26,6 +26,9 @@ class Choice:
         incidents_from: the same for events of which something went wrong.
         begin: only segments that began then or later.
         end: only segments that began before, by a trusted clock; None: all.
+        boot_id: this run of the machine, "" for none. What is of it is judged by monotonic micros too:
+        uptime_from: segments since then stay, where there is an `end`.
+        transactions_uptime, incidents_uptime: footage of events since then stays.
         limit: how many at most.
     """
 
@@ -34,9 +37,13 @@ class Choice:
     incidents_from: int = 0
     begin: int = -(2**62)
     end: int | None = None
+    boot_id: str = ""
+    uptime_from: int = 0
+    transactions_uptime: int = 0
+    incidents_uptime: int = 0
     limit: int = 500
 
-    def values(self) -> dict[str, int]:
+    def values(self) -> dict[str, int | str]:
         """The values of its part of a query."""
         return {
             "transactions_from": self.transactions_from,
@@ -44,6 +51,10 @@ class Choice:
             "begin": self.begin,
             "end": _EVER if self.end is None else self.end,
             "any_clock": self.end is None,
+            "boot_id": self.boot_id,
+            "uptime_from": self.uptime_from,
+            "transactions_uptime": self.transactions_uptime,
+            "incidents_uptime": self.incidents_uptime,
             "limit": self.limit,
         }
 
@@ -186,7 +197,9 @@ class Segments:
             covered = 0
             for row in connection.execute(
                 f"SELECT {COLUMNS} FROM segment INDEXED BY segment_by_age WHERE garbage = 0 AND started_at >= :begin"
-                f" AND started_at < :end AND (:any_clock OR clock_trusted = 1) AND NOT {HELD}"
+                " AND started_at < :end AND (:any_clock OR clock_trusted = 1)"
+                " AND (:any_clock OR :boot_id = '' OR boot_id <> :boot_id OR monotonic < :uptime_from)"
+                f" AND NOT {HELD}"
                 " ORDER BY started_at LIMIT :limit",
                 choice.values(),
             ):

@@ -15,6 +15,7 @@ from gateway.store.camera_events import CameraEvents
 from gateway.store.cards import Cards
 from gateway.store.changes import Changes
 from gateway.store.commands import Commands
+from gateway.store.conflicts import WaitingBases
 from gateway.store.database import Database
 from gateway.store.events import Events
 from gateway.store.exhibits import Exhibits
@@ -31,6 +32,7 @@ from gateway.store.passages import Passages
 from gateway.store.presence import PresenceRows
 from gateway.store.recent import RecentWrites
 from gateway.store.records import Records
+from gateway.store.refused import RefusedRows
 from gateway.store.remembered import Remembered
 from gateway.store.segments import Segments
 from gateway.store.sessions import Sessions
@@ -89,7 +91,9 @@ class Store:
         self.presence = PresenceRows(database=self._site)
         recent = RecentWrites()
         self.outbox = Outbox(database=self._site, recent=recent)
+        self.refused = RefusedRows(database=self._site, changes=self.changes)
         self.held = HeldWrites(database=self._site, changes=self.changes, recent=recent)
+        self.bases = WaitingBases(database=self._site, changes=self.changes)
         self.commands = Commands(database=self._site)
         self.sessions = Sessions(database=self._site)
         self.grants = Grants(database=self._site, changes=self.changes)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import aiohttp
 import structlog
@@ -35,6 +37,9 @@ _LOGOUT_SECONDS = 2.0
 _RENEWAL_SECONDS = 900.0
 _CHUNK = 64 * 1024
 _SLOWEST_UPLOAD = 16 * 1024  # bytes in a second
+_CONNECT_SECONDS = 4.0
+_UNHEARD_SECONDS = 6.0  # what was sent and not acknowledged by then: the line is dead, central is not merely slow
+_HOLD_OFF_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,9 @@ class CentralClient:
     """Calls operations of central, as the gateway's own account and for people.
 
     Loss and recovery are logged once each. `totp_secret`: base32, of an account that has a second factor.
+
+    A line that is dead is told from a central that is slow: a connection must be there within `connect_seconds`,
+    however long an answer may take. After a time-out people are not kept waiting for the next one.
     """
 
     def __init__(
@@ -85,16 +93,20 @@ class CentralClient:
         totp_secret: str = "",
         ca_file: str | None = None,
         timeout_seconds: float = 15.0,
+        connect_seconds: float = _CONNECT_SECONDS,
     ) -> None:
         self._url = url.rstrip("/")
         self._clock = clock
         self._ca_file = ca_file
         self._timeout = timeout_seconds
+        self._connect = min(connect_seconds, timeout_seconds)
         self._slots = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._people = asyncio.Semaphore(_PEOPLE_AT_ONCE)
         self._opening = asyncio.Lock()
         self._http: aiohttp.ClientSession | None = None
         self._closed = False
+        self._silent_until = float("-inf")
+        self.look_wanted = asyncio.Event()
         self._session = GatewaySession(
             username=username,
             password=password,
@@ -110,6 +122,13 @@ class CentralClient:
     def state(self) -> CentralState:
         """How central is at present."""
         return self._state
+
+    def away(self) -> bool:
+        """Whether central is known not to answer. Never waits; that somebody wants to know is in `look_wanted`."""
+        if self._state.reachable is not False:
+            return False
+        self.look_wanted.set()
+        return True
 
     async def call(
         self,
@@ -147,8 +166,10 @@ class CentralClient:
         """Call an operation for a person, with that person's session at central or none.
 
         What is refused to a person is not noted of the gateway's own account. `hide` is a secret that central may
-        repeat in what it says. Raises CentralRefused, CentralUnavailable.
+        repeat in what it says. Raises CentralRefused, CentralUnavailable: at once for some seconds after a time-out.
         """
+        if self._clock.monotonic() < self._silent_until and self.away():
+            raise CentralUnavailable(f"{method} {path}: central was silent a moment ago")
         async with self._people:
             verdict = await self._exchange(method, path, body, key="", token=token)
         if isinstance(verdict, NeedsSignIn):
@@ -181,20 +202,36 @@ class CentralClient:
         operation = f"POST {path}"
         headers = {"SessionID": token, "Idempotency-Key": key}
         seconds = self._timeout + upload.size / _SLOWEST_UPLOAD
-        file = await asyncio.to_thread(upload.file.open, "rb")
+        with_file = ExitStack()
+        try:
+            file = await asyncio.to_thread(lambda: with_file.enter_context(upload.file.open("rb")))
+            status, raw = await self._send(operation, path, upload, file, headers=headers, seconds=seconds)
+        finally:  # also when this is cancelled while the file is being opened
+            await asyncio.to_thread(with_file.close)
+        return judge(operation, status, raw)
+
+    async def _send(
+        self,
+        operation: str,
+        path: str,
+        upload: Upload,
+        file: IO[bytes],
+        *,
+        headers: dict[str, str],
+        seconds: float,
+    ) -> tuple[int, bytes]:
         try:
             async with asyncio.timeout(seconds):
                 http = await self._open()
                 form = aiohttp.FormData(upload.fields)
                 form.add_field("file", file, filename=upload.name, content_type=upload.media_type)
-                status, raw = await _fetch(http, "POST", self._url + path, form, headers)
+                return await _fetch(http, "POST", self._url + path, form, headers)
+        except aiohttp.ConnectionTimeoutError as error:
+            raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s") from error
         except TimeoutError as error:
             raise CentralUnavailable(f"{operation}: no answer within {seconds:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise CentralUnavailable(f"{operation}: {error or type(error).__name__}") from error
-        finally:
-            await asyncio.to_thread(file.close)
-        return judge(operation, status, raw)
 
     async def look(self) -> None:
         """Ask whether central runs, without a session. Raises CentralUnavailable, CentralRefused."""
@@ -318,8 +355,10 @@ class CentralClient:
                 http = await self._open()
                 began = self._clock.monotonic()
                 status, raw = await _fetch(http, method, self._url + path, body, headers, heard=heard)
+        except aiohttp.ConnectionTimeoutError as error:
+            raise self._unheard(f"{operation}: no connection within {self._connect:g} s") from error
         except TimeoutError as error:
-            raise self._noted(CentralUnavailable(f"{operation}: no answer within {self._timeout:g} s")) from error
+            raise self._unheard(f"{operation}: no answer within {self._timeout:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise self._noted(CentralUnavailable(f"{operation}: {error or type(error).__name__}")) from error
         except _TooLarge as error:
@@ -337,11 +376,20 @@ class CentralClient:
             if self._http is None:
                 tls = await asyncio.to_thread(tls_context, self._ca_file)
                 self._http = aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(ssl=tls, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1),
+                    connector=self._connector(tls),
+                    timeout=aiohttp.ClientTimeout(
+                        total=None, connect=self._connect, sock_connect=self._connect, ceil_threshold=60
+                    ),
                     cookie_jar=aiohttp.DummyCookieJar(),
                     middlewares=(_sent_once,),
                 )
             return self._http
+
+    def _connector(self, tls: ssl.SSLContext) -> aiohttp.BaseConnector:
+        """How connections are made."""
+        return aiohttp.TCPConnector(
+            ssl=tls, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1, socket_factory=impatient_socket
+        )
 
     def _taken(self, verdict: JsonObject | CentralRefused | CentralUnavailable) -> JsonObject:
         """The object of a verdict, or its error raised; either way noted in the state."""
@@ -349,6 +397,11 @@ class CentralClient:
             raise self._noted(verdict)
         self._note(reachable=True, error="")
         return verdict
+
+    def _unheard(self, error: str) -> CentralRefused | CentralUnavailable:
+        """It timed out: whoever comes next is not to wait as long."""
+        self._silent_until = self._clock.monotonic() + _HOLD_OFF_SECONDS
+        return self._noted(CentralUnavailable(error))
 
     def _noted(self, error: CentralRefused | CentralUnavailable) -> CentralRefused | CentralUnavailable:
         self._note(reachable=isinstance(error, CentralRefused | CentralFailed), error=str(error))
@@ -364,6 +417,17 @@ class CentralClient:
             log.warning("central_lost", error=error)
         elif before.reachable is False:
             log.info("central_recovered")
+
+
+def impatient_socket(addr_info: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+    """A socket whose connection ends when what it sent is not acknowledged for some seconds, instead of a quarter hour.
+
+    A kept connection is dead without a sign when the line fails; what is sent on it would wait for the whole time-out.
+    """
+    family, kind, protocol, _, _ = addr_info
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_UNHEARD_SECONDS * 1000))
+    return made
 
 
 class _TooLarge(CentralFailed):

@@ -16,6 +16,7 @@ import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from gateway.clock import Clock
+from gateway.domain.conflicts import READS, Settled, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import WRITES, Effect, WriteOperation, is_twin
@@ -35,6 +36,7 @@ _BATCH = 50
 _LONG_AWAY = 3  # failures in a row after which central counts as away
 _IDLE_SECONDS = 60.0
 _NOT_FOUND = 404
+_LONGEST_TOLD = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +129,10 @@ class OutboxSender:
             if row.begun and (twin := await self._twin(shipment)) is not None:
                 await self._delivered(row, shipment, twin)
                 return True
-            if not await self._store.outbox.begin(row):
+            settled = await self._settled(row, shipment)
+            if settled is None or not await self._store.outbox.begin(settled[0]):
                 return True
+            row, shipment = settled
             operation = shipment.operation
             answer = await self._client.call(operation.method, operation.path, shipment.body, key=row.key)
         except (CentralUnavailable, CentralDenied) as error:
@@ -165,6 +169,60 @@ class OutboxSender:
             ):
                 return record
         return None
+
+    async def _settled(self, row: OutboxRow, shipment: Shipment) -> tuple[OutboxRow, Shipment] | None:
+        """The row as it is to go up once central's record was looked at; None when nothing of it is left.
+
+        A change that waited is compared with what central has now: see `gateway.domain.conflicts`.
+        """
+        base = await self._store.bases.base(row)
+        if not base:
+            return row, shipment
+        theirs = await self._at_central(shipment)
+        if theirs is None:
+            return row, shipment
+        settled = settle(shipment.operation, shipment.body, base, theirs)
+        if settled.body == shipment.body and not settled.conflicts:
+            return row, shipment
+        if settled.conflicts:
+            await self._tell_conflicts(row, settled)
+        async with self._store.cards.turn:
+            now = self._clock.wall().micros
+            left = await self._store.bases.settled(row, settled, theirs, now=now)
+            if row.kind == CARD:
+                await self._cards.settle(shipment.operation, row.record_id, {**theirs, "id": row.record_id})
+        return None if left is None else (left, replace(shipment, body=settled.body))
+
+    async def _at_central(self, shipment: Shipment) -> JsonObject | None:
+        """Central's record of a change as it is now; None when it is not to be had by this account.
+
+        Raises what the client raises, CentralRefused when central has no such record.
+        """
+        operation = shipment.operation
+        try:
+            answer = await self._client.call("POST", READS[operation.kind], {"id": shipment.body["id"]})
+        except CentralRefused as error:
+            if error.status in (0, _NOT_FOUND):
+                raise
+            return None
+        return answered_record(answer, operation.resources)
+
+    async def _tell_conflicts(self, row: OutboxRow, settled: Settled) -> None:
+        stamp = self._clock.wall()
+        said = "; ".join(conflict.sentence() for conflict in settled.conflicts)
+        event = Event(
+            kind=EventKind.CHANGED_ON_BOTH_SIDES,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=f"{row.kind} {row.record_id} was changed here and at central: {said}"[:_LONGEST_TOLD],
+            data={
+                "kind": row.kind,
+                "record_id": row.record_id,
+                "fields": ", ".join(conflict.field for conflict in settled.conflicts),
+                "centrals_count": ", ".join(item.field for item in settled.conflicts if item.centrals_counts),
+            },
+        )
+        await self._store.journal.record(Entry(events=(event,)))
 
     async def _delivered(self, row: OutboxRow, shipment: Shipment, answer: JsonObject) -> None:
         operation = shipment.operation

@@ -14,7 +14,7 @@ from yarl import URL
 
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.relaying import Headers, NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
-from gateway.sync.central import CentralClient, tls_context
+from gateway.sync.central import CentralClient, impatient_socket, tls_context
 
 _CHUNK = 64 * 1024
 _LOOK_AGAIN_SECONDS = 2.0
@@ -50,7 +50,7 @@ class RelayLimits:
     at_once: int = 16
     at_once_of_one: int = 8
     body_bytes: int = 256 * 1024 * 1024
-    connect_seconds: float = 5.0
+    connect_seconds: float = 4.0
     idle_seconds: float = 30.0
     whole_seconds: float = 600.0
 
@@ -81,7 +81,6 @@ class CentralRelay:
         self._limits = limits or RelayLimits()
         self._http: aiohttp.ClientSession | None = None
         self._opening = asyncio.Lock()
-        self._look = asyncio.Event()
         self._owners: Counter[str] = Counter()
 
     @property
@@ -96,21 +95,18 @@ class CentralRelay:
 
     def away(self) -> bool:
         """Whether central is known not to answer. Never waits; asking makes `run` look again soon."""
-        if self._client.state.reachable is not False:
-            return False
-        self._look.set()
-        return True
+        return self._client.away()
 
     async def run(self) -> None:
         """Look whether central is back, when somebody asked for it, until cancelled."""
         try:
             while True:
-                await self._look.wait()
+                await self._client.look_wanted.wait()
                 try:
                     await self._client.look()
                 except (CentralUnavailable, CentralRefused):  # the client's state and log have it
                     await asyncio.sleep(_LOOK_AGAIN_SECONDS)
-                self._look.clear()
+                self._client.look_wanted.clear()
         finally:
             if self._http is not None:
                 await self._http.close()
@@ -162,7 +158,7 @@ class CentralRelay:
         match error:
             case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError() | CentralUnavailable():
                 self._client.missed(f"a relayed request: {error or type(error).__name__}")
-                self._look.set()
+                self._client.look_wanted.set()
                 return _away()
             case TimeoutError():
                 return _silent()
@@ -200,7 +196,9 @@ class CentralRelay:
                 limits = self._limits
                 tls = await asyncio.to_thread(tls_context, self._ca_file)
                 self._http = aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(ssl=tls, limit=limits.at_once, force_close=True),
+                    connector=aiohttp.TCPConnector(
+                        ssl=tls, limit=limits.at_once, force_close=True, socket_factory=impatient_socket
+                    ),
                     cookie_jar=aiohttp.DummyCookieJar(),
                     auto_decompress=False,
                     middlewares=(_once,),

@@ -7,18 +7,24 @@ from datetime import UTC, tzinfo
 from enum import Enum
 from weakref import WeakValueDictionary
 
+import structlog
+
 from gateway.clock import Clock
-from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.errors import CentralRefused, CentralUnavailable, NoRoom, StoreError
+from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
-from gateway.store import Store
-from gateway.store.outbox import new_key
+from gateway.store import Entry, Store
+from gateway.store.outbox_rows import new_key
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
 from gateway.sync.outbox import answered_record, given_id
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
 
+log = structlog.get_logger(__name__)
+
 _NOT_FOUND = 404
+_TOLD_AGAIN_SECONDS = 3600.0
 
 
 class _Way(Enum):
@@ -46,6 +52,8 @@ class CentralWrites:
         self._store = store
         self._clock = clock
         self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
+        self._turned_away = 0
+        self._told_at = float("-inf")
         self._turns: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
 
     async def recall(self) -> None:
@@ -63,7 +71,25 @@ class CentralWrites:
         Raises:
             CentralRefused: central's refusal; nothing has changed.
             StoreError: the disk takes nothing. When central has carried the write out, the next pull brings it.
+            NoRoom: too much waits for central; nothing has changed.
         """
+        try:
+            return await self._in_turn(operation, body)
+        except NoRoom as error:
+            await self._tell_turned_away(error)
+            raise
+
+    async def room(self) -> None:
+        """Raises NoRoom while too much waits for central, for what is written by another way."""
+        if self._client is None:
+            return
+        try:
+            await self._store.held.room()
+        except NoRoom as error:
+            await self._tell_turned_away(error)
+            raise
+
+    async def _in_turn(self, operation: WriteOperation, body: JsonObject) -> Written:
         if operation.effect is Effect.CREATE:
             return await self._write(operation, None, body)
         asked = body.get("id")
@@ -98,11 +124,12 @@ class CentralWrites:
         """Central's id of a record that exists, and which way a write of it goes."""
         if self._client is None:
             return None, _Way.ALONE
-        away = self._client.state.reachable is False
+        away = self._client.away()
         if record_id is None:
             return None, _Way.WAITS if away else _Way.THROUGH
         central_id = await self._store.held.central_id(operation.kind, record_id)
-        if await self._store.held.waiting(operation.kind, record_id):
+        waiting = await self._store.held.waiting(operation.kind, record_id)
+        if not all(write.holds_up_nothing for write in waiting):
             return central_id, _Way.WAITS
         if central_id is None:
             return None, _Way.ALONE
@@ -120,11 +147,34 @@ class CentralWrites:
     ) -> Written:
         now = self._clock.wall().micros
         async with self._store.cards.turn:
-            held = await self._store.held.hold(operation, record_id, body, now=now, sends=sends, key=key, begun=begun)
+            before = await self._cards.record(record_id) if operation.kind == CARD and record_id is not None else None
+            held = await self._store.held.hold(
+                operation, record_id, body, now=now, sends=sends, key=key, begun=begun, before=before
+            )
             record = held.record
             if operation.kind == CARD:
                 record = await self._cards.follow(operation, held, body)
         return Written(held.record_id, record or {**body, "id": held.record_id}, held=held.waits)
+
+    async def _tell_turned_away(self, error: NoRoom) -> None:
+        """One event an hour, however many writes are turned away."""
+        self._turned_away += 1
+        now = self._clock.monotonic()
+        if now - self._told_at < _TOLD_AGAIN_SECONDS:
+            return
+        stamp = self._clock.wall()
+        event = Event(
+            kind=EventKind.WRITES_REFUSED,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=f"{error}.",
+            data={"refused_since_last_told": self._turned_away},
+        )
+        self._turned_away, self._told_at = 0, now
+        try:
+            await self._store.journal.record(Entry(events=(event,)))
+        except StoreError as failed:
+            log.warning("turned_away_not_recorded", error=str(failed))  # the caller is told all the same
 
     async def _keep(
         self, operation: WriteOperation, record_id: int | None, sent: JsonObject, answer: JsonObject
@@ -139,7 +189,7 @@ class CentralWrites:
             before = await self._at_site(operation, known)
             # An answer may hold less than the whole record; to a deletion it may hold anything.
             record = before if operation.effect is Effect.DELETE else {**before, **(said or sent)}
-            shown = await self._store.held.written(operation, known, record, now=now)
+            shown = await self._store.held.written(operation, known, record, sent=sent, now=now)
             if operation.kind == CARD:
                 shown = await self._cards.settle(operation, known, record)
         return Written(known, shown or record, held=False)

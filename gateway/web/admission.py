@@ -19,7 +19,7 @@ from gateway.web.errors import (
     refusal_of,
     second_factor_missing,
 )
-from gateway.web.sessions import Caller, Carrier, Sessions, from_own_page
+from gateway.web.sessions import Caller, Carrier, Sessions, from_foreign_page, from_own_page
 
 Handler = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
 _OPERATION = web.RequestKey("operation", Operation)
@@ -50,6 +50,8 @@ class Admission:
                 raise authentication_required()
             if caller.carrier is Carrier.COOKIE and operation.writes and not from_own_page(request):
                 raise RequestRefused(403, "a call with the session cookie needs the header X-Requested-With")
+            if caller.carrier is Carrier.COOKIE and operation.reads and from_foreign_page(request):
+                raise RequestRefused(403, "another site's page may not read with the session cookie")
             if operation.rule.whole and caller.mfa_pending:
                 raise second_factor_missing()
             if group := operation.rule.missing(caller.permissions):

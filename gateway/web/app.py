@@ -38,6 +38,7 @@ from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks
+from gateway.web.public_address import PUBLIC_URL
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
 from gateway.web.relay import Relayed
@@ -46,6 +47,7 @@ from gateway.web.rooms import (
     CentralAccounts,
     CentralWrites,
     DemoCard,
+    OutboxDesk,
     Readiness,
     Recording,
     Relay,
@@ -53,10 +55,12 @@ from gateway.web.rooms import (
     WebhookDesk,
 )
 from gateway.web.roster import Roster
+from gateway.web.segments import SegmentFiles
 from gateway.web.sessions import Sessions
 from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
+from gateway.web.status.outbox import StatusOutbox
 from gateway.web.status.page import STATIC, StatusPage
 from gateway.web.status.standing import Standing
 from gateway.web.status.sync import StatusSync
@@ -108,6 +112,7 @@ def build_app(
     data: Path,
     readiness: Readiness,
     webhooks: WebhookDesk,
+    outbox: OutboxDesk,
     relay: Relay | None = None,
     central_accounts: CentralAccounts | None = None,
     extra_routes: Sequence[Route] = (),
@@ -129,6 +134,7 @@ def build_app(
         data: the data folder.
         readiness: what is not ready.
         webhooks: who is told of the site's events.
+        outbox: what is done with what central refused.
         relay: the way to central for what only central answers; None for a site that stands alone.
         central_accounts: central's, where they may sign in here.
         extra_routes: more operations, entered by their own rules.
@@ -163,6 +169,7 @@ def build_app(
     )
     spreadsheets = Spreadsheets(folder=data / "spreadsheets")
     tokens = ViewTokens(monotonic=clock.monotonic)
+    segments = SegmentFiles(monotonic=clock.monotonic)
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
         *Health(readiness=readiness, version=release).routes(),
@@ -170,18 +177,21 @@ def build_app(
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
         *EntriesFamily(site=site, store=store, writes=writes, clock=clock, spreadsheets=spreadsheets).routes(),
-        *CardsFamily(store=store, writes=writes, clock=clock).routes(),
+        *CardsFamily(store=store, writes=writes, clock=clock, zone=ZoneInfo(site.site.timezone)).routes(),
         *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
-        *Cameras(store=store, recording=recording, tokens=tokens, writes=writes).routes(),
+        *Cameras(store=store, recording=recording, tokens=tokens, writes=writes, segments=segments).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
-        *CameraEventsFamily(site=site, store=store, recording=recording, writes=writes, clock=clock).routes(),
+        *CameraEventsFamily(
+            site=site, store=store, recording=recording, writes=writes, clock=clock, segments=segments
+        ).routes(),
         *EvidenceFamily(store=store, shelf=recording.exhibits, clock=clock).routes(),
         *StatusPage().routes(),
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
         *Standing(store=store, board=board, areas=areas).routes(),
         *live.routes(),
         *StatusSync(central=central).routes(),
+        *StatusOutbox(desk=outbox).routes(),
         *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
         *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), board=board).routes(),
         *LegacyDevices(
@@ -195,6 +205,7 @@ def build_app(
     relayed = Relayed(relay=relay, sessions=central_sessions).routes()
     doors = _Doors(Admission(sessions=sessions), LegacyAdmission(keys=keys))
     app = _assembled((*routes, *relayed, *extra_routes), doors, live, Usher(clock=clock))
+    app[PUBLIC_URL] = site.api.public_url or ""
 
     async def changed(usernames: tuple[str, ...]) -> None:
         for username in usernames:
@@ -214,6 +225,7 @@ def build_app(
             asked=lambda: listening(register, run_folder=run_folder, site_file=site_file),
         )
     )
+    app.on_cleanup.append(segments.close)
     return app
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-from typing import Annotated, Any, TypeVar
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 from pydantic_core import from_json
 
 from gateway.domain.errors import NotFoundError
@@ -17,15 +20,28 @@ PUBLISHED = web.RequestKey("published", type)
 """The model that the operation's description names for the body; nothing is validated with another one."""
 LARGEST_BODY = 1024 * 1024
 LARGEST_ID = 2**63 - 1
+_LARGEST_RECORD = 64 * 1024
 _READ_SECONDS = 15.0
 _LARGEST_PAGE = 1_000_000_000
 _CAP = 500
+_SHOULD_BE = "Input should be "
 _IS_NAME = re.compile(r"\w+")
 _KINDS = frozenset({"int", "str", "float", "bool"})  # which of several kinds a value was tried as
 _PATH_ID = re.compile(r"[0-9]{1,19}")
 
+
+def _without_nul(value: str) -> str:
+    """Raises ValueError for a character that no database, central's among them, keeps or finds as it is."""
+    if "\x00" in value:
+        raise ValueError("must not hold the character U+0000")
+    return value
+
+
+Fields = dict[str, JsonValue]
 Id = Annotated[int, Field(strict=True, ge=0, le=LARGEST_ID)]
-Text = Annotated[str, Field(strict=True, max_length=1000)]
+Plain = Annotated[str, Field(strict=True, json_schema_extra={"pattern": "^[^\\u0000]*$"}), AfterValidator(_without_nul)]
+"""Any text. Shorter ones are made of it."""
+Text = Annotated[Plain, Field(max_length=1000)]
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -38,6 +54,18 @@ class Body(BaseModel):
     @classmethod
     def _null_is_absent(cls, data: Any) -> Any:
         return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
+
+
+class WriteBody(Body):
+    """Base of what is written: `null_means` says of which fields null takes the value away, and what then stands there.
+
+    Of any other field null is as good as absent.
+    """
+
+    null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType({})
+
+
+W = TypeVar("W", bound=WriteBody)
 
 
 class ById(Body):
@@ -77,16 +105,90 @@ class Cursored(Paged):
 
 async def read_body(request: web.Request, model: type[M]) -> M:
     """The request's body. An empty one counts as `{}`. Raises RequestRefused with the first fault."""
+    _refuse_unpublished(request, model)
+    return validated(await _read_object(request), model)
+
+
+async def read_new(request: web.Request, model: type[W]) -> tuple[W, Fields]:
+    """A new record: as a model, and those of its fields that were sent. What the model does not know is passed over.
+
+    Raises RequestRefused with the first fault.
+    """
+    _refuse_unpublished(request, model)
+    sent = await _read_object(request)
+    wanted = validated(sent, model)
+    return wanted, _of_bounded_size(_as_validated(wanted, sent))
+
+
+class SentChange:
+    """Fields of a record that is there, as they were sent, and the record's `id`."""
+
+    def __init__(self, sent: Fields) -> None:
+        self.id = validated(sent, ById).id
+        self._sent = sent
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all the fields that were sent."""
+        return frozenset(self._sent)
+
+    def leaves(self, name: str, known: Mapping[str, object]) -> bool:
+        """Whether a field that was sent is as it is in the record."""
+        return _same(self._sent[name], known.get(name))
+
+    def to(self, known: Mapping[str, object], model: type[W]) -> tuple[W, Fields]:
+        """The change as a model, and its fields as they are to be written.
+
+        Whoever changes one field may send the whole record back, as it was shown: what the model does not know is
+        passed over, and what stands in the record as it was sent is central's own words, so nobody judges it.
+
+        Args:
+            known: the record as it is shown.
+            model: what may change.
+
+        Raises RequestRefused with the first fault.
+        """
+        sent = {name: value for name, value in self._sent.items() if name in model.model_fields and name != "id"}
+        as_it_was = {name: value for name, value in sent.items() if name in known and _same(value, known[name])}
+        judged = {name: value for name, value in sent.items() if name not in as_it_was}
+        wanted = validated({**judged, "id": self.id}, model)
+        kept = {name: value for name, value in as_it_was.items() if value is not None}
+        taken_away = {
+            name: model.null_means[name] for name, value in judged.items() if value is None and name in model.null_means
+        }
+        return wanted, _of_bounded_size({**kept, **_as_validated(wanted, judged), **taken_away})
+
+
+async def read_change(request: web.Request, model: type[WriteBody]) -> SentChange:
+    """A change of a record, of which `model` is what is published. Raises RequestRefused."""
+    _refuse_unpublished(request, model)
+    return SentChange(await _read_object(request))
+
+
+def _as_validated(wanted: BaseModel, sent: Fields) -> Fields:
+    """What was sent, in the model's own form."""
+    named = {name for name, value in sent.items() if value is not None} - {"id"}
+    return wanted.model_dump(mode="json", include=named)
+
+
+def _same(one: object, other: object) -> bool:
+    """Equal as JSON, where 1 is not true."""
+    return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _of_bounded_size(fields: Fields) -> Fields:
+    if len(json.dumps(fields, ensure_ascii=False).encode()) > _LARGEST_RECORD:
+        raise RequestRefused(400, f"body: a record has at most {_LARGEST_RECORD // 1024} KiB")
+    return fields
+
+
+def _refuse_unpublished(request: web.Request, model: type[BaseModel]) -> None:
     if request.get(PUBLISHED, model) is not model:
         raise AssertionError(f"{model.__name__} is not what the interface's description says")
-    return (await read_record(request, model))[0]
 
 
-async def read_record(request: web.Request, model: type[M]) -> tuple[M, dict[str, JsonValue]]:
-    """The request's body as a model, and whole: fields that the model does not know are central's to judge.
-
-    An empty body counts as `{}`. Raises RequestRefused with the first fault.
-    """
+async def _read_object(request: web.Request) -> Fields:
+    """The request's body. An empty one counts as `{}`."""
     raw = await _read(request)
     try:
         data = from_json(raw, allow_inf_nan=False) if raw.strip() else {}
@@ -94,7 +196,7 @@ async def read_record(request: web.Request, model: type[M]) -> tuple[M, dict[str
         raise RequestRefused(400, "the body is not JSON") from error
     if not isinstance(data, dict):
         raise RequestRefused(400, "the body must be a JSON object")
-    return validated(data, model), data
+    return data
 
 
 def validated(data: object, model: type[M]) -> M:
@@ -103,11 +205,6 @@ def validated(data: object, model: type[M]) -> M:
         return model.model_validate(data)
     except ValidationError as error:
         raise RequestRefused(400, _sentence(error)) from error
-
-
-def without_id(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """A new record's fields: its id is not the caller's to say."""
-    return {name: value for name, value in body.items() if name != "id"}
 
 
 def read_query(request: web.Request, model: type[M]) -> M:
@@ -146,10 +243,18 @@ async def _read(request: web.Request) -> bytes:
 
 def _sentence(error: ValidationError) -> str:
     """The first fault with its place; never the value, which may be a secret."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = ".".join(str(part) for part in first["loc"] if part not in _KINDS and _IS_NAME.fullmatch(str(part)))
-    said = (
-        first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").replace("a valid tuple", "an array")
-    )
-    wanted = f"must be {said}" if first["msg"].startswith("Input should be ") else said
-    return f"{place}: {'is missing' if first['type'] == 'missing' else wanted}"
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    place = _place(faults[0]["loc"])
+    here = [fault for fault in faults if _place(fault["loc"]) == place]  # several, where it may be of several kinds
+    meant = [fault for fault in here if not fault["type"].endswith("_type")] or here
+    if meant[0]["type"] == "missing":
+        return f"{place}: is missing"
+    said = [fault["msg"].removeprefix("Value error, ").replace("a valid tuple", "an array") for fault in meant]
+    if not said[0].startswith(_SHOULD_BE):
+        return f"{place}: {said[0]}"
+    kinds = dict.fromkeys(words.removeprefix(_SHOULD_BE) for words in said if words.startswith(_SHOULD_BE))
+    return f"{place}: must be {' or '.join(kinds)}"
+
+
+def _place(loc: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in loc if part not in _KINDS and _IS_NAME.fullmatch(str(part)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from gateway.web.catalogue.operation import Rule
+from gateway.web.public_address import is_own_origin
 
 COOKIE = "session"
 
@@ -71,8 +71,7 @@ def from_own_page(request: web.Request) -> bool:
     """Whether a request shows that no foreign page made it: such a page can set neither header."""
     if "X-Requested-With" in request.headers:
         return True
-    origin = urlsplit(request.headers.get("Origin", ""))
-    return bool(origin.netloc) and origin.netloc == request.host
+    return is_own_origin(request, request.headers.get("Origin", ""))
 
 
 def from_foreign_page(request: web.Request) -> bool:

@@ -3,8 +3,9 @@
 A password that central refuses ends what is remembered of it at once, and its sessions. Only the remembered password
 does: were any wrong one enough, whoever reaches the gateway could have all accounts forgotten, and then cut the line.
 
-An account with a second factor is never remembered. Only central can judge its codes, and to let it in by its password
-alone is what the second factor is there to prevent.
+An account with a second factor is let in by central alone. Only central can judge its codes, and to let it in by its
+password alone is what the second factor is there to prevent. Its password is remembered only to tell its owner what
+stands in the way: a right password is not answered as a wrong one, nor counted as one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ log = structlog.get_logger(__name__)
 _DAY = 86_400_000_000
 _CLOCK_SLACK = 300_000_000
 _MOST_ASKING = 8
+_AGAIN_SECONDS = "30"
+_ONLY_CENTRAL = "central cannot be reached, and only it can judge this account's second factor; try again later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,11 @@ class CentralSignIn:
         self._asking = 0
 
     async def let_in(self, username: str, password: str) -> Letting | None:
-        """The account, or None when it is refused. Raises RequestRefused (503) when too many are asked for at once."""
+        """The account, or None when it is refused.
+
+        Raises RequestRefused (503) when too many are asked for at once, and while central is away for an account whose
+        second factor only central can judge.
+        """
         if self._asking >= _MOST_ASKING:
             raise RequestRefused(503, "too many sign-ins at once; try again", headers={"Retry-After": "2"})
         self._asking += 1
@@ -104,14 +111,16 @@ class CentralSignIn:
         now = self._clock.wall().micros
         try:
             await self._remembered.forget_older(now - self._life)
-            if admission.mfa_enabled or not self._life:
+            if not self._life:
                 await self._remembered.forget(username, sessions=False)
                 return
             known = await self._remembered.get(username)
             same = known is not None and await self._roster.matches(known.password_hash, password)
             password_hash = known.password_hash if known and same else await self._roster.hashed(password)
-            account = RememberedAccount(username, password_hash, admission.role_name, admission.permissions, now)
-            await self._remembered.put(account)
+            mfa = admission.mfa_enabled
+            may = frozenset[str]() if mfa else admission.permissions
+            role = "" if mfa else admission.role_name
+            await self._remembered.put(RememberedAccount(username, password_hash, role, may, now, mfa))
         except StoreError as error:
             log.warning("account_not_remembered", error=str(error))  # it is let in all the same
 
@@ -127,6 +136,8 @@ class CentralSignIn:
         right = await self._roster.matches(known.password_hash if known and fresh else None, password)
         if known is None or not right:
             return None
+        if known.mfa:
+            raise RequestRefused(503, _ONLY_CENTRAL, headers={"Retry-After": _AGAIN_SECONDS})
         return Letting(
             role_name=known.role,
             permissions=known.permissions,

@@ -33,12 +33,14 @@ def until_micros(text: str, zone: ZoneInfo) -> int:
         return _FOR_EVER
 
 
-def asked_period(start_date: str, end_date: str, zone: ZoneInfo) -> tuple[int | None, int | None]:
-    """What a request's `start_date` and `end_date` mean: from, until. Raises RequestRefused with the field."""
-    place = "start_date"
+def asked_period(
+    start_date: str, end_date: str, zone: ZoneInfo, *, names: tuple[str, str] = ("start_date", "end_date")
+) -> tuple[int | None, int | None]:
+    """What a request's two dates mean: from, until. Raises RequestRefused with the field, of `names`."""
+    place = names[0]
     try:
         start = from_micros(start_date, zone) if start_date.strip() else None
-        place = "end_date"
+        place = names[1]
         end = until_micros(end_date, zone) if end_date.strip() else None
     except ValueError as error:
         raise RequestRefused(400, f"{place}: {error}") from error

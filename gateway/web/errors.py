@@ -13,7 +13,7 @@
 | body over 1 MiB, or over what is relayed | 413 |
 | too many refused sign-ins | 429, with Retry-After |
 | unexpected | 500, with a reference that the log has too |
-| the store, a camera or its worker cannot serve now; too many live pages; central is away | 503 |
+| the store, a camera or its worker cannot serve now; too many live pages or waiting changes; central is away | 503 |
 | central refused what went through to it | central's status and words |
 | central refused the gateway, failed, or was lost before its answer was whole | 502 |
 | something waited for in vain | 504 |
@@ -34,6 +34,7 @@ from gateway.domain.errors import (
     CentralUnavailable,
     CommandRefused,
     GatewayError,
+    NoRoom,
     NotFoundError,
     StoreError,
 )
@@ -47,6 +48,7 @@ _BY_KIND: tuple[tuple[type[GatewayError], int], ...] = (
     (CentralRefused, 502),
     (CentralUnavailable, 502),
     (StoreError, 503),
+    (NoRoom, 503),
     (CameraUnavailable, 503),
 )
 _BY_STATUS: Mapping[int, str] = {

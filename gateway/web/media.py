@@ -16,6 +16,8 @@ MP4 = "video/mp4"
 SEGMENT = "video/MP2T"
 PLAYLIST = "application/vnd.apple.mpegurl"
 JPEG = "image/jpeg"
+LASTING = "private, max-age=604800, immutable"
+"""Cache-Control of what never changes under its address."""
 _SHUT_IN = "sandbox; default-src 'none'; frame-ancestors 'none'"
 _PLAYED = "sandbox allow-same-origin; default-src 'none'; media-src 'self'; frame-ancestors 'none'"
 """A browser's player asks for the file again, as the page that it is shown in; scripts run in neither."""
@@ -28,7 +30,7 @@ def as_file(path: Path, media_type: str) -> web.FileResponse:
 
 def as_lasting_file(path: Path, media_type: str) -> web.FileResponse:
     """A file that never changes under its address, and which a cache need not ask for again."""
-    return _File(path, headers={"Content-Type": media_type, "Cache-Control": "private, max-age=604800, immutable"})
+    return _File(path, headers={"Content-Type": media_type, "Cache-Control": LASTING})
 
 
 def as_guarded_file(path: Path, media_type: str, *, disposition: str) -> web.FileResponse:

@@ -21,7 +21,7 @@ _SECURITY: Schema = {
         "type": "apiKey",
         "in": "cookie",
         "name": "session",
-        "description": "The session's token. A call that writes also needs the header X-Requested-With.",
+        "description": "The session's token. Where `x-reads` is false the call also needs the header X-Requested-With.",
     },
     "ApiKey": {"type": "http", "scheme": "bearer", "description": "An API key, of the family under /api/v1 alone."},
 }
@@ -103,6 +103,7 @@ def _operation(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonVal
         "tags": [family(item.path)],
         "x-permission": item.rule.text,
         "x-answered-by": item.answered_by,
+        "x-reads": not item.writes,
         "security": ([{"ApiKey": []}] if item.path.startswith(_LEGACY) else _SESSION) if item.rule.session else [],
         "responses": _responses(item, names),
     }
@@ -146,6 +147,8 @@ def _refused(item: Operation) -> list[int]:
         found |= {401, 403} if item.path.startswith(_LEGACY) else {500}
     if item.writes:
         found |= {400, 403, 409}
+    if item.reads:
+        found |= {403}
     if item.body is not None or item.body_type != JSON:
         found |= {400, 404, 408, 413}
     if item.body_type != JSON:

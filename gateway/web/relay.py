@@ -85,6 +85,10 @@ _FROM_CENTRAL = {
     "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
 }
 _LONGEST_ERROR = 4096
+_PAGES = frozenset({"text/html", "application/xhtml+xml"})
+_OF_A_PROXY = frozenset({413, 429, 502, 503, 504})
+"""What a proxy may say of itself, in a page, and means just that."""
+_SENT_ON = frozenset({301, 302, 303, 307, 308})
 
 
 class _Error(BaseModel):
@@ -113,6 +117,7 @@ class Relayed:
         asked = self._asked(relay, operation, request, caller)
         try:
             async with relay.answer(asked) as answer:
+                _refuse_page(operation, answer)
                 start = await self._start(answer, caller)
                 return await _passed_on(request, answer, start)
         except NotRelayed as error:
@@ -213,6 +218,25 @@ async def _body(request: web.Request) -> AsyncIterator[bytes]:
         if not chunk:
             return
         yield chunk
+
+
+def _refuse_page(operation: Operation, answer: RelayedAnswer) -> None:
+    """Raises RequestRefused for what a program cannot take for central's answer.
+
+    A captive portal, or a proxy before central, answers with a page of its own or sends the caller on to one.
+    """
+    if operation.page:
+        return
+    named = {name.lower(): value for name, value in answer.headers}
+    kind = named.get("content-type", "").partition(";")[0].strip().lower()
+    file = named.get("content-disposition", "").lower().startswith("attachment")
+    if kind in _PAGES and not file:
+        status = answer.status if answer.status in _OF_A_PROXY else 502
+        raise RequestRefused(status, f"a web page came in place of central's answer, with status {answer.status}")
+    if answer.status in _SENT_ON and operation.method != "GET":
+        raise RequestRefused(
+            502, f"the request was sent on elsewhere, with status {answer.status}; central did not answer"
+        )
 
 
 def _needs_session(status: int, body: bytes) -> bool:

@@ -17,7 +17,7 @@ from gateway.domain.relaying import RelayedAnswer, RelayedRequest
 from gateway.domain.viewing import ViewOpened
 from gateway.domain.writes import JsonObject, WriteOperation, Written
 from gateway.site.running import Reloaded
-from gateway.store import Segment, Webhook
+from gateway.store import OutboxRow, Segment, Webhook
 
 Readiness = Callable[[], tuple[str, ...]]
 """What is not ready, one sentence each; empty when the gateway is ready."""
@@ -298,8 +298,12 @@ class CentralWrites(Protocol):
         """Carry a write out: at central while it answers, otherwise held at the site until it does.
 
         `body` is as the interface has it, with the `id` of a record that exists. Raises CentralRefused with central's
-        status and words, StoreError when the disk takes nothing.
+        status and words, StoreError when the disk takes nothing, NoRoom when too much waits for central.
         """
+        ...
+
+    async def room(self) -> None:
+        """Raises NoRoom while too much waits for central, for what is written by another way."""
         ...
 
 
@@ -325,11 +329,40 @@ class Keys(Protocol):
         ...
 
 
+class OutboxDesk(Protocol):
+    """What is done with what waits for central. Numbers that there are not raise NotFoundError; whatever is done with
+    a row that central has not refused raises CommandRefused.
+    """
+
+    async def page(self, *, after: int, limit: int, refused: bool) -> tuple[OutboxRow, ...]:
+        """Rows above a number, oldest first; those that central refused, or all."""
+        ...
+
+    async def get(self, row_id: int) -> OutboxRow:
+        """One row."""
+        ...
+
+    async def retry(self, row_id: int, *, by: str) -> OutboxRow:
+        """Send it again as it is."""
+        ...
+
+    async def edit(self, row_id: int, fields: JsonObject, *, by: str) -> OutboxRow:
+        """Send it again with other fields; null takes one out."""
+        ...
+
+    async def drop(self, row_id: int, *, by: str) -> OutboxRow:
+        """Let go of it."""
+        ...
+
+
 class WebhookDesk(Protocol):
     """What is done with webhooks. Ids that there are not raise NotFoundError."""
 
     async def create(self, *, url: str, types: Sequence[str], secret: str | None, by: str) -> Webhook:
-        """Register a receiver; a secret is drawn where none is given. Raises ReceiverRefused, CommandRefused."""
+        """Register a receiver; a secret is drawn where none is given.
+
+        Raises ReceiverRefused, SecretRefused and CommandRefused.
+        """
         ...
 
     async def all(self) -> tuple[Webhook, ...]:

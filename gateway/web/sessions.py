@@ -53,7 +53,8 @@ class Sessions:
     """Signing in and out, and who a request comes from.
 
     A session ends `idle_minutes` after its last use, `longest_hours` after its begin, with its account or by sign-out.
-    One whose second factor is missing ends after 10 minutes. Use is noted on disk at most once a minute.
+    One whose second factor is missing ends after 10 minutes. Use is noted on disk at most once a minute. All this is
+    by wall time as it was at the start, carried on by the clock that nobody sets: setting the other ends no session.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Sessions:
         self._central = central
         self._central_sessions = central_sessions
         self._clock = clock
+        self._ahead = clock.wall().micros - int(clock.monotonic() * 1_000_000)
         self._idle = idle_minutes * _MINUTE
         self._longest = longest_hours * 60 * _MINUTE
         self._by_name = Throttle(free=5)
@@ -116,7 +118,7 @@ class Sessions:
             unset = ": the gateway's clock is not set; use a recovery code" if doubtful else ""
             raise RequestRefused(400, f"the code is not accepted{unset}")
         self._by_code.succeeded(caller.username)
-        now = self._clock.wall().micros
+        now = self._now()
         await self._sessions.complete(caller.token, seen_at=now, expires_at=now + min(self._idle, self._longest))
 
     async def sign_out(self, caller: Caller) -> None:
@@ -134,8 +136,8 @@ class Sessions:
     async def refreshed(self, caller: Caller) -> Caller:
         """The caller as of now, with the session's use noted; NOBODY once the session is over."""
         session = await self._sessions.get(caller.token)
-        now = self._clock.wall().micros
-        if session is None or session.expires_at <= now:
+        now = self._now()
+        if session is None or self._is_over(session, now):
             return NOBODY
         found = self._of(session, caller)
         if found.signed_in and not session.mfa_pending and abs(now - session.last_seen_at) >= _TOUCH_EVERY:
@@ -149,10 +151,10 @@ class Sessions:
 
     async def ended_elsewhere(self) -> None:
         """End at central the sessions that have ended here without a sign-out: by time, or with their account."""
-        now = self._clock.wall().micros
+        now = self._now()
         for token in self._central_sessions.of():
             session = await self._sessions.get(token)
-            if session is None or session.expires_at <= now:
+            if session is None or self._is_over(session, now):
                 await self._end_at_central(token)
 
     async def end_all_at_central(self) -> None:
@@ -167,6 +169,13 @@ class Sessions:
     def changed(self, username: str) -> None:
         """The account was changed or removed: what is left of its sessions in memory is over."""
         self._sessions.drop(username)
+
+    def _now(self) -> int:
+        return self._ahead + int(self._clock.monotonic() * 1_000_000)
+
+    def _is_over(self, session: Session, now: int) -> bool:
+        """One that has longer to live than any may was begun by a clock that was set back before this start."""
+        return not 0 < session.expires_at - now <= self._longest
 
     def _of(self, session: Session, caller: Caller) -> Caller:
         role, permissions = session.role, session.permissions
@@ -225,7 +234,7 @@ class Sessions:
 
     async def _begin(self, session: Session, *, permissions: frozenset[str], proven: str = "") -> Caller | None:
         """A session from now on. None when its account was changed since its password was `proven`."""
-        token, now = secrets.token_urlsafe(32), self._clock.wall().micros
+        token, now = secrets.token_urlsafe(32), self._now()
         life = min(self._idle, self._longest)
         if session.mfa_pending:
             life = min(life, _PENDING_MINUTES * _MINUTE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -19,6 +20,8 @@ _LONGEST_FIELD = 8 * 1024
 _SILENCE_SECONDS = 30.0
 _WHOLE_SECONDS = 1800.0
 _AT_ONCE = 4
+_NAMED = re.compile(r';\s*filename="((?:[^"\\]|\\.)*)"', re.IGNORECASE)
+_ESCAPED = re.compile(r'\\(["\\])')
 _AS_IT_IS = frozenset({"", "binary", "8bit", "7bit"})
 
 
@@ -97,13 +100,22 @@ async def _take(
     if name == file:
         if form.filename is not None:
             raise RequestRefused(400, f"{file}: one file is taken at a time")
-        form.filename = part.filename or ""
+        form.filename = _filename(part)
         await before_file(form)
         await _pour(part, incoming)
         return
     if len(form.fields) >= _MOST_FIELDS:
         raise RequestRefused(400, "the body has too many fields")
     form.fields[name] = await _text(part, name)
+
+
+def _filename(part: BodyPartReader) -> str:
+    """The file's name as it was sent. Browsers escape no backslash, so one that escapes nothing is a folder's end."""
+    header = part.headers.get("Content-Disposition", "")
+    named = _NAMED.search(header)
+    if named is None or "filename*" in header.casefold():
+        return part.filename or ""
+    return _ESCAPED.sub(r"\1", named[1])
 
 
 async def _pour(part: BodyPartReader, incoming: Incoming) -> None:

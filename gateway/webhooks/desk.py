@@ -7,12 +7,12 @@ import secrets
 from collections.abc import Sequence
 
 from gateway.clock import Clock, iso_utc
-from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.errors import CommandRefused, NotFoundError, SecretRefused
 from gateway.domain.events import Event, EventKind
 from gateway.store import Webhook
 from gateway.store.webhooks import Webhooks
 from gateway.webhooks.post import Post
-from gateway.webhooks.signing import headers
+from gateway.webhooks.signing import headers, standard_key_fault
 
 MOST_WEBHOOKS = 32
 
@@ -28,8 +28,11 @@ class WebhookDesk:
     async def create(self, *, url: str, types: Sequence[str], secret: str | None, by: str) -> Webhook:
         """Register a receiver. Without a secret one is drawn, in the form of Standard Webhooks.
 
-        Raises ReceiverRefused (its text says what the URL must be) and CommandRefused when there are too many.
+        Raises ReceiverRefused (its text says what the URL must be), SecretRefused (what the secret must be) and
+        CommandRefused when there are too many.
         """
+        if secret and (fault := standard_key_fault(secret)):
+            raise SecretRefused(fault)
         self._post.check(url)
         webhook = Webhook(
             id=f"wh_{secrets.token_hex(8)}",

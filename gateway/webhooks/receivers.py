@@ -6,8 +6,10 @@ addresses. Names are judged by what they resolve to, at every try.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from socket import inet_aton
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -15,6 +17,8 @@ from gateway.domain.errors import ReceiverRefused
 
 Network = IPv4Network | IPv6Network
 _LONGEST_URL = 2000
+_NUMBER = r"(?:0x[0-9a-f]*|[0-9]+)"
+_NUMBERS = re.compile(rf"{_NUMBER}(?:\.{_NUMBER})*", re.IGNORECASE)
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _NEVER: Final = (
     IPv4Network("192.88.99.0/24"),  # relays of 6to4
@@ -53,11 +57,28 @@ def check_url(url: str, *, allowed: Collection[Network]) -> None:
         raise ReceiverRefused("must not hold credentials: the secret proves who sends")
     if parts.scheme == "http" and not allowed:
         raise ReceiverRefused("must begin with https://")
+    address = _written_as_address(parts.hostname)
+    if address is not None:
+        check_address(address, allowed=allowed, encrypted=parts.scheme == "https")
+
+
+def _written_as_address(host: str) -> str | None:
+    """The address that a host's name stands for whatever resolves it; None for a name like others.
+
+    Resolvers take `127.1`, `0x7f000001` and `2130706433` for addresses. `localhost`, and all below it, is this machine
+    (RFC 6761).
+    """
+    name = host.rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return "127.0.0.1"
     try:
-        ip_address(parts.hostname)
+        return str(ip_address(name))
     except ValueError:
-        return
-    check_address(parts.hostname, allowed=allowed, encrypted=parts.scheme == "https")
+        pass
+    try:
+        return str(IPv4Address(inet_aton(name))) if _NUMBERS.fullmatch(name) else None
+    except OSError as error:
+        raise ReceiverRefused("the receiver's address cannot be understood") from error
 
 
 def _real(address: str) -> IPv4Address | IPv6Address:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 SIGNATURE = "X-SERVICE-Signature"
 _STANDARD = "whsec_"
+_SHORTEST_KEY, _LONGEST_KEY = 24, 64
 
 
 def headers(*, secret: str, message_id: str, timestamp: int, body: bytes) -> Mapping[str, str]:
@@ -29,6 +30,19 @@ def headers(*, secret: str, message_id: str, timestamp: int, body: bytes) -> Map
         "webhook-timestamp": str(timestamp),
         "webhook-signature": f"v1,{base64.b64encode(standard).decode()}",
     }
+
+
+def standard_key_fault(secret: str) -> str:
+    """What is wrong with a secret that claims the form of Standard Webhooks; "" when nothing is."""
+    if not secret.startswith(_STANDARD):
+        return ""
+    try:
+        key = base64.b64decode(secret.removeprefix(_STANDARD), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
+        return ""
+    return f"what follows {_STANDARD} must be base64 of {_SHORTEST_KEY} to {_LONGEST_KEY} bytes"
 
 
 def _standard_key(secret: str) -> bytes:

@@ -30,12 +30,16 @@ class Listener:
     def of(self, kind: type) -> list:
         return [report for report in self.reports if isinstance(report, kind)]
 
-    async def until(self, condition: Callable[[], object], within: float = 4.0) -> None:
+    async def hears(self, condition: Callable[[], object], within: float) -> None:
+        """Wait for reports that make it true. Raises TimeoutError."""
+        async with asyncio.timeout(within):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def until(self, condition: Callable[[], object], within: float = 20.0) -> None:
         try:
-            async with asyncio.timeout(within):
-                while not condition():
-                    self._changed.clear()
-                    await self._changed.wait()
+            await self.hears(condition, within)
         except TimeoutError:
             pytest.fail(f"not within {within} s; reports: {self.reports[-12:]}")
 
@@ -66,7 +70,7 @@ def running():
 def eventually():
     """Waits for a condition with a deadline."""
 
-    async def wait(condition: Callable[[], object], within: float = 4.0) -> None:
+    async def wait(condition: Callable[[], object], within: float = 20.0) -> None:
         until = time.monotonic() + within
         while not condition():
             assert time.monotonic() < until, "the condition did not come true"

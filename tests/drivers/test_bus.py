@@ -7,11 +7,13 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
+from stopwatch import Stopwatch
 
-from drivers.bus import Bus, Direction
+from drivers.bus import Bus
 from drivers.contract import DeadlinePassed, LinkError, NotPermitted, ProtocolViolation
 from drivers.link import LinkSpec
 from drivers.transactions import Exchange, Priority, UnitRests
+from drivers.wire import Direction
 
 
 class Peer:
@@ -139,10 +141,10 @@ async def test_a_command_past_its_deadline_is_never_sent(line, peer):
             silent = group.create_task(outcome(poll(bus, unit=2)))
             while not peer.heard:
                 await asyncio.sleep(0.001)
-            asked = time.monotonic()
+            watch = Stopwatch()
             with pytest.raises(DeadlinePassed):
                 await command(bus, "open", within=0.1)
-            assert time.monotonic() - asked < 0.28
+            assert watch.seconds() < 0.28
             assert isinstance(await silent, LinkError)
         with pytest.raises(DeadlinePassed):
             await command(bus, "open", within=-1)
@@ -265,15 +267,15 @@ async def test_a_late_answer_never_answers_the_next_request(line, peer):
 async def test_the_other_units_go_on_beside_a_silent_one(line, peer):
     async with line() as bus:
         peer.delays[9] = None
-        started = time.monotonic()
+        started, watch = time.monotonic(), Stopwatch()
         answered = 0
-        while time.monotonic() - started < 1.0:
+        while watch.seconds() < 1.0:
             await outcome(poll(bus, unit=9, timeout=0.1))
             await poll(bus, unit=1)
             answered += 1
             await asyncio.sleep(0.01)
         wasted = peer.heard.count("9 ping") * 0.1
-        assert wasted <= 0.4
+        assert wasted <= 0.4 * (time.monotonic() - started)
         assert answered > 15
 
 
@@ -313,7 +315,7 @@ async def test_a_session_where_nobody_answers_is_opened_anew(line, peer):
         for _ in range(10):
             await outcome(command(bus, "open", timeout=0.02))
         peer.delays.clear()
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(30):
             while peer.writers <= sessions or bus.down_reason is not None:
                 await asyncio.sleep(0.005)
         assert (await command(bus)).reply == "1 pong"
@@ -325,7 +327,7 @@ async def test_everything_on_the_line_is_traced(line, peer):
         await command(bus)
         for writer in peer.writers:
             writer.write(b"noise")
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             while len(traced) < 3:
                 await asyncio.sleep(0.005)
     assert [(direction, data) for direction, data, _ in traced] == [

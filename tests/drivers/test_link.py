@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from stopwatch import Stopwatch
 
 from drivers.contract import LinkError
 from drivers.link import LinkSpec, open_link, reconnect_wait
@@ -135,7 +136,7 @@ async def test_a_serial_port_comes_back_under_its_own_name(port):
 async def test_draining_ends_with_quiet_or_in_time(port):
     connection = await open_link(LinkSpec(f"serial:{port.path}"))
     port.write(b"stale")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not connection.has_arrivals:
             await asyncio.sleep(0.001)
     dropped = await connection.drain_to_quiet(quiet=0.02, longest=1.0)
@@ -148,9 +149,10 @@ async def test_draining_ends_with_quiet_or_in_time(port):
 
     async with asyncio.TaskGroup() as group:
         babbling = group.create_task(babble())
-        started = time.monotonic()
+        started, watch = time.monotonic(), Stopwatch()
         await connection.drain_to_quiet(quiet=0.05, longest=0.15)
-        assert 0.1 < time.monotonic() - started < 0.4
+        assert time.monotonic() - started > 0.1
+        assert watch.seconds() < 0.4
         babbling.cancel()
     await connection.close()
 
@@ -160,7 +162,7 @@ async def test_a_line_that_nobody_reads_is_dropped_not_kept():
         connection = await open_link(LinkSpec(f"tcp://127.0.0.1:{number}"))
         _, writer = await callers.get()
         writer.write(bytes(200_000))
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(30):
             while connection.lost is None:
                 await asyncio.sleep(0.005)
         assert "more than anyone reads" in connection.lost

@@ -131,11 +131,20 @@ def test_another_gateways_disk_is_not_written_until_adopted(tmp_path):
     condition(tmp_path / "other")
     shutil.rmtree(tmp_path / "one/media")
     shutil.copytree(tmp_path / "other/media", tmp_path / "one/media")
+    made = tmp_path / "one/media/clips/2000000000.mp4"
+    footage = tmp_path / "one/media/7/2026010112/1_2000000.ts"
+    for file in (made, footage):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"of the other gateway")
     with DataFolder.open(tmp_path / "one") as folder:
         assert folder.media_condition is MediaCondition.OTHER_DISK
         assert adopt_media(tmp_path / "one", same_disk=True), "beside a gateway that runs"
         assert media_condition(tmp_path / "one") is MediaCondition.READY
+        assert not made.exists(), "the other gateway's event of that number is another event"
+        assert footage.exists()
+        made.touch()
         assert not adopt_media(tmp_path / "one"), "there is nothing to do any more"
+        assert made.exists()
     assert condition(tmp_path / "one") is MediaCondition.READY
 
 

@@ -33,7 +33,7 @@ class Systemd:
         self.socket.setblocking(False)
 
     async def heard(self):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             data = await asyncio.get_running_loop().sock_recv(self.socket, 4096)
         return data.decode().split("\n")
 

@@ -51,7 +51,7 @@ async def test_the_output_is_off_when_the_house_has_ended(tmp_path):
                 secrets=secrets,
                 notify=Notify(address=None),
             )
-            async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+            async with asyncio.timeout(30), asyncio.TaskGroup() as group:
                 living = group.create_task(house.live())
                 gate = house._field.gates[101]
                 while not house._lanes.devices()[0].online:

@@ -52,7 +52,7 @@ class Child:
 async def test_a_failed_child_is_restarted_and_named_in_the_log():
     child = Child(ValueError("first"), OSError("second"))
     with capture_logs() as logs:
-        async with asyncio.timeout(5), supervisor() as owner:
+        async with asyncio.timeout(30), supervisor() as owner:
             owner.keep("north-entry", child)
             await child.alive.wait()
     assert child.starts == 3
@@ -70,7 +70,7 @@ async def test_a_child_that_merely_ends_is_started_again():
             again.set()
 
     with capture_logs() as logs:
-        async with asyncio.timeout(5), supervisor() as owner:
+        async with asyncio.timeout(30), supervisor() as owner:
             owner.keep("short", short)
             await again.wait()
     assert {entry["event"] for entry in logs} == {"task_ended"}
@@ -79,7 +79,7 @@ async def test_a_child_that_merely_ends_is_started_again():
 async def test_a_cancellation_from_within_is_a_failure_like_any_other():
     child = Child(asyncio.CancelledError())
     with capture_logs() as logs:
-        async with asyncio.timeout(5), supervisor() as owner:
+        async with asyncio.timeout(30), supervisor() as owner:
             owner.keep("camera", child)
             await child.alive.wait()
     assert child.starts == 2
@@ -89,7 +89,7 @@ async def test_a_cancellation_from_within_is_a_failure_like_any_other():
 async def test_a_sibling_notices_nothing():
     steady, shaky = Child(), Child(*(RuntimeError(str(number)) for number in range(4)))
     with capture_logs():
-        async with asyncio.timeout(5), supervisor() as owner:
+        async with asyncio.timeout(30), supervisor() as owner:
             owner.keep("steady", steady)
             owner.keep("shaky", shaky)
 
@@ -113,7 +113,7 @@ async def test_leaving_cancels_and_waits_for_all():
             await asyncio.sleep(0.01)
             tidied.append(1)
 
-    async with asyncio.timeout(5), supervisor() as owner:
+    async with asyncio.timeout(30), supervisor() as owner:
         for number, child in enumerate(children):
             owner.keep(f"child-{number}", child)
         owner.once("slow", slow_to_end())
@@ -125,7 +125,7 @@ async def test_leaving_cancels_and_waits_for_all():
 
 async def test_a_cancelled_child_ends_for_good_and_alone():
     one, other = Child(), Child()
-    async with asyncio.timeout(5), supervisor() as owner:
+    async with asyncio.timeout(30), supervisor() as owner:
         task = owner.keep("one", one)
         owner.keep("other", other)
         await one.alive.wait()
@@ -158,7 +158,7 @@ async def test_the_outer_cancellation_goes_through():
             owner.keep("child", child)
             await asyncio.Event().wait()
 
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         task = group.create_task(outer())
         await child.alive.wait()
         task.cancel()
@@ -179,7 +179,7 @@ async def test_nothing_starts_while_leaving():
                 except RuntimeError as error:
                     refused.append(str(error))
 
-    async with asyncio.timeout(5), supervisor() as owner:
+    async with asyncio.timeout(30), supervisor() as owner:
         owner.once("first", starts_another(owner))
         await asyncio.sleep(0)
     assert refused == ["task 'late' was started while its supervisor was being left"] * 2

@@ -4,8 +4,19 @@
 """
 
 from gateway.demo.central.accounts import CentralAccount, RoleForm
-from gateway.demo.central.faults import ErrorKind, Faults
+from gateway.demo.central.books import Books
+from gateway.demo.central.faults import Chances, ErrorKind, Faults
 from gateway.demo.central.seed import seed_site
 from gateway.demo.central.service import Central, RequestSeen
 
-__all__ = ["Central", "CentralAccount", "ErrorKind", "Faults", "RequestSeen", "RoleForm", "seed_site"]
+__all__ = [
+    "Books",
+    "Central",
+    "CentralAccount",
+    "Chances",
+    "ErrorKind",
+    "Faults",
+    "RequestSeen",
+    "RoleForm",
+    "seed_site",
+]

@@ -44,11 +44,16 @@ class One(Asked):
     id: int
 
 
-class Pages(Asked):
-    """A list by pages."""
+class PagesAlone(Asked):
+    """A list by pages, without a search."""
 
     page: int = Field(default=1, ge=1)
     page_limit: int = Field(default=25, ge=1)
+
+
+class Pages(PagesAlone):
+    """A list by pages."""
+
     search: str = ""
 
 
@@ -76,17 +81,20 @@ class Events(Cursor):
 class NewCard(Asked):
     """PUT /v1/access."""
 
-    number: str = Field(min_length=1, max_length=64)
+    number: str = Field(default="", max_length=120)
     facility_code: int | None = Field(default=None, ge=0)
     card_number: int | None = Field(default=None, ge=0)
     card_format: str = ""
     uid: str = ""
     plate: str = ""
     username: str = ""
-    type: str = ""
+    type: int | str = ""
     pin: str = Field(default="", repr=False)
     zones: list[int | str] = []
     schedules: list[int | str] = []
+    first_person: bool = False
+    duress: bool = False
+    enabled: bool = True
     status: Literal["active", "suspended", "lost", "blocked", "expired"] = "active"
     holder_name: str = ""
     customer_id: int | None = None
@@ -105,7 +113,6 @@ class ChangedCard(NewCard):
     """PATCH /v1/access: only the fields that are sent change."""
 
     id: int
-    number: str = Field(default="", max_length=64)
 
 
 class NewCameraEvent(Asked):

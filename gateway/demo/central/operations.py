@@ -16,6 +16,7 @@ from gateway.demo.central.bodies import (
     NewCard,
     One,
     Pages,
+    PagesAlone,
     moment_of,
 )
 from gateway.demo.central.camera_operations import (
@@ -94,7 +95,9 @@ def _device(tables: Tables, call: Call) -> JsonObject:
 def _cards(tables: Tables, call: Call) -> JsonObject:
     asked = call.body(Pages)
     limit = min(asked.page_limit, tables.page_cap)
-    return _list("access_cards", tables.cards.page(_search(asked.search), page=asked.page, limit=limit))
+    return _list(
+        "access_cards", tables.cards.page(_search(asked.search), page=asked.page, limit=limit, shift=tables.shift)
+    )
 
 
 def _card(tables: Tables, call: Call) -> JsonObject:
@@ -103,6 +106,8 @@ def _card(tables: Tables, call: Call) -> JsonObject:
 
 def _add_card(tables: Tables, call: Call) -> JsonObject:
     new = call.body(NewCard)
+    if not any(new.model_dump(exclude_unset=True).values()):
+        raise Refusal(400, "body: an access card needs at least one field")
     _refuse_taken_number(tables, new.number, except_id=0)
     at = iso_utc(call.at.micros)
     return success("access_card", tables.cards.add({**new.model_dump(), "created_at": at, "updated_at": at}))
@@ -113,8 +118,6 @@ def _change_card(tables: Tables, call: Call) -> JsonObject:
     tables.cards.find(changed.id)
     fields = changed.model_dump(exclude_unset=True, exclude={"id"})
     if "number" in fields:
-        if not changed.number:
-            raise Refusal(400, "number: must not be empty")
         _refuse_taken_number(tables, changed.number, except_id=changed.id)
     return success("access_card", tables.cards.change(changed.id, {**fields, "updated_at": iso_utc(call.at.micros)}))
 
@@ -154,23 +157,25 @@ def _camera_event(tables: Tables, call: Call) -> JsonObject:
 
 
 def _camera_events(tables: Tables, call: Call) -> JsonObject:
-    asked = call.body(Pages)
+    asked = call.body(PagesAlone)
     limit = min(asked.page_limit, CAMERA_EVENT_CAP)
-    return _list("events", tables.camera_events.page(_search(asked.search), page=asked.page, limit=limit))
+    return _list("events", tables.camera_events.page(None, page=asked.page, limit=limit, shift=tables.shift))
 
 
 def _entries(tables: Tables, call: Call) -> JsonObject:
     asked = call.body(Pages)
     limit = min(asked.page_limit, tables.page_cap)
-    return _list("entries", tables.entries.page(_search(asked.search), page=asked.page, limit=limit))
+    return _list(
+        "entries", tables.entries.page(_search(asked.search), page=asked.page, limit=limit, shift=tables.shift)
+    )
 
 
 def _asked_batch(tables: Tables, name: str, asked: Cursor, matches: Filter) -> Batch:
     table = tables.devices if name == "devices" else tables.events
     limit = min(asked.page_limit, tables.page_cap)
     if asked.cursor_id:
-        return table.older_than(matches, cursor=asked.cursor_id, limit=limit)
-    return table.page(matches, page=asked.page, limit=limit)
+        return table.older_than(matches, cursor=asked.cursor_id, limit=limit, shift=tables.shift)
+    return table.page(matches, page=asked.page, limit=limit, shift=tables.shift)
 
 
 def _list(resource: str, batch: Batch, *, cursor: bool = False) -> JsonObject:
@@ -207,5 +212,5 @@ def _event_filter(asked: Events) -> Filter:
 
 
 def _refuse_taken_number(tables: Tables, number: str, *, except_id: int) -> None:
-    if any(card.get("number") == number and card_id != except_id for card_id, card in tables.cards.items()):
+    if number and any(card.get("number") == number and card_id != except_id for card_id, card in tables.cards.items()):
         raise Refusal(400, f"number: {number} is already used")

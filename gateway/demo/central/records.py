@@ -73,16 +73,18 @@ class Table(Mapping[int, JsonObject]):
         self._newest_first = None
         return record
 
-    def page(self, matches: Filter, *, page: int, limit: int) -> Batch:
-        """Page number `page` (from 1) of the matching records."""
+    def page(self, matches: Filter, *, page: int, limit: int, shift: int = 0) -> Batch:
+        """Page number `page` (from 1) of the matching records; later ones begin `shift` records off their place."""
         ids = self._matching(matches)
-        chosen = ids[(page - 1) * limit : page * limit]
+        start = (page - 1) * limit
+        start = max(0, start + shift) if start else 0
+        chosen = ids[start : start + limit]
         return self._batch(chosen, len(ids))
 
-    def older_than(self, matches: Filter, *, cursor: int, limit: int) -> Batch:
-        """The matching records below the cursor."""
+    def older_than(self, matches: Filter, *, cursor: int, limit: int, shift: int = 0) -> Batch:
+        """The matching records below the cursor, from `shift` records off that place on."""
         ids = self._matching(matches)
-        start = bisect_left(ids, -cursor + 1, key=neg)
+        start = max(0, bisect_left(ids, -cursor + 1, key=neg) + shift)
         chosen = ids[start : start + limit]
         return self._batch(chosen, len(ids))
 

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from email.utils import formatdate
 from pathlib import Path
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from gateway.clock import Clock
-from gateway.demo.central.accounts import CentralAccount, CentralSession, Sessions
-from gateway.demo.central.answers import AUTHENTICATION_REQUIRED, Call, JsonObject, Refusal, failure, parse_body
-from gateway.demo.central.bodies import Code, SignIn
+from gateway.clock import Clock, Stamp
+from gateway.demo.central.accounts import CentralAccount, Sessions
+from gateway.demo.central.answers import AUTHENTICATION_REQUIRED, Call, JsonObject, Refusal, failure
+from gateway.demo.central.books import Books, books_of
 from gateway.demo.central.camera_operations import EVIDENCE, EVIDENCE_PERMISSION, take_evidence
+from gateway.demo.central.control import Control
+from gateway.demo.central.door import Door
 from gateway.demo.central.faults import Faults
-from gateway.demo.central.misbehaviour import Misbehaviour
+from gateway.demo.central.keys import KeysSeen
+from gateway.demo.central.misbehaviour import CutOff, Misbehaviour
 from gateway.demo.central.office import UPLOAD, Office, refusal_of
 from gateway.demo.central.operations import Operation, operations
 from gateway.demo.central.tables import Tables, save
+from gateway.web.catalogue import RELAYED
 from gateway.web.catalogue.operation import Operation as Relayed
 
 _KEPT_REQUESTS = 100_000
@@ -49,6 +54,7 @@ class Central:
     Attributes:
         tables: the records; tests and seeds write here.
         requests: what came in, the newest last (sign-in bodies are not kept).
+        asked: how often each operation was answered with 200.
     """
 
     def __init__(
@@ -60,11 +66,17 @@ class Central:
         data: Path | None = None,
         page_cap: int = 500,
         session_seconds: float = 3600.0,
+        honours_keys: bool = False,
     ) -> None:
+        """`honours_keys`: a create that comes again with its `Idempotency-Key` is answered as it was, and not carried
+        out again. The interface promises no such thing.
+        """
         self._clock = clock
         self._data = data
         self._sessions = Sessions(clock=clock, accounts=tuple(accounts), lifetime=session_seconds)
-        self._misbehaviour = Misbehaviour(faults or Faults())
+        self._door = Door(sessions=self._sessions, url=lambda: self.url)
+        self._keys = KeysSeen(honoured=honours_keys)
+        self._misbehaviour = Misbehaviour(faults or Faults(), end_session=self._door.end_session)
         self._runner: web.AppRunner | None = None
         self._host, self._port = "", 0
         self._tls = False
@@ -72,6 +84,7 @@ class Central:
         self._saving = asyncio.Lock()
         self.tables = Tables(page_cap=page_cap)
         self._office = Office(tables=self.tables)
+        self.asked: Counter[str] = Counter()
         self.requests: deque[RequestSeen] = deque(maxlen=_KEPT_REQUESTS)
 
     @property
@@ -81,7 +94,16 @@ class Central:
 
     @faults.setter
     def faults(self, faults: Faults) -> None:
-        self._misbehaviour = Misbehaviour(faults)
+        self._misbehaviour = Misbehaviour(faults, end_session=self._door.end_session)
+
+    @property
+    def happened(self) -> Mapping[str, int]:
+        """What befell requests by chance, since the faults were set."""
+        return self._misbehaviour.happened
+
+    def books(self) -> Books:
+        """What it holds of camera events, entries and evidence, by what is the same."""
+        return books_of(self.tables)
 
     @property
     def camera_events(self) -> list[JsonObject]:
@@ -129,7 +151,7 @@ class Central:
         await runner.setup()
         try:
             await web.TCPSite(runner, host, port or self._port, ssl_context=tls).start()
-        except BaseException:
+        except BaseException:  # the port is taken, or it was cancelled: nobody else would end what was set up
             await runner.cleanup()
             raise
         self._runner = runner
@@ -142,18 +164,24 @@ class Central:
             self._runner = None
             await self._save()
 
+    async def serve_unwired(self) -> Callable[[], asyncio.Protocol]:
+        """Serve without a port, until `stop`; gives a protocol for each connection that somebody makes otherwise."""
+        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=0.1, handle_signals=False)
+        await runner.setup()
+        self._runner, self._host = runner, "unwired"
+        server = runner.server
+        if server is None:
+            raise RuntimeError("a runner that was set up has a server")
+        return server
+
     def _application(self) -> web.Application:
         app = web.Application(middlewares=[self._observe], client_max_size=_BODY_LIMIT)
+        app.on_response_prepare.append(self._date)
         app.router.add_get("/", self._alive)
         app.router.add_get("/health/live", self._alive)
         app.router.add_get("/health/ready", self._alive)
-        app.router.add_post("/v1/auth/login", self._login)
-        app.router.add_post("/v1/auth/mfa", self._mfa)
-        app.router.add_post("/v1/auth/logout", self._logout)
-        app.router.add_get("/v1/auth/logout", self._logout, allow_head=False)
-        app.router.add_get("/demo/faults", self._show_faults, allow_head=False)
-        app.router.add_post("/demo/faults", self._set_faults)
-        app.router.add_post("/demo/expire-sessions", self._expire_sessions)
+        self._door.add_to(app)
+        Control(self).add_to(app)
         own = {(operation.method, operation.path) for operation in operations()}
         for operation in operations():
             app.router.add_route(operation.method, operation.path, self._protected(operation))
@@ -164,7 +192,7 @@ class Central:
         return app
 
     async def _evidence(self, request: web.Request) -> web.StreamResponse:
-        session = self._session_of(request)
+        session = self._door.session_of(request)
         if session is None or not session.complete:
             return web.json_response(failure("evidence", AUTHENTICATION_REQUIRED), status=500)
         if self.faults.deny in EVIDENCE_PERMISSION or not session.account.may(EVIDENCE_PERMISSION):
@@ -172,7 +200,10 @@ class Central:
             return web.json_response(failure("evidence", message), status=500)
         key = request.headers.get("Idempotency-Key", "")
         try:
-            answer = await take_evidence(self.tables, request, at=self._clock.wall(), key=key)
+            answer = self._keys.answered(EVIDENCE, key, b"")
+            if answer is None:
+                answer = await take_evidence(self.tables, request, at=self._now(), key=key)
+                self._keys.remember(EVIDENCE, key, b"", answer)
         except Refusal as refusal:
             return web.json_response(failure("evidence", refusal.message), status=refusal.status)
         await self._save_soon()
@@ -180,16 +211,16 @@ class Central:
 
     def _of_the_office(self, operation: Relayed) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
-            session = self._session_of(request)
+            session = self._door.session_of(request)
             held = session.account.permissions if session is not None and session.complete else None
             refused = refusal_of(operation, None if held is None else held - {self.faults.deny})
-            return refused or await self._office.answer(operation, request, self._clock.wall())
+            return refused or await self._office.answer(operation, request, self._now())
 
         return handle
 
     def _protected(self, operation: Operation) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
-            session = self._session_of(request)
+            session = self._door.session_of(request)
             if session is None or not session.complete:
                 return web.json_response(failure(operation.resource, AUTHENTICATION_REQUIRED), status=500)
             if self.faults.deny in operation.permissions or not session.account.may(operation.permissions):
@@ -198,18 +229,33 @@ class Central:
             call = Call(
                 raw=await request.read(),
                 session=session,
-                at=self._clock.wall(),
+                at=self._now(),
                 key=request.headers.get("Idempotency-Key", ""),
             )
             try:
-                answer = operation.handle(self.tables, call)
+                _refuse_oddities(request, call.raw)
+                answer = self._carried_out(operation, request, call)
             except Refusal as refusal:
                 return web.json_response(failure(operation.resource, refusal.message), status=refusal.status)
             if operation.method != "POST":
                 await self._save_soon()
-            return web.json_response(self._misbehaviour.bend_list(request.path, operation.resource, answer))
+            return web.json_response(self._misbehaviour.bend_list(request, operation.resource, answer))
 
         return handle
+
+    def _carried_out(self, operation: Operation, request: web.Request, call: Call) -> JsonObject:
+        """An operation's answer; of one that was carried out already under its key, where keys count, the same."""
+        name = f"{operation.method} {operation.path}"
+        if (before := self._keys.answered(name, call.key, call.raw)) is not None:
+            return before
+        self.tables.shift = self._misbehaviour.shift_of(request)
+        try:
+            answer = operation.handle(self.tables, call)
+        finally:
+            self.tables.shift = 0
+        if operation.method != "POST":
+            self._keys.remember(name, call.key, call.raw, answer)
+        return answer
 
     @web.middleware
     async def _observe(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -219,85 +265,28 @@ class Central:
             if not unread and request.can_read_body:
                 body = (await request.read()).decode("utf-8", "replace")
             response = await self._misbehaviour.around(request, handler)
-            status = response.status
+            status = 0 if isinstance(response, CutOff) else response.status
+        except ConnectionError:
+            return CutOff()  # whoever asked is gone
         except web.HTTPException as error:
             status = error.status
-            return web.json_response({"success": False, "error": error.reason}, status=error.status)
+            return web.json_response(failure(_resource(request), error.reason), status=error.status)
         finally:
             key = request.headers.get("Idempotency-Key", "")
+            self.asked[f"{request.method} {request.path}"] += status == 200
             self.requests.append(RequestSeen(request.method, request.path, status, key, body))
         return response
 
-    def _session_of(self, request: web.Request) -> CentralSession | None:
-        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        for token in (request.headers.get("SessionID", ""), request.cookies.get("session", ""), bearer):
-            if token and (session := self._sessions.find(token)) is not None:
-                return session
-        return None
+    def _now(self) -> Stamp:
+        """What central's clock shows."""
+        stamp = self._clock.wall()
+        return replace(stamp, micros=stamp.micros + int(self.faults.clock_skew_seconds * 1_000_000))
 
-    async def _login(self, request: web.Request) -> web.StreamResponse:
-        try:
-            asked = parse_body(await request.read(), SignIn)
-        except Refusal as refusal:
-            return web.json_response(failure("session", refusal.message), status=refusal.status)
-        session = self._sessions.sign_in(asked.username, asked.password)
-        if session is None:
-            return web.json_response(failure("session", "invalid username or password"), status=404)
-        account = session.account
-        answer: JsonObject = {
-            "success": True,
-            "session": session.token,
-            "user": {
-                "id": 12,
-                "username": account.username,
-                "name": account.username.title(),
-                "company_id": 3,
-                "language": "en",
-                "mfa_enabled": bool(account.mfa_secret),
-            },
-            "role": account.role(),
-            "servers": [{"id": 1, "name": "central", "url": self.url}],
-            "error": None,
-        }
-        response = web.json_response(answer)
-        response.set_cookie("session", session.token, httponly=True, samesite="Strict")
-        return response
-
-    async def _mfa(self, request: web.Request) -> web.StreamResponse:
-        session = self._session_of(request)
-        if session is None:
-            return web.json_response(failure("user", AUTHENTICATION_REQUIRED), status=500)
-        try:
-            asked = parse_body(await request.read(), Code)
-        except Refusal as refusal:
-            return web.json_response(failure("user", refusal.message), status=refusal.status)
-        if not session.account.mfa_secret or not self._sessions.validate(session, asked.token or asked.code or ""):
-            return web.json_response(failure("user", "invalid code"), status=400)
-        return web.json_response({"success": True, "mfa_enabled": True, "error": None})
-
-    async def _logout(self, request: web.Request) -> web.StreamResponse:
-        session = self._session_of(request)
-        if session is None:
-            return web.json_response(failure("user", AUTHENTICATION_REQUIRED), status=500)
-        self._sessions.end(session.token)
-        return web.json_response({"success": True, "user": None, "error": None})
+    async def _date(self, _: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Date"] = formatdate(self._now().micros / 1_000_000, usegmt=True)
 
     async def _alive(self, _: web.Request) -> web.StreamResponse:
         return web.json_response({"success": True, "name": "site operations", "version": "2.0.0", "error": None})
-
-    async def _show_faults(self, _: web.Request) -> web.StreamResponse:
-        return web.json_response(self.faults.model_dump(mode="json"))
-
-    async def _set_faults(self, request: web.Request) -> web.StreamResponse:
-        try:
-            self.faults = parse_body(await request.read(), Faults)
-        except Refusal as refusal:
-            return web.json_response(failure("faults", refusal.message), status=refusal.status)
-        return web.json_response(self.faults.model_dump(mode="json"))
-
-    async def _expire_sessions(self, _: web.Request) -> web.StreamResponse:
-        self.expire_sessions()
-        return web.json_response({"success": True, "error": None})
 
     async def _save_soon(self) -> None:
         if self._clock.monotonic() - self._saved_at >= _SAVE_SECONDS:
@@ -309,3 +298,20 @@ class Central:
         async with self._saving:
             self._saved_at = self._clock.monotonic()
             await asyncio.to_thread(save, self._data, self.tables.snapshot())
+
+
+def _resource(request: web.Request) -> str:
+    """What the operation that was asked for names its resource."""
+    there = request.match_info.route.resource
+    path = "" if there is None else there.canonical
+    own = (item.resource for item in operations() if (item.method, item.path) == (request.method, path))
+    relayed = (item.resource for item in RELAYED if (item.method, item.path) == (request.method, path))
+    return next(own, None) or next(relayed, None) or "data"
+
+
+def _refuse_oddities(request: web.Request, body: bytes) -> None:
+    """Refuse what this interface never has. Raises Refusal (400)."""
+    if request.query_string:
+        raise Refusal(400, "an operation takes its fields in the body, not in the address")
+    if body and request.content_type != "application/json":
+        raise Refusal(400, f"the body must be application/json, not {request.content_type}")

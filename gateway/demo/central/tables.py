@@ -24,10 +24,16 @@ class _Snapshot(BaseModel):
 
 
 class Tables:
-    """All records. `page_cap` is the most records that a page ever holds, whatever is asked for."""
+    """All records.
+
+    Attributes:
+        page_cap: the most records that a page ever holds, whatever is asked for.
+        shift: by how many records later pages are off their place just now.
+    """
 
     def __init__(self, *, page_cap: int = 500) -> None:
         self.page_cap = page_cap
+        self.shift = 0
         self.devices = Table(noun="device")
         self.cards = Table(noun="access card")
         self.cameras = Table(noun="camera")

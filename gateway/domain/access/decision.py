@@ -14,7 +14,7 @@ from gateway.domain.access.case import Case, Verdict
 from gateway.domain.access.reasons import Decision, Reason, RuleResult
 from gateway.domain.access.rules import AccessRules, Conditions, Shown, Stance
 from gateway.domain.credentials import Card, CardStatus, Credential
-from gateway.domain.grants import LaneGrants
+from gateway.domain.grants import LaneGrants, listed_id
 from gateway.domain.plates import PlateMatch, nearest
 from gateway.domain.presence import Presence
 
@@ -148,8 +148,12 @@ def _second(case: Case) -> Verdict:
         return Verdict("not asked for")
     first = case.shown.first
     if first is None or first.card_id == case.card.card_id:
-        return Verdict(f"only card {case.card.card_id}", Reason.SECOND_CREDENTIAL_AWAITED)
-    return Verdict(f"after card {first.card_id}")
+        return Verdict(f"only {_named(case.card)}", Reason.SECOND_CREDENTIAL_AWAITED)
+    return Verdict(f"after {_named(first)}")
+
+
+def _named(card: Card) -> str:
+    return card.number if listed_id(card) is None else f"card {card.card_id}"
 
 
 def _duress(case: Case) -> Verdict:

@@ -27,7 +27,9 @@ def _cards(verb: str) -> Rule:
 
 _VIEW = _cards("view")
 
-ACCESS = Operation("POST", _PATH, _VIEW, _CARD, purpose="One access card by its id", body=ById, answer=CardAnswer)
+ACCESS = Operation(
+    "POST", _PATH, _VIEW, _CARD, purpose="One access card by its id", body=ById, answer=CardAnswer, reads=True
+)
 ACCESS_USERNAME = Operation(
     "POST",
     f"{_PATH}/username",
@@ -36,6 +38,7 @@ ACCESS_USERNAME = Operation(
     purpose="One access card by its username",
     body=UsernameBody,
     answer=CardAnswer,
+    reads=True,
 )
 ACCESS_LIST = Operation(
     "POST",
@@ -45,6 +48,7 @@ ACCESS_LIST = Operation(
     purpose="List access cards",
     body=CardListBody,
     answer=CardsAnswer,
+    reads=True,
 )
 ACCESS_EXCEL = Operation(
     "POST",
@@ -54,6 +58,7 @@ ACCESS_EXCEL = Operation(
     purpose="Access cards as Excel",
     body=CardSheetBody,
     answer_type=XLSX,
+    reads=True,
 )
 ACCESS_PUT = Operation(
     "PUT", _PATH, _cards("add"), _CARD, purpose="Create an access card", body=NewCardBody, answer=CardAnswer

@@ -26,6 +26,7 @@ CAMERA_EVENT_LIST = Operation(
     purpose="List camera events, newest first",
     body=CameraEventListBody,
     answer=CameraEventsAnswer,
+    reads=True,
 )
 CAMERA_EVENT = Operation(
     "POST",
@@ -35,6 +36,7 @@ CAMERA_EVENT = Operation(
     purpose="One camera event by the site's id or central's",
     body=ById,
     answer=CameraEventAnswer,
+    reads=True,
 )
 CAMERA_EVENT_PUT = Operation(
     "PUT",

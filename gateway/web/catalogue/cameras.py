@@ -20,6 +20,7 @@ CAMERA_LIST = Operation(
     purpose="List cameras",
     body=Body,
     answer=CamerasAnswer,
+    reads=True,
 )
 CAMERA = Operation(
     "POST",
@@ -29,6 +30,7 @@ CAMERA = Operation(
     purpose="One camera by its id",
     body=ById,
     answer=CameraAnswer,
+    reads=True,
 )
 CAMERA_PUT = Operation(
     "PUT",

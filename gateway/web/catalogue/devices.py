@@ -10,10 +10,10 @@ _VIEW = needs("can_view_devices")
 _CONTROL = needs("can_control_devices")
 
 DEVICE_LIST = Operation(
-    "POST", "/v1/device/list", _VIEW, "devices", purpose="List devices", body=Cursored, answer=DevicesAnswer
+    "POST", "/v1/device/list", _VIEW, "devices", purpose="List devices", body=Cursored, answer=DevicesAnswer, reads=True
 )
 DEVICE = Operation(
-    "POST", "/v1/device", _VIEW, "device", purpose="One device by its id", body=ById, answer=DeviceAnswer
+    "POST", "/v1/device", _VIEW, "device", purpose="One device by its id", body=ById, answer=DeviceAnswer, reads=True
 )
 DEVICE_PUT = Operation(
     "PUT",

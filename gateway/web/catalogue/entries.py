@@ -24,6 +24,7 @@ ENTRY_LIST = Operation(
     purpose="List parking entries, newest first",
     body=EntryListBody,
     answer=EntriesAnswer,
+    reads=True,
 )
 ENTRY_REPORT = Operation(
     "POST",
@@ -33,6 +34,7 @@ ENTRY_REPORT = Operation(
     purpose="Entries for the report view, with totals",
     body=EntryListBody,
     answer=EntryReportAnswer,
+    reads=True,
 )
 ENTRY_EXCEL = Operation(
     "POST",
@@ -42,6 +44,7 @@ ENTRY_EXCEL = Operation(
     purpose="Entries as Excel",
     body=EntryWhich,
     answer_type=XLSX,
+    reads=True,
 )
 ENTRY_REPORT_EXCEL = Operation(
     "POST",
@@ -51,6 +54,7 @@ ENTRY_REPORT_EXCEL = Operation(
     purpose="Entry report as Excel",
     body=EntryWhich,
     answer_type=XLSX,
+    reads=True,
 )
 ENTRY_PUT = Operation(
     "PUT",

@@ -14,6 +14,7 @@ EVENT_LIST = Operation(
     purpose="List events, newest first",
     body=EventListBody,
     answer=EventsAnswer,
+    reads=True,
 )
 EVENT = Operation(
     "POST",
@@ -23,6 +24,7 @@ EVENT = Operation(
     purpose="One event by its id",
     body=ById,
     answer=EventAnswer,
+    reads=True,
 )
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -106,7 +106,10 @@ class Operation:
         other_types: media types that a success may have instead.
         status: the status of a success.
         refuses: statuses of its refusals besides those that every operation of its kind has.
+        reads: whether a POST changes nothing, as the interface's lists and single records: a session cookie is then
+            enough. Where the interface leaves it open, a POST counts as a write.
         answered_by: the gateway itself, or central through it.
+        page: of what central answers: a page for people may come, or the way to one.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -123,9 +126,11 @@ class Operation:
     other_types: tuple[str, ...] = ()
     status: int = 200
     refuses: tuple[int, ...] = ()
+    reads: bool = False
     answered_by: Literal["gateway", "central"] = "gateway"
+    page: bool = False
 
     @property
     def writes(self) -> bool:
-        """Whether a foreign page could do harm with it. Reads are POST too, so the method decides."""
-        return self.method not in ("GET", "OPTIONS")
+        """Whether a foreign page could do harm with it."""
+        return not self.reads and self.method not in ("GET", "OPTIONS")

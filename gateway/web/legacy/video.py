@@ -18,6 +18,7 @@ from gateway.web.dates import from_micros, until_micros
 from gateway.web.errors import RequestRefused
 from gateway.web.legacy.answers import number_of, told
 from gateway.web.media import MP4, as_file, in_time
+from gateway.web.public_address import public_origin
 from gateway.web.rooms import CameraView, Recording
 from gateway.web.sessions import Caller
 from gateway.web.shapes.legacy import (
@@ -64,7 +65,7 @@ class LegacyVideo:
         token = self._tokens.issue(camera_id)
         return told(
             StreamTold(
-                stream_url=f"{request.url.origin()}{PREFIX}{camera_id}?token={token}",
+                stream_url=f"{public_origin(request)}{PREFIX}{camera_id}?token={token}",
                 protocol="webrtc",
                 resolution=f"{newest.width}x{newest.height}" if newest is not None and newest.width else None,
                 token=token,
@@ -126,5 +127,5 @@ def _recording(event: CameraEvent, request: web.Request) -> RecordingTold:
         started_at=iso_utc(event.pinned_from),
         ended_at=iso_utc(event.pinned_until),
         ready=event.ready,
-        clip_url=f"{request.url.origin()}{RECORDING_CLIP.path.replace('{id}', str(event.id))}",
+        clip_url=f"{public_origin(request)}{RECORDING_CLIP.path.replace('{id}', str(event.id))}",
     )

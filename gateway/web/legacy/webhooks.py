@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from gateway.clock import iso_utc
-from gateway.domain.errors import ReceiverRefused
+from gateway.domain.errors import ReceiverRefused, SecretRefused
 from gateway.store import Webhook
 from gateway.web.admission import Route
 from gateway.web.bodies import read_body
@@ -41,6 +41,8 @@ class LegacyWebhooks:
             )
         except ReceiverRefused as error:
             raise RequestRefused(400, f"url: {error}") from error
+        except SecretRefused as error:
+            raise RequestRefused(400, f"secret: {error}") from error
         answer = WebhookCreated(id=webhook.id, url=webhook.url, events=webhook.types, secret=webhook.secret)
         return told(answer, status=201)
 

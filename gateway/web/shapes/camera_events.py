@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gateway.web.bodies import Body, Id, Paged, Text
+from gateway.web.bodies import Body, Id, Paged, Plain, Text, WriteBody
 from gateway.web.shapes.answers import Answer, Listed
 from gateway.web.shapes.evidence import EvidenceRecord
 
 _Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
-_Name = Annotated[str, Field(strict=True, min_length=1, max_length=200)]
+_Name = Annotated[Plain, Field(min_length=1, max_length=200)]
 
 
 class CameraEventListBody(Paged):
@@ -42,7 +42,7 @@ class NewCameraEvent(Body):
     incident: Annotated[bool, Field(strict=True)] = False
 
 
-class ChangedCameraEvent(Body):
+class ChangedCameraEvent(WriteBody):
     """What can be said anew of a camera event; `incident`: its footage is kept for as long as what went wrong."""
 
     id: Id

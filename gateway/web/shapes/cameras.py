@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, JsonValue
 
-from gateway.web.bodies import Body, Id
+from gateway.web.bodies import Id, WriteBody
 from gateway.web.shapes.answers import Answer, Listed
+from gateway.web.shapes.devices import Line, Name, Number, Word, Yes
 
 Status = Literal["online", "offline", "unknown"]
-_Name = Annotated[str, Field(strict=True, min_length=1, max_length=120)]
-_Line = Annotated[str, Field(strict=True, max_length=1000)]
 
 
-class NewCamera(Body):
-    """A camera to be created at central; any field beside these is central's."""
+class CameraFields(WriteBody):
+    """What can be written of a camera; any other field is passed over. null empties a text."""
 
-    name: _Name
-    description: _Line | None = None
-    location: _Line | None = None
+    null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType({"description": "", "location": ""})
+
+    name: Name | None = None
+    type: Number | Word | None = None
+    description: Line | None = None
+    location: Line | None = None
+    enabled: Yes | None = None
 
 
-class ChangedCamera(Body):
-    """A camera whose fields change; any field beside these is central's."""
+class NewCamera(CameraFields):
+    """A camera to be created at central."""
+
+    name: Name
+
+
+class ChangedCamera(CameraFields):
+    """Which fields of a camera change."""
 
     id: Id
-    name: _Name | None = None
-    description: _Line | None = None
-    location: _Line | None = None
 
 
 class CameraRecord(BaseModel):

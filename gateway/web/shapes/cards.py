@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
+from gateway.clock import iso_utc
 from gateway.domain.credentials import CardStatus
-from gateway.web.bodies import Body, Id, Paged, Text
+from gateway.web.bodies import Body, Id, Paged, Plain, Text, WriteBody
 from gateway.web.shapes.answers import Answer, Listed
 from gateway.web.shapes.devices import Line, Number, Word, Yes
 
@@ -23,10 +26,42 @@ def _moment(value: str) -> str:
     return value
 
 
-Moment = Annotated[str, Field(strict=True, max_length=40), AfterValidator(_moment)]
-Seconds = Annotated[int, Field(strict=True, ge=0, le=10**14)]
-NumberOrWord = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)] | Word
+def _as_text(value: str | int) -> str | None:
+    """A bound in the one form that is written; 0 and "" are none."""
+    if isinstance(value, str):
+        return value.strip() or None
+    return iso_utc(value * (1_000 if value >= _MILLISECONDS_FROM else 1_000_000)) if value else None
+
+
+def _as_number(value: str) -> int:
+    """Raises ValueError for what is no number."""
+    if not (value.isascii() and value.isdigit()):
+        raise ValueError("must be a number, or its digits")
+    return int(value)
+
+
+_MILLISECONDS_FROM = 100_000_000_000  # as seconds that would be the year 5138
+_LATEST = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp()) * 1_000
+_MOST_NAMES = 200
+
+Moment = Annotated[Plain, Field(max_length=40), AfterValidator(_moment)]
+Seconds = Annotated[int, Field(strict=True, ge=0, le=_LATEST)]
+Bound = Annotated[Moment | Seconds, AfterValidator(_as_text)]
+"""An ISO 8601 date or moment, or seconds or milliseconds since 1970."""
+Whole = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
+Digits = Annotated[
+    str,
+    Field(strict=True, max_length=18, json_schema_extra={"pattern": "^[0-9]{1,18}$"}),
+    AfterValidator(_as_number),
+]
+NumberOrDigits = Whole | Digits
+Named = Number | Word
+Names = Annotated[tuple[Named, ...], Field(max_length=_MOST_NAMES)]
 Pin = Annotated[str, Field(strict=True, pattern=r"^([0-9]{4,8})?$")]
+_TEXTS = (
+    "number", "card_format", "uid", "plate", "type", "username", "holder_name", "pin", "note",
+)  # fmt: skip
+_VALUES = ("facility_code", "card_number", "customer_id", "company_id", "valid_from", "valid_until")
 
 
 class CardListBody(Paged):
@@ -47,25 +82,40 @@ class UsernameBody(Body):
     username: Annotated[str, Field(strict=True, min_length=1, max_length=120)]
 
 
-class CardFields(Body):
-    """What is known of a card's fields; any other goes to central as it is. null takes a field's value away."""
+class CardFields(WriteBody):
+    """What can be written of a card; any other field is passed over. null takes a value away, but never a state."""
+
+    null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType(
+        {
+            **dict.fromkeys(_TEXTS, ""),
+            **dict.fromkeys(_VALUES),
+            "zones": [],
+            "schedules": [],
+            "first_person": False,
+            "duress": False,
+        }
+    )
 
     number: Word | None = None
-    facility_code: NumberOrWord | None = None
-    card_number: NumberOrWord | None = None
+    facility_code: NumberOrDigits | None = None
+    card_number: NumberOrDigits | None = None
     card_format: Word | None = None
     uid: Word | None = None
     plate: Word | None = None
     type: Number | Word | None = None
-    status: Word | None = None
+    status: CardStatus | None = None
     enabled: Yes | None = None
     username: Word | None = None
     holder_name: Word | None = None
     customer_id: Number | None = None
     company_id: Number | None = None
-    valid_from: Moment | Seconds | None = None
-    valid_until: Moment | Seconds | None = None
+    valid_from: Bound | None = None
+    valid_until: Bound | None = None
     pin: Pin | None = Field(default=None, repr=False)
+    zones: Names | None = None
+    schedules: Names | None = None
+    first_person: Yes | None = None
+    duress: Yes | None = None
     note: Line | None = None
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from gateway.web.bodies import Body, Id
+from gateway.web.bodies import Id, Plain, WriteBody
 from gateway.web.shapes.answers import Answer, CursorListed
 
-Name = Annotated[str, Field(strict=True, min_length=1, max_length=120)]
-Line = Annotated[str, Field(strict=True, max_length=1000)]
-Word = Annotated[str, Field(strict=True, max_length=120)]
+Name = Annotated[Plain, Field(min_length=1, max_length=120)]
+Line = Annotated[Plain, Field(max_length=1000)]
+Word = Annotated[Plain, Field(max_length=120)]
 Number = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
 Yes = Annotated[bool, Field(strict=True)]
 
 
-class DeviceFields(Body):
-    """What is known of a device's fields; any other goes to central as it is."""
+class DeviceFields(WriteBody):
+    """What can be written of a device; any other field is passed over. null empties a text."""
+
+    null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType(
+        {"location": "", "description": "", "serial_number": ""}
+    )
 
     name: Name | None = None
     type: Number | Word | None = None

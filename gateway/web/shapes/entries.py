@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from gateway.domain.parking import EntryStatus
-from gateway.web.bodies import Body, Cursored, Id, Text
+from gateway.web.bodies import Body, Cursored, Id, Plain, Text, WriteBody
 from gateway.web.shapes.answers import Answer, CursorListed
 
 _Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
 _Texts = Annotated[tuple[Text, ...], Field(max_length=1000)]
-_Data = Annotated[str, Field(strict=True, max_length=20_000)]
+_Data = Annotated[Plain, Field(max_length=20_000)]
 
 
 def _as_many(value: object) -> object:
@@ -37,11 +39,28 @@ class EntryListBody(Cursored, EntryWhich):
     """Which entries, and which part of them."""
 
 
-class _EntryFields(Body):
-    """What a person may say of an entry; further fields are central's to judge."""
+class _EntryFields(WriteBody):
+    """What a person may say of an entry; any other field is passed over.
+
+    Lanes and area are those of the devices where they are not said. `status` follows from the moments, whatever is
+    said. `clock_trusted` is said of a `date_at` that is sent along: without one the gateway's clock stamps.
+    """
+
+    null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType(
+        {
+            **dict.fromkeys(("access_id", "exit_at", "exit_device_id")),
+            **dict.fromkeys(("plate", "credential", "lane", "exit_lane", "area", "note", "data"), ""),
+        }
+    )
 
     access_id: Id | None = None
     plate: Text | None = None
+    credential: Text | None = None
+    lane: Text | None = None
+    exit_lane: Text | None = None
+    area: Text | None = None
+    status: EntryStatus | None = None
+    clock_trusted: Annotated[bool, Field(strict=True)] | None = None
     exit_at: Text | None = None
     exit_device_id: Id | None = None
     note: Text | None = None

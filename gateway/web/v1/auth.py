@@ -9,6 +9,7 @@ from gateway.web.bodies import read_body
 from gateway.web.catalogue.session import LOGIN, LOGOUT, LOGOUT_BY_GET, MFA
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
+from gateway.web.public_address import is_secure
 from gateway.web.sessions import COOKIE, Caller, Carrier, Sessions, from_foreign_page, from_own_page
 from gateway.web.shapes.session import LoginBody, MfaBody
 
@@ -37,7 +38,7 @@ class Auth:
         )
         token = signed_in.caller.token
         response = success(session=token, user=signed_in.user, role=signed_in.role, servers=signed_in.servers)
-        response.set_cookie(COOKIE, token, path="/", httponly=True, samesite="Strict", secure=request.secure)
+        response.set_cookie(COOKIE, token, path="/", httponly=True, samesite="Strict", secure=is_secure(request))
         return response
 
     async def _logout(self, request: web.Request, caller: Caller) -> web.StreamResponse:

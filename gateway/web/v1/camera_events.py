@@ -19,7 +19,7 @@ from gateway.domain.writes import JsonObject
 from gateway.site import Site
 from gateway.store import LONGEST_PIN, CameraEventFilter, Entry, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import ById, path_id, read_body, read_record
+from gateway.web.bodies import ById, path_id, read_body, read_change
 from gateway.web.catalogue.camera_events import (
     CAMERA_EVENT,
     CAMERA_EVENT_CLIP,
@@ -33,8 +33,9 @@ from gateway.web.catalogue.camera_events import (
 from gateway.web.dates import from_micros, until_micros
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
-from gateway.web.media import JPEG, MP4, SEGMENT, as_file, as_lasting_file, as_playlist, in_time
+from gateway.web.media import JPEG, MP4, as_file, as_playlist, in_time
 from gateway.web.rooms import CentralWrites, Recording
+from gateway.web.segments import SegmentFiles
 from gateway.web.sessions import Caller
 from gateway.web.shapes.camera_events import (
     CameraEventListBody,
@@ -45,7 +46,6 @@ from gateway.web.shapes.camera_events import (
 from gateway.web.v1.records import camera_event_record
 
 _KIND = "camera_event"
-_SAID = ("name", "description", "incident")
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 _SECOND = 1_000_000
 _SLACK = 60 * _SECOND  # whoever asks may have a clock that is a little ahead
@@ -63,7 +63,17 @@ class _Span(NamedTuple):
 class CameraEventsFamily:
     """`/v1/camera/event`. Each id may be the site's or central's."""
 
-    def __init__(self, *, site: Site, store: Store, recording: Recording, writes: CentralWrites, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        site: Site,
+        store: Store,
+        recording: Recording,
+        writes: CentralWrites,
+        clock: Clock,
+        segments: SegmentFiles,
+    ) -> None:
+        self._segments = segments
         self._store = store
         self._recording = recording
         self._writes = writes
@@ -112,6 +122,7 @@ class CameraEventsFamily:
             raise NotFoundError(f"this site records no camera {wanted.camera_id}")
         now = self._clock.wall()
         at = self._span(wanted, now.micros)
+        await self._writes.room()
         stated = bool(wanted.date_at.strip())
         event = Event(
             kind=EventKind.INCIDENT_MARKED if wanted.incident else EventKind.MOMENT_MARKED,
@@ -133,9 +144,11 @@ class CameraEventsFamily:
         return success(event=await self._shown(await self._known(recorded.camera_event_ids[0])))
 
     async def _change(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted, body = await read_record(request, ChangedCameraEvent)
-        known = await self._known(wanted.id)
-        said: JsonObject = {name: body[name] for name in _SAID if body.get(name) is not None}
+        change = await read_change(request, ChangedCameraEvent)
+        known = await self._known(change.id)
+        shown = (await self._shown(known)).model_dump(mode="json")
+        _wanted, sent = change.to(shown, ChangedCameraEvent)
+        said: JsonObject = {name: value for name, value in sent.items() if not change.leaves(name, shown)}
         if said:
             await self._writes.write(WRITE_UPDATE, {"id": known.id, **said})
             text = f"{caller.username} changed camera event {known.id}: {', '.join(said)}."
@@ -182,7 +195,8 @@ class CameraEventsFamily:
                 text = await self._recording.vod_media(known)
                 return as_playlist(request, text, lasting="#EXT-X-ENDLIST" in text)
             if segment := _SEGMENT_FILE.fullmatch(file):
-                return as_lasting_file(await self._recording.vod_segment(known, int(segment[1])), SEGMENT)
+                path = await self._recording.vod_segment(known, int(segment[1]))
+                return await self._segments.answer(request, path)
         raise NotFoundError(f"camera event {known.id} has no such file")
 
     async def _shown(self, known: CameraEvent) -> CameraEventRecord:

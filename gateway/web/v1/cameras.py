@@ -12,11 +12,11 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.writes import CAMERA_CREATE as WRITE_CREATE
 from gateway.domain.writes import CAMERA_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_UPDATE as WRITE_UPDATE
-from gateway.domain.writes import JsonObject, WaitingWrite
+from gateway.domain.writes import WaitingWrite
 from gateway.site import Camera
 from gateway.store import KnownRecord, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import Body, ById, path_id, read_body, read_record, without_id
+from gateway.web.bodies import Body, ById, path_id, read_body, read_change, read_new
 from gateway.web.catalogue.cameras import (
     CAMERA,
     CAMERA_DELETE,
@@ -29,8 +29,10 @@ from gateway.web.catalogue.cameras import (
 )
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
-from gateway.web.media import JPEG, SEGMENT, as_file, as_lasting_file, as_playlist, in_time
+from gateway.web.media import JPEG, as_file, as_playlist, in_time
+from gateway.web.public_address import public_origin
 from gateway.web.rooms import CameraView, CentralWrites, Recording
+from gateway.web.segments import SegmentFiles
 from gateway.web.sessions import Caller
 from gateway.web.shapes.cameras import ChangedCamera, NewCamera
 from gateway.web.v1.records import Record, camera_record, camera_status
@@ -39,14 +41,22 @@ from gateway.web.view_tokens import ViewTokens
 
 _KIND = "camera"
 _OF_THE_SITE_FILE = frozenset(Camera.model_fields) - {"id", "name"}
-_TOLD_BY_THE_SITE = frozenset({"stream", "status", "at_site", "sync", "sync_error"})
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 
 
 class Cameras:
     """`/v1/camera`."""
 
-    def __init__(self, *, store: Store, recording: Recording, tokens: ViewTokens, writes: CentralWrites) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        recording: Recording,
+        tokens: ViewTokens,
+        writes: CentralWrites,
+        segments: SegmentFiles,
+    ) -> None:
+        self._segments = segments
         self._writes = writes
         self._store = store
         self._tokens = tokens
@@ -67,20 +77,21 @@ class Cameras:
 
     async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
         """A camera of central's. What this gateway records is in the site file."""
-        body = _writable(without_id((await read_record(request, NewCamera))[1]))
+        _wanted, body = await read_new(request, NewCamera)
         written = await self._writes.write(WRITE_CREATE, body)
         known = None if written.record_id is None else await self._store.cameras.get(written.record_id)
         return success(camera=written.record if known is None else await self._shown(known, request))
 
     async def _change(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted, body = await read_record(request, ChangedCamera)
-        known = await self._known(wanted.id)
+        change = await read_change(request, ChangedCamera)
+        known = await self._known(change.id)
+        shown = await self._shown(known, request)
+        _wanted, body = change.to(shown, ChangedCamera)
         if known.at_site:
-            shown = await self._shown(known, request)
-            for name in _OF_THE_SITE_FILE & body.keys():
-                if body[name] != shown.get(name):
+            for name in sorted(_OF_THE_SITE_FILE & change.names):
+                if not change.leaves(name, shown):
                     raise RequestRefused(409, f"{name}: the site file says what it is for camera {known.id}")
-        await self._writes.write(WRITE_UPDATE, {**_writable(body), "id": known.id})
+        await self._writes.write(WRITE_UPDATE, {**body, "id": known.id})
         return success(camera=await self._shown(await self._known(known.id), request))
 
     async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
@@ -126,7 +137,8 @@ class Cameras:
             if file == "index.m3u8":
                 return as_playlist(request, await self._recording.live.playlist(camera_id))
             if segment := _SEGMENT_FILE.fullmatch(file):
-                return as_lasting_file(await self._recording.live.segment(camera_id, int(segment[1])), SEGMENT)
+                path = await self._recording.live.segment(camera_id, int(segment[1]))
+                return await self._segments.answer(request, path)
         raise NotFoundError(f"camera {camera_id} has no such file")
 
     async def _known(self, camera_id: int) -> KnownRecord:
@@ -140,13 +152,8 @@ class Cameras:
 
     def _record(self, known: KnownRecord, request: web.Request, waiting: Sequence[WaitingWrite]) -> Record:
         seen = self._seen(known.id)
-        stream = f"{request.url.origin()}{PREFIX}{known.id}?token={self._tokens.issue(known.id)}" if seen else ""
+        stream = f"{public_origin(request)}{PREFIX}{known.id}?token={self._tokens.issue(known.id)}" if seen else ""
         return camera_record(known, seen, stream=stream, waiting=waiting)
 
     def _seen(self, camera_id: int) -> CameraView | None:
         return next((item for item in self._recording.cameras() if item.camera_id == camera_id), None)
-
-
-def _writable(body: JsonObject) -> JsonObject:
-    """What was sent without what the site alone tells, which a client that sends a whole record back sends along."""
-    return {name: value for name, value in body.items() if name not in _TOLD_BY_THE_SITE}

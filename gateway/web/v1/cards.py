@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from zoneinfo import ZoneInfo
 
 import structlog
 from aiohttp import web
@@ -23,7 +24,7 @@ from gateway.domain.writes import (
 )
 from gateway.store import CardRecord, Entry, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import ById, read_body, read_record, without_id
+from gateway.web.bodies import ById, read_body, read_change, read_new
 from gateway.web.catalogue.access import (
     ACCESS,
     ACCESS_DELETE,
@@ -34,6 +35,7 @@ from gateway.web.catalogue.access import (
     ACCESS_PUT,
     ACCESS_USERNAME,
 )
+from gateway.web.dates import asked_period
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import CentralWrites
@@ -44,17 +46,16 @@ from gateway.web.v1.records import Record, standing_with_central
 log = structlog.get_logger(__name__)
 
 KIND = "access_card"
+_BOUNDS = ("valid_from", "valid_until")
 SECRETS = ("pin", "pin_code")
 """Fields of a card's record that nobody is shown."""
-
-_LARGEST_RECORD = 64 * 1024
-_NEVER_NOTHING = frozenset({"status", "enabled"})  # null leaves them as they are: a card without a state would be good
 
 
 class CardsFamily:
     """`/v1/access`, but for its sheet. A card is found by any id that it ever had."""
 
-    def __init__(self, *, store: Store, writes: CentralWrites, clock: Clock) -> None:
+    def __init__(self, *, store: Store, writes: CentralWrites, clock: Clock, zone: ZoneInfo) -> None:
+        self._zone = zone
         self._store = store
         self._clock = clock
         self._writes = writes
@@ -92,21 +93,32 @@ class CardsFamily:
 
     async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """A card that no reading can match is taken, with a warning: its credential may be added later."""
-        body = _of_bounded_size(without_id((await read_record(request, NewCardBody))[1]))
+        _wanted, body = await read_new(request, NewCardBody)
         if all(value in (None, "") for value in body.values()):
             raise RequestRefused(400, "body: an access card needs at least one field")
+        self._refuse_never_valid(body)
         written = await self._writes.write(CARD_CREATE, body)
         await self._tell(caller, "made", written.record_id)
         return await self._written(written)
 
     async def _update(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted, body = await read_record(request, CardBody)
-        known = await self._known(wanted.id)
-        body = {name: value for name, value in body.items() if value is not None or name not in _NEVER_NOTHING}
-        body = _of_bounded_size({**body, "id": known.card.card_id})
-        written = await self._writes.write(CARD_UPDATE, body)
+        change = await read_change(request, CardBody)
+        known = await self._known(change.id)
+        shown = card_record(known, ())
+        _wanted, body = change.to(shown, CardBody)
+        if not all(change.leaves(name, shown) for name in _BOUNDS if name in body):
+            self._refuse_never_valid(body)
+        written = await self._writes.write(CARD_UPDATE, {**body, "id": known.card.card_id})
         await self._tell(caller, "changed", written.record_id)
         return await self._written(written)
+
+    def _refuse_never_valid(self, body: JsonObject) -> None:
+        """Two bounds that are sent together must leave a time between them; of one alone a warning tells."""
+        begin, end = (body.get(name) for name in _BOUNDS)
+        if isinstance(begin, str) and isinstance(end, str):
+            period = asked_period(begin, end, self._zone, names=_BOUNDS)
+            if period[0] is not None and period[1] is not None and period[0] >= period[1]:
+                raise RequestRefused(400, "valid_until: is before valid_from")
 
     async def _lifecycle(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Any state may follow any other: the interface knows no moves, and who may edit may set it right again."""
@@ -191,14 +203,10 @@ def _warnings(card: Card) -> tuple[str, ...]:
     told = []
     if not card.aliases:
         told.append("no reader can match this card: it has no number, UID or plate that can be read")
+    if card.valid_from is not None and card.valid_until is not None and card.valid_until <= card.valid_from:
+        told.append("the card is never valid: valid_until is before valid_from")
     if card.unread:
         told.append(f"{card.unread}: cannot be understood, so the card counts as {card.status.value}")
     elif card.status is not CardStatus.ACTIVE:
         told.append(f"the card counts as {card.status.value} and opens nothing")
     return tuple(told)
-
-
-def _of_bounded_size(body: JsonObject) -> JsonObject:
-    if len(json.dumps(body)) > _LARGEST_RECORD:
-        raise RequestRefused(400, f"body: an access card has at most {_LARGEST_RECORD // 1024} KiB")
-    return body

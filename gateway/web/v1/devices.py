@@ -15,7 +15,7 @@ from gateway.lanes.board import Board
 from gateway.site.models import Site
 from gateway.store import KnownRecord, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import ById, Cursored, read_body, read_record, without_id
+from gateway.web.bodies import ById, Cursored, read_body, read_change, read_new
 from gateway.web.catalogue.devices import (
     DEVICE,
     DEVICE_CLOSE,
@@ -32,7 +32,7 @@ from gateway.web.shapes.devices import DeviceConfigBody, NewDeviceBody
 from gateway.web.v1.records import Record, command_record, device_record, standing_with_central
 
 _KIND = "device"
-_OF_THE_SITE_FILE = ("name", "type", "location", "status", "position", "at_site")
+_OF_THE_SITE_FILE = ("name", "type", "location")
 
 
 class Devices:
@@ -71,26 +71,30 @@ class Devices:
 
     async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
         """A device of central's. This gateway does not handle it: what it handles is in the site file."""
-        body = without_id((await read_record(request, NewDeviceBody))[1])
+        _wanted, body = await read_new(request, NewDeviceBody)
         written = await self._writes.write(WRITE_CREATE, body)
         known = None if written.record_id is None else await self._store.devices.get(written.record_id)
         return success(device=written.record if known is None else await self._shown(known))
 
     async def _config(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted, body = await read_record(request, DeviceConfigBody)
-        known = await self._known(wanted.id)
-        self._refuse_the_site_files(known, body)
-        await self._writes.write(WRITE_CONFIG, {**body, "id": known.id})
+        change = await read_change(request, DeviceConfigBody)
+        known = await self._known(change.id)
+        _wanted, body = change.to(self._record(known), DeviceConfigBody)
+        await self._writes.write(WRITE_CONFIG, {**self._without_the_site_files(known, body), "id": known.id})
         return success(device=await self._shown(await self._known(known.id)))
 
-    def _refuse_the_site_files(self, known: KnownRecord, body: JsonObject) -> None:
-        """Raises RequestRefused (409) for a field that would change what the site file says."""
+    def _without_the_site_files(self, known: KnownRecord, body: JsonObject) -> JsonObject:
+        """The body without what the site file says, which is not central's to know.
+
+        Raises RequestRefused (409) for a field that would change it.
+        """
         if not known.at_site:
-            return
+            return body
         shown = self._record(known)
         for name in _OF_THE_SITE_FILE:
             if name in body and body[name] != shown[name]:
                 raise RequestRefused(409, f"{name}: the site file says what it is for device {known.id}")
+        return {name: value for name, value in body.items() if name not in _OF_THE_SITE_FILE}
 
     async def _open(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         return await self._command(request, caller, GateAction.OPEN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
@@ -16,7 +17,7 @@ from gateway.domain.writes import ENTRY_CREATE, ENTRY_UPDATE, FIRST_PROVISIONAL_
 from gateway.site.models import LaneSection, Site
 from gateway.store import EntryFilter, EntryTotals, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import read_body, read_record, without_id
+from gateway.web.bodies import read_body, read_change, read_new
 from gateway.web.catalogue.entries import (
     ENTRY_EXCEL,
     ENTRY_LIST,
@@ -36,6 +37,8 @@ from gateway.web.v1.records import Record, standing_with_central
 
 _KIND = "entry"
 _MINUTE = 60_000_000
+_SLACK = _MINUTE  # whoever asks may have a clock that is a little ahead
+_DOUBTED = 10 * 365 * 24 * 60 * _MINUTE  # how far behind a clock may be that nothing has set
 _COLUMNS = (
     Column("Id", "number", 20),
     Column("Status", width=12),
@@ -115,13 +118,15 @@ class EntriesFamily:
         )
 
     async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted, raw = await read_record(request, NewEntry)
-        body = self._moments(without_id(raw))
-        body.setdefault("date_at", iso_utc(self._clock.wall().micros))
-        body["type"] = wanted.type
-        if wanted.type == "exit" and wanted.exit_at is not None:
-            raise RequestRefused(400, "exit_at: the moment of an exit is its date_at")
-        body = await self._placed(body, wanted)
+        wanted, sent = await read_new(request, NewEntry)
+        body = self._moments(sent, said=sent.keys())
+        if wanted.type == "exit" and body.get("exit_at") is not None:
+            raise _moment_of_an_exit()
+        if "date_at" not in body:
+            _refuse_trust_without_moment(wanted)
+            now = self._clock.wall()
+            body |= {"date_at": iso_utc(now.micros), "clock_trusted": now.trusted}
+        body = {**await self._placed(body, wanted, said=body.keys()), "type": wanted.type}
         _refuse_exit_before(body.get("date_at"), body.get("exit_at"))
         written = await self._writes.write(ENTRY_CREATE, body)
         if written.record_id is None:
@@ -129,35 +134,56 @@ class EntriesFamily:
         return success(entry=await self._shown(await self._known(written.record_id)))
 
     async def _change(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted, raw = await read_record(request, ChangedEntry)
-        known = await self._known(wanted.id)
-        body = await self._placed(self._moments(without_id(raw)), wanted)
-        if known.entry_at is not None:
+        change = await read_change(request, ChangedEntry)
+        known = await self._known(change.id)
+        shown = await self._shown(known)
+        wanted, sent = change.to(shown, ChangedEntry)
+        said = {name for name in sent if not change.leaves(name, shown)}
+        body = await self._placed(self._moments(sent, said=said), wanted, said=said)
+        if "date_at" not in body:
+            _refuse_trust_without_moment(wanted)
+        elif "date_at" in said:
+            body.setdefault("clock_trusted", True)  # what a person says is not the clock's
+        if known.entry_at is None:
+            if body.pop("exit_at", None) is not None and "exit_at" in said:
+                raise _moment_of_an_exit()
+        elif said & {"date_at", "exit_at"}:
             left = None if known.exit_at is None else iso_utc(known.exit_at)
             _refuse_exit_before(body.get("date_at", iso_utc(known.entry_at)), body.get("exit_at", left))
-        elif body.get("exit_at") is not None:
-            raise RequestRefused(400, "exit_at: the moment of an exit is its date_at")
         await self._writes.write(ENTRY_UPDATE, {**body, "id": known.id})
         return success(entry=await self._shown(await self._known(known.id)))
 
-    def _moments(self, body: JsonObject) -> JsonObject:
-        """The body with its moments as central takes them; an empty one is none."""
+    def _moments(self, sent: JsonObject, *, said: AbstractSet[str]) -> JsonObject:
+        """The body with its moments as central takes them; an empty one is none. Raises RequestRefused.
+
+        A status follows from the moments, so it is not among what is written.
+        """
+        body = {name: value for name, value in sent.items() if name != "status"}
         for name in ("date_at", "exit_at"):
             text = body.get(name)
             if isinstance(text, str) and text.strip():
-                try:
-                    body[name] = iso_utc(from_micros(text, self._zone))
-                except (ValueError, OverflowError) as error:
-                    raise RequestRefused(400, f"{name}: {error}") from error
+                body[name] = iso_utc(self._moment(name, text, has_been=name in said))
             elif name == "date_at":
                 body.pop(name, None)
             elif name in body:
                 body[name] = None
         return body
 
-    async def _placed(self, body: JsonObject, wanted: NewEntry | ChangedEntry) -> JsonObject:
-        """The body with devices as they are known now, and their lanes unless it says other ones."""
+    def _moment(self, name: str, text: str, *, has_been: bool) -> int:
+        try:
+            moment = from_micros(text, self._zone)
+        except (ValueError, OverflowError) as error:
+            raise RequestRefused(400, f"{name}: {error}") from error
+        now = self._clock.wall()
+        if has_been and not 0 <= moment <= now.micros + (_SLACK if now.trusted else _DOUBTED):
+            raise RequestRefused(400, f"{name}: must be a moment that has been")
+        return moment
+
+    async def _placed(self, body: JsonObject, wanted: NewEntry | ChangedEntry, *, said: AbstractSet[str]) -> JsonObject:
+        """The body with devices and the card as they are known now, and the devices' lanes unless others are said."""
         placed: JsonObject = {}
+        if wanted.access_id is not None:
+            body["access_id"] = await self._store.held.site_id("access_card", wanted.access_id)
         if wanted.device_id is not None:
             body["device_id"] = await self._device("device_id", wanted.device_id)
             if (place := self._places.get(wanted.device_id)) is not None:
@@ -166,7 +192,7 @@ class EntriesFamily:
             body["exit_device_id"] = await self._device("exit_device_id", wanted.exit_device_id)
             if (place := self._places.get(wanted.exit_device_id)) is not None:
                 placed["exit_lane"] = place.lane_id
-        return {**placed, **body}
+        return {**body, **{name: value for name, value in placed.items() if name not in said}}
 
     async def _device(self, name: str, number: int) -> int:
         """The id by which a device is known now. Raises RequestRefused for none."""
@@ -243,7 +269,7 @@ class EntriesFamily:
             self._lanes.get(entry.entry_lane, entry.entry_lane),
             self._lanes.get(entry.exit_lane, entry.exit_lane),
             entry.area,
-            entry.card_id,
+            _access_id(entry),
             entry.credential,
             entry.plate,
             "yes" if entry.manual else "",
@@ -272,7 +298,7 @@ def entry_record(entry: ParkingEntry) -> Record:
         "lane_id": entry.entry_lane,
         "exit_lane_id": entry.exit_lane,
         "area": entry.area,
-        "access_id": entry.card_id,
+        "access_id": _access_id(entry),
         "credential": entry.credential,
         "plate": entry.plate,
         "manual": entry.manual,
@@ -299,8 +325,22 @@ def totals_rows(totals: EntryTotals) -> list[list[Cell]]:
     return [[name, "" if value is None else str(value)] for name, value in said]
 
 
+def _access_id(entry: ParkingEntry) -> int | None:
+    """The card of an entry. What passed by a grant's code has an id below 0, which means nothing to others."""
+    return entry.card_id if entry.card_id is not None and entry.card_id > 0 else None
+
+
 def _minutes(micros: int | None) -> float | None:
     return None if micros is None else round(micros / _MINUTE, 2)
+
+
+def _moment_of_an_exit() -> RequestRefused:
+    return RequestRefused(400, "exit_at: the moment of an exit is its date_at")
+
+
+def _refuse_trust_without_moment(wanted: NewEntry | ChangedEntry) -> None:
+    if wanted.clock_trusted is not None:
+        raise RequestRefused(400, "clock_trusted: is said of a date_at that is sent along")
 
 
 def _refuse_exit_before(came: object, left: object) -> None:

@@ -30,6 +30,7 @@ from gateway.web.catalogue.camera_events import EVIDENCE_ACCESS, EVIDENCE_FILE, 
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.media import as_guarded_file
+from gateway.web.public_address import public_origin
 from gateway.web.rooms import ExhibitShelf
 from gateway.web.sessions import Caller
 from gateway.web.shapes.evidence import EvidenceAccess, EvidenceAccessBody, EvidenceForm, evidence_record
@@ -112,7 +113,7 @@ class EvidenceFamily:
         access = EvidenceAccess(
             evidence_id=exhibit.id,
             link_id=link.id,
-            url=f"{request.url.origin()}{_FILE}{token}",
+            url=f"{public_origin(request)}{_FILE}{token}",
             token=token,
             expires_at=iso_utc(until),
         )

@@ -99,7 +99,9 @@ def device_record(known: KnownRecord, seen: DeviceSnapshot | None, *, location: 
         location: where it stands, "" when only central may know.
     """
     central = _central(known)
-    record: Record = {**central, "id": known.id, "name": known.name, "type": known.kind, "at_site": known.at_site}
+    kind = central.get("type")
+    its_own = kind if isinstance(kind, str | int) and not known.at_site else known.kind
+    record: Record = {**central, "id": known.id, "name": known.name, "type": its_own, "at_site": known.at_site}
     record["location"] = location or _text(central, "location")
     if seen is None:
         record["status"] = _text(central, "status") or "unknown"

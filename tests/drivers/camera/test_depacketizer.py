@@ -54,6 +54,40 @@ def test_a_fragment_without_end_does_not_grow_without_end():
     assert back._fragment is None
 
 
+def all_at_once(back, packets):
+    """The pictures of packets that came together."""
+    pictures, at = [], 0
+    while (at := back.take(packets, at)) < len(packets):
+        pictures += back.push(packets[at])
+        at += 1
+    return pictures
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from(["h264", "h265"]))
+def test_packets_taken_together_make_the_pictures_that_they_make_one_by_one(chance, codec):
+    packets = [packet for packets in packets_of(film(codec)[:6]) for packet in packets]
+    for _ in range(chance.randrange(4)):  # lost, repeated, cut short, of another encoding, without end
+        spoilt = chance.randrange(len(packets) - 1)
+        packet = packets[spoilt]
+        other = bytes((packet[0], packet[1] ^ 1)) + packet[2:]
+        packets[spoilt : spoilt + 1] = chance.choice([[], [packet, packet], [packet[: chance.randrange(18)]], [other]])
+    one_by_one, together = (Depacketizer(codec=VideoCodec(codec)) for _ in range(2))
+    expected = [picture for packet in packets for picture in one_by_one.push(packet)]
+    cut = chance.randrange(len(packets))
+    assert all_at_once(together, packets[:cut]) + all_at_once(together, packets[cut:]) == expected
+    assert (together.lost, together.refused) == (one_by_one.lost, one_by_one.refused)
+
+
+def test_a_fragment_that_is_taken_together_does_not_grow_without_end():
+    back = Depacketizer(codec=VideoCodec.H264)
+    head = b"\x80\x60" + bytes(2) + bytes(8) + b"\x7c\x85"
+    back.push(head + bytes(1_000))
+    for number in range(1, LARGEST_PICTURE // 50_000 + 2):
+        packet = b"\x80\x60" + number.to_bytes(2, "big") + bytes(8) + b"\x7c\x05" + bytes(50_000)
+        all_at_once(back, [packet])
+    assert back._fragment is None
+
+
 @given(st.lists(st.binary(max_size=80), max_size=30), st.sampled_from(VideoCodec))
 def test_any_bytes_are_taken(packets, codec):
     back = Depacketizer(codec=codec)

@@ -37,7 +37,7 @@ async def run(program, *arguments, package):
         program, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     try:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(30):
             output, _ = await process.communicate()
     finally:
         if process.returncode is None:
@@ -125,7 +125,7 @@ async def test_rubbish_ends_that_connection_alone():
         ):
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             writer.write(sent)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 with suppress(ConnectionError):
                     assert b"200 OK" not in await reader.read()
             writer.close()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from itertools import pairwise
 
 import av
 import pytest
 from hostile_camera import TICKS, HostileCamera, Script, film, joined
+from stopwatch import Stopwatch
 
 from drivers.camera.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
 from drivers.camera.rtsp_dialogue import parse_challenges
@@ -189,10 +189,10 @@ async def test_each_end_of_a_stream_is_told_apart(ends_by):
 
 
 async def test_silence_and_slowness():
-    begun = time.monotonic()
+    watch = Stopwatch()
     with pytest.raises(CameraUnreachable, match="in time"):
         await seen(script(silent=True), 1, open_seconds=0.5)
-    assert time.monotonic() - begun < 2.0
+    assert watch.seconds() < 2.0
     assert_whole(await seen(script(describe_seconds=1.0), 3))
 
 
@@ -200,7 +200,7 @@ async def test_a_full_camera_says_so_and_a_session_that_ended_well_makes_room():
     async with HostileCamera(script(most_sessions=1)) as camera:
         for _ in range(2):
             assert_whole(await asyncio.to_thread(read, camera.url(), 3))
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 while camera.sessions:
                     await asyncio.sleep(0.01)
         camera.sessions["stale"] = asyncio.get_running_loop().time() + 60
@@ -257,11 +257,11 @@ async def test_reading_ends_at_once_from_another_thread():
 
         thread = threading.Thread(target=run)
         thread.start()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while source._track is None or not source._track.told_any:
                 await asyncio.sleep(0.01)
-        begun = time.monotonic()
+        watch = Stopwatch()
         source.interrupt()
         await asyncio.to_thread(thread.join, 5)
-        assert time.monotonic() - begun < 1.0
+        assert watch.seconds() < 1.0
         assert not thread.is_alive()

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from hostile_camera import TICKS, film, joined
+from stopwatch import Stopwatch
 from whep_camera import WhepCamera, WhepScript
 
 from drivers.camera import h264, h265
@@ -215,7 +216,7 @@ async def test_each_end_of_a_session_is_told_apart(ends_by, error):
 
 
 async def test_media_that_find_no_way_are_named():
-    begun = time.monotonic()
+    watch = Stopwatch()
     with pytest.raises(CameraUnreachable, match="UDP"):
         await seen(script(deaf=True), 1, open_seconds=1.0)
     with pytest.raises(CameraUnreachable, match="none of the 0 addresses"):
@@ -226,7 +227,7 @@ async def test_media_that_find_no_way_are_named():
             1,
             open_seconds=1.0,
         )
-    assert time.monotonic() - begun < 8.0
+    assert watch.seconds() < 8.0
 
 
 async def test_answers_that_are_none():
@@ -262,13 +263,13 @@ async def test_reading_ends_at_once_from_another_thread(told):
 
         thread = threading.Thread(target=run)
         thread.start()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not camera.requests or (
                 "ends_after" in told and (source._track is None or not source._track.told_any)
             ):
                 await asyncio.sleep(0.01)
-        begun = time.monotonic()
+        watch = Stopwatch()
         source.interrupt()
         await asyncio.to_thread(thread.join, 5)
-        assert time.monotonic() - begun < 1.5
+        assert watch.seconds() < 1.5
         assert failed

@@ -80,7 +80,7 @@ def mbpoll():
             program, "-m", "rtu", "-a", "1", "-b", "38400", "-P", "none", "-1", "-q", *words,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             told, _ = await process.communicate()
         return process.returncode, told.decode()
 

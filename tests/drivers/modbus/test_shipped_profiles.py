@@ -293,7 +293,7 @@ async def test_an_input_module_reports_points_alone(at_work, listener):
         far_end.misbehave(1, Misbehaviour(deaf=True))
         await listener.until(lambda: listener.of(DeviceLost))
         far_end.misbehave(1)
-        await listener.until(lambda: len(listener.of(DeviceConnected)) == 2, within=8)
+        await listener.until(lambda: len(listener.of(DeviceConnected)) == 2)
     assert not listener.of(GateMoved)
 
 

@@ -1,6 +1,7 @@
 """Lines with libosdp's own peripherals on them, in a process of their own."""
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from osdp import CardFormat, Event, StatusReportType
 
-from drivers.contract import DeviceConnected
+from drivers.contract import CardPresented, DeviceConnected
 from drivers.link import LinkSpec
 from drivers.osdp.line import OsdpLine
 from drivers.osdp.reader import OsdpReader
@@ -30,6 +31,7 @@ class Peripherals:
         self.path = path
         self.spec = LinkSpec(f"serial:{path}")
         self.shown = []
+        self.lateness = 0
         self._process = None
         self._listening = None
         self._near = None
@@ -55,7 +57,7 @@ class Peripherals:
         )
         os.close(far)
         self._process.stdin.write(json.dumps(readers).encode() + b"\n")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert json.loads(await self._process.stdout.readline()) == {"ready": True}
         self._listening = asyncio.get_running_loop().create_task(self._listen(self._process))
 
@@ -87,6 +89,20 @@ class Peripherals:
             data=data.hex(),
         )
 
+    async def read(self, listener, address, bits, bit_length):
+        """Present a card until it has been read. Again only where the machine kept the readers from answering in time:
+        they believe then that it was told, and keep it no longer. Tells how many times it was presented.
+        """
+        before = len(listener.of(CardPresented))
+        for times in range(1, 9):
+            late = self.lateness
+            self.present(address, bits, bit_length)
+            with contextlib.suppress(TimeoutError):
+                await listener.hears(lambda: len(listener.of(CardPresented)) > before, within=5)
+                return times
+            assert self.lateness > late, f"a card was lost; reports: {listener.reports[-12:]}"
+        pytest.fail("this machine never lets the readers answer in time")
+
     def type_keys(self, address, codes):
         self._order(address=address, event=Event.KeyPress, reader_no=0, data=codes.hex())
 
@@ -101,7 +117,11 @@ class Peripherals:
 
     async def _listen(self, process):
         while line := await process.stdout.readline():
-            self.shown.append(json.loads(line))
+            said = json.loads(line)
+            if "late" in said:
+                self.lateness += 1
+            else:
+                self.shown.append(said)
 
 
 @pytest.fixture
@@ -122,7 +142,7 @@ def connected_reader(running, listener):
         readers = [OsdpReader(device_id=200 + address, line=line, address=address) for address in keys]
         async with running(line.run(), *(reader.run(listener) for reader in readers)):
             if connected:
-                await listener.until(lambda: len(listener.of(DeviceConnected)) == connected, within=8)
+                await listener.until(lambda: len(listener.of(DeviceConnected)) == connected)
                 await asyncio.sleep(FRESH_SECONDS)
             yield line, readers
 

@@ -2,7 +2,7 @@
 
 `python peripheral.py FD MANNER` serves the line at the descriptor FD; the line is "good", gives replies "double", or
 "corrupts" some of them. The first line of stdin names the readers; each later one is an order. What the readers are
-told to show is said on stdout, a line of JSON each.
+told to show is said on stdout, a line of JSON each, and "late" when the machine kept it from answering in time.
 """
 
 import contextlib
@@ -11,10 +11,14 @@ import json
 import os
 import select
 import sys
+import time
 
 from osdp import Capability, Channel, LibFlag, LogLevel, PDCapabilities, PDInfo, PeripheralDevice
 
 CAPABILITIES = 0x46
+
+LATE_SECONDS = 0.05
+"""Much sooner than the 0.2 s after which a panel gives an answer up."""
 
 
 def without_security(frame):
@@ -98,7 +102,11 @@ def main():
     orders = os.fdopen(0, "rb", buffering=0, closefd=False)
     print(json.dumps({"ready": True}), flush=True)
     held = b""
+    turned_at = time.monotonic()
     while True:
+        if (now := time.monotonic()) - turned_at > LATE_SECONDS:
+            print(json.dumps({"late": True}), flush=True)
+        turned_at = now
         ready, _, _ = select.select([line, orders], [], [], 0.005)
         if line in ready:
             try:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
+from stopwatch import Stopwatch
 
 from drivers.bus import Bus
 from drivers.contract import (
@@ -289,9 +290,9 @@ async def test_two_gates_and_a_dead_one_share_a_line(tmp_path, running, listener
         async with running(bus.run(), *(gate.run(listener) for gate in gates)):
             await listener.until(lambda: {report.device_id for report in listener.of(GateMoved)} == {101, 102})
             await listener.until(lambda: [report.device_id for report in listener.of(DeviceLost)] == [109])
-            asked = time.monotonic()
+            watch = Stopwatch()
             await gates[1].open(deadline=soon())
-            assert time.monotonic() - asked < 0.5
+            assert watch.seconds() < 0.5
             await listener.until(
                 lambda: any(r.position is GatePosition.OPEN and r.device_id == 102 for r in listener.of(GateMoved))
             )
@@ -303,5 +304,5 @@ async def test_stops_within_a_second_though_nobody_answers(rig, listener):
         await listener.until(at(listener, GatePosition.CLOSED))
         it.far_end.behave(3, SerialManners(deaf=True))
         await listener.until(lambda: listener.of(DeviceLost))
-        cancelled = time.monotonic()
-    assert time.monotonic() - cancelled < 1.0
+        watch = Stopwatch()
+    assert watch.seconds() < 1.0

@@ -212,7 +212,7 @@ class Worker:
         said = [r.condition for r in self.reports if r.kind == "camera" and r.camera_id == camera_id]
         return [now for before, now in zip([None, *said], said, strict=False) if now != before]
 
-    async def until(self, condition, seconds: float = 15.0) -> float:
+    async def until(self, condition, seconds: float = 30.0) -> float:
         """Wait until `condition()` holds; how long that took."""
         begun = time.monotonic()
         while not condition():

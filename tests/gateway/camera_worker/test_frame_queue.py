@@ -1,3 +1,5 @@
+import threading
+
 from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
 from gateway.camera_worker.frame_queue import CameraConnected, FrameQueue, FramesDropped
 
@@ -40,3 +42,13 @@ def test_sound_takes_no_frames_room_and_is_dropped_with_the_frames_it_belongs_to
     assert queue.dropped == 1
     taken = list(iter(lambda: queue.get(0), None))
     assert taken == [*sounds[:3], frame(1, keyframe=True), frame(2), *sounds[3:6]]
+
+
+def test_a_keyframe_wakes_whoever_waits():
+    queue = FrameQueue()
+    taken = []
+    waiting = threading.Thread(target=lambda: taken.append(queue.get(60)))
+    waiting.start()
+    queue.put_frame(frame(1, keyframe=True))
+    waiting.join(30)
+    assert taken == [frame(1, keyframe=True)]

@@ -14,7 +14,7 @@ def frame(number: int, *, keyframe: bool = False, size: int = 10, **more) -> Enc
 
 
 async def taken(view, number: int) -> list[int]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         return [(await view.next()).frame.pts // 3_600 for _ in range(number)]
 
 

@@ -12,6 +12,8 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+from stopwatch import Stopwatch
+
 from drivers.camera.rtsp_protocol import Credentials
 from gateway.domain.footage import GapReason, WorkerCamera
 
@@ -61,11 +63,11 @@ async def test_kill_9_loses_no_whole_frame_and_video_resumes(start_worker, gst_c
     await worker.until(lambda: any(part.stat().st_size > 6_000 for part in worker.media.rglob("*.part")))
     worker.kill()
     assert list(parts)
-    began = time.monotonic()
+    watch = Stopwatch(children=True)
     again = await start_worker()
     await again.assign(camera(source.url(), segment_seconds=1.0))
     await again.until(lambda: len(again.segments()) >= 2)
-    assert time.monotonic() - began < 5.0
+    assert watch.seconds() < 5.0
     salvaged, resumed = again.segments()[:2]
     last = worker.segments()[-1]
     assert salvaged.started_at == last.started_at + last.duration
@@ -125,9 +127,9 @@ async def test_a_camera_that_hangs_holds_up_no_other_and_no_request(start_worker
     with socket.create_server(("127.0.0.1", 0)) as silent:
         await worker.assign(camera(f"rtsp://127.0.0.1:{silent.getsockname()[1]}/x", 2), camera(source.url))
         await worker.until(lambda: len(worker.segments()) >= 2)
-        began = time.monotonic()
+        watch = Stopwatch(children=True)
         await worker.assign(camera(source.url))
-        assert time.monotonic() - began < 1.0
+        assert watch.seconds() < 1.0
         recorded = len(worker.segments())
         await worker.until(lambda: len(worker.segments()) > recorded)
     assert all(segment.gap is GapReason.NONE for segment in worker.segments()[1:])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -227,6 +229,26 @@ async def test_what_is_wrong_is_said(tmp_path):
     assert result.returncode == 1
     assert "does not open" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@asynccontextmanager
+async def silent_address():
+    """A port of this machine where nobody answers an attempt to connect: its queue is full."""
+    with socket.socket() as listening, contextlib.ExitStack() as waiting:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(4):
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(listening.getsockname())
+        yield f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+
+
+async def test_an_address_that_nobody_answers_at_is_named(tmp_path):
+    async with silent_address() as url:
+        result = await call("probe", "bus", url, "--framing", "tcp", "--units", "1", "--force", cwd=tmp_path)
+    assert result.returncode == 1
+    assert f"{url} did not open within" in result.stderr
 
 
 def within(*words):

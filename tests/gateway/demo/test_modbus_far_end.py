@@ -30,7 +30,7 @@ async def test_pymodbustcps_client_opens_the_barrier(far_end):
         try:
             assert await asyncio.to_thread(client.read_discrete_inputs, 0, 6) == [True] + [False] * 5
             assert await asyncio.to_thread(client.write_single_coil, 0, True)
-            async with asyncio.timeout(3):
+            async with asyncio.timeout(30):
                 while not (await asyncio.to_thread(client.read_discrete_inputs, 1, 1))[0]:
                     await asyncio.sleep(0.01)
             assert await asyncio.to_thread(client.read_holding_registers, 0, 1) is None

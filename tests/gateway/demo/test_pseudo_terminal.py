@@ -24,7 +24,7 @@ async def test_bytes_go_both_ways_unchanged(tmp_path):
         terminal.write(sent)
         assert await asyncio.to_thread(port.read, 256) == sent
         port.write(sent)
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             while len(heard) < 256:
                 await asyncio.sleep(0.005)
         assert bytes(heard) == sent

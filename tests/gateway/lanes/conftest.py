@@ -12,7 +12,8 @@ from gateway.domain.passages import Passage
 from gateway.lanes import machine
 from gateway.lanes import messages as m
 from gateway.lanes.orders import Order, OrderKind
-from gateway.lanes.state import LaneRules, LaneState
+from gateway.lanes.rules import LaneRules
+from gateway.lanes.state import LaneState
 
 CARD = Card(7, "0007", holder="A. Driver", aliases=(text_alias("0007"),))
 WALL = 1_700_000_000_000_000

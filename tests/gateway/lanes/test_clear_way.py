@@ -14,7 +14,7 @@ from gateway.domain.passages import PassageOutcome as P
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
 from gateway.lanes.orders import OrderKind
-from gateway.lanes.state import Vend
+from gateway.lanes.rules import Vend
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
 OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP

@@ -90,7 +90,7 @@ class Desk:
         passage = Passage("in", direction, outcome, NOW, NOW, clock_trusted=True, card_id=card_id)
         event = Event(EventKind.VEHICLE_PASSED, NOW, clock_trusted=True, description="A vehicle passed.")
         self.recorder.put(self.decisions.with_movement(Entry(events=(event,), passage=passage)))
-        assert await self.recorder.drained(within=5)
+        assert await self.recorder.drained(within=30)
 
 
 @asynccontextmanager
@@ -108,7 +108,7 @@ async def open_store(folder):
             ],
             now=1,
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not store.cards.is_indexed:
                 await asyncio.sleep(0.01)
         yield store

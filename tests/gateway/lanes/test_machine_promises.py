@@ -21,7 +21,8 @@ from gateway.domain.credentials import Card, Credential
 from gateway.lanes import closing, flights, machine, readings, reopening, safety, stopping
 from gateway.lanes import messages as m
 from gateway.lanes.orders import Order, OrderKind
-from gateway.lanes.state import LaneRules, LaneState, Vend
+from gateway.lanes.rules import LaneRules, Vend
+from gateway.lanes.state import LaneState
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
 STALE = 5.0

@@ -11,7 +11,7 @@ from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind as E
 from gateway.lanes import messages as m
 from gateway.lanes.orders import Order, OrderKind
-from gateway.lanes.state import Vend
+from gateway.lanes.rules import Vend
 
 OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN

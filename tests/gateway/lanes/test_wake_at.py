@@ -14,7 +14,8 @@ from gateway.domain.credentials import Card, Credential
 from gateway.lanes import machine
 from gateway.lanes import messages as m
 from gateway.lanes.orders import Order, OrderKind
-from gateway.lanes.state import LaneRules, LaneState, Vend
+from gateway.lanes.rules import LaneRules, Vend
+from gateway.lanes.state import LaneState
 
 GRID = 16
 """Steps a second: a power of two, so that both ways of stepping see exactly equal instants."""

@@ -15,7 +15,7 @@ from gateway.domain.passages import PassageOutcome as P
 from gateway.lanes import messages as m
 from gateway.lanes.board import Phase
 from gateway.lanes.orders import OrderKind
-from gateway.lanes.state import Vend
+from gateway.lanes.rules import Vend
 
 ON, OFF = PointState.ON, PointState.OFF
 CARD_READ = Credential(text="0007")

@@ -55,7 +55,7 @@ def clock():
 def until():
     """Wait for a condition, plain or asynchronous, with a deadline."""
 
-    async def wait(condition: Callable[[], object] | Callable[[], Awaitable[object]], *, within: float = 12.0):
+    async def wait(condition: Callable[[], object] | Callable[[], Awaitable[object]], *, within: float = 30.0):
         async with asyncio.timeout(within):
             while True:
                 found = condition()

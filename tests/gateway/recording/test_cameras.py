@@ -107,6 +107,47 @@ def test_over_a_fault_of_the_disk_with_a_restart_in_between_the_fault_is_told(fa
     assert later.gap is told
 
 
+@pytest.mark.parametrize("anew", [False, True])
+def test_what_a_hung_disk_takes_late_does_not_hide_why_the_rest_is_missing(anew):
+    """Its last file is finished when it moves again, before or after the camera was given to its worker anew."""
+    state, _, _ = FRESH.recorded(segment(10), NOW)
+    state = disk_failed(state)
+    if anew:
+        state, _ = after(state, CameraCondition.STARTING)
+    state, _, events = state.recorded(segment(12), NOW)
+    assert events == ()
+    state, first, (gap,) = state.recorded(segment(50, GapReason.STARTED), NOW)
+    assert (first.gap, gap.data["reason"], gap.data["seconds"]) == (GapReason.DISK, "disk", 36)
+    state, _ = after(state, CameraCondition.RECORDING)
+    state, _, _ = state.recorded(segment(NOW.micros / 1e6 + 1), NOW)
+    _, later, _ = state.recorded(segment(NOW.micros / 1e6 + 100, GapReason.STARTED), NOW)
+    assert later.gap is GapReason.STARTED
+
+
+def test_a_disk_that_failed_without_a_loss_is_not_to_blame_for_what_is_missing_later():
+    state, _, _ = FRESH.recorded(segment(10), NOW)
+    state, _ = after(disk_failed(state), CameraCondition.RECORDING)
+    state, _, _ = state.recorded(segment(NOW.micros / 1e6 + 1), NOW)
+    _, later, _ = state.recorded(segment(NOW.micros / 1e6 + 100, GapReason.STARTED), NOW)
+    assert later.gap is GapReason.STARTED
+
+
+def test_what_nobody_wanted_of_a_camera_for_events_is_not_missing_once_it_is_recorded_whole():
+    state, _, _ = replace(FRESH, events_only=True).recorded(segment(10), NOW)
+    state = state.recorded_whole(Stamp(micros=60_000_000, trusted=True)).connected_anew()
+    _, first, (gap,) = state.recorded(segment(61, GapReason.STARTED), NOW)
+    assert first.gap is GapReason.CHANGED
+    assert (gap.data["from"], gap.data["until"]) == (60_000_000, 61_000_000)
+
+
+def test_of_a_changed_camera_for_events_what_was_written_before_is_not_missing():
+    state, _, _ = replace(FRESH, events_only=True).recorded(segment(10), NOW)
+    first = segment(12.2, GapReason.STARTED).model_copy(update={"gap_from": 5_000_000})
+    _, told, (gap,) = state.connected_anew().recorded(first, NOW)
+    assert told.gap is GapReason.CHANGED
+    assert (gap.data["from"], gap.data["until"]) == (12_000_000, 12_200_000)
+
+
 def test_a_clock_that_was_set_is_no_missing_footage_and_what_is_missing_is_told_by_the_other_clock():
     def at(start, uptime, gap):
         return segment(start, gap).model_copy(update={"boot_id": "run", "monotonic": int(uptime * 1e6)})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 
 import pytest
 
@@ -73,6 +75,25 @@ async def test_start_up_finishes_deletions_drops_lost_rows_and_adopts_files(stor
 
     await index.recover((7, 8))  # a second time finds nothing to do
     assert len(await store.segments.paths()) == 5
+
+
+async def test_footage_that_is_no_longer_on_the_disk_is_told_once_for_each_camera(store, index, media, put):
+    reports = [put(START + n * 2_000_000, camera_id=camera_id) for n in range(3) for camera_id in (7, 8)]
+    await store.segments.add(reports)
+    shutil.rmtree(media / "7")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(index.run())
+        for _ in range(2):
+            await index.recover((7, 8))
+        await index.flush()
+        running.cancel()
+    (event,) = await store.events.latest(limit=10)
+    assert (event.type, event.device_id) == (EventKind.FOOTAGE_GAP, 7)
+    assert json.loads(event.data) == {
+        "reason": "lost", "files": 3, "seconds": 6.0, "from": START, "until": START + 6_000_000,
+    }  # fmt: skip
+    assert "6.0 s of footage" in event.description
+    assert len(await store.segments.paths()) == 3
 
 
 async def test_files_that_a_disk_cut_off_are_left_for_a_worker_to_save(store, index, media, put):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -120,6 +121,38 @@ async def test_an_event_during_a_fault_of_the_disk_keeps_all_its_footage_where_o
         assert found[-1].ended_at >= event.pinned_until
         assert [segment.gap.value for segment in found[1:]] == ["none"] * (len(found) - 1)
         assert await decode(await recording.clip(playing)) >= 3 * 12
+
+
+async def test_an_event_before_the_disk_is_there_for_the_first_time_keeps_its_footage_where_only_events_are_recorded(
+    record, site, field, store, pin, until, tmp_path, decode, clock
+):
+    """And on the disk that is there instead, another gateway's, nothing is touched: not even what a worker left."""
+    camera = site.cameras[0].model_copy(update={"record": "events", "pre_roll_seconds": 60})
+    events_only = site.model_copy(update={"cameras": (camera,)})
+    left = tmp_path / "media/7/2026010112/1767268800000000.part"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"G" * 376)
+    told = ["its disk is not mounted"]
+    async with record(events_only, media_fault=lambda: told[0], look_seconds=0.1) as recording:
+        (pid,) = await until(recording.worker_pids)
+        os.kill(pid, signal.SIGKILL)
+        (pid,) = await until(lambda: tuple(other for other in recording.worker_pids() if other != pid))
+        await until(lambda: field.stream.viewers == 1)
+        served = clock.wall().micros
+        await until(lambda: clock.wall().micros > served + 4_000_000)
+        event = await pin(7, before=1.5, after=1)
+        await until(lambda: clock.wall().micros > event.pinned_until + 1_000_000)
+        (snapshot,) = recording.cameras()
+        assert (snapshot.condition, snapshot.detail) == (CameraCondition.DISK_FAILED, told[0])
+        assert [file for file in (tmp_path / "media").rglob("*") if file.is_file()] == [left]
+        told[0] = ""
+
+        playing = await until(lambda: _ready(store, event.id))
+        found = await store.segments.between(7, event.pinned_from, event.pinned_until)
+        assert found[0].started_at <= event.pinned_from
+        assert found[-1].ended_at >= event.pinned_until
+        assert await decode(await recording.clip(playing)) >= 2 * 12
+        assert not left.exists(), "what a worker left is put right as soon as it may be"
 
 
 async def test_a_clip_of_a_disk_that_is_away_says_so(record, site, store, pin, until, tmp_path):

@@ -62,11 +62,11 @@ async def footage(store, media, clock):
 def keeper(store, media, clock):
     """Retention with these limits, and the index that it tells."""
 
-    def make(*, cap=10**12, floor=0, starved=lambda _: None, fault="", at=clock, **days):
+    def make(*, cap=10**12, floor=0, starved=lambda _: None, fault="", at=clock, boot_id="", **days):
         index = FootageIndex(store=store, media=media, clock=clock)
         retention = Retention(
             store=store, index=index, media=media, limits=StorageLimits(cap=cap, floor=floor, **days),
-            clock=at, starved=starved, media_fault=lambda: fault,
+            clock=at, starved=starved, media_fault=lambda: fault, boot_id=boot_id,
         )  # fmt: skip
         return retention, index
 
@@ -110,9 +110,10 @@ class SetClock:
 
     def __init__(self, micros, *, trusted=True):
         self.stamp = Stamp(micros, trusted)
+        self.uptime = None
 
     def monotonic(self):
-        return self.stamp.micros / 1_000_000
+        return self.stamp.micros / 1_000_000 if self.uptime is None else self.uptime
 
     def wall(self):
         return self.stamp
@@ -146,6 +147,63 @@ async def test_footage_goes_when_the_days_of_its_class_are_over(footage, keeper,
     assert await looked(retention, three_classes) == [2, 3], "by a clock that nobody trusts nothing is old"
     clock.stamp = Stamp(footage[-1].started_at + 366 * DAY, trusted=True)
     assert await looked(retention, three_classes) == []
+
+
+async def test_a_clock_that_is_set_forward_deletes_nothing_early(footage, keeper, three_classes):
+    clock = SetClock(footage[-1].started_at)
+    clock.uptime = 1000.0
+    retention, _ = keeper(at=clock, continuous_days=30)
+    assert await looked(retention, three_classes) == [*range(20)]
+    clock.stamp = Stamp(footage[-1].started_at + 4000 * DAY, trusted=True)
+    for clock.uptime in (2000.0, 80_000.0):
+        assert await looked(retention, three_classes) == [*range(20)]
+    clock.stamp, clock.uptime = Stamp(footage[-1].started_at + DAY, trusted=True), 87_400.0
+    assert await looked(retention, three_classes) == [*range(20)]
+
+
+async def test_what_this_run_of_the_machine_recorded_is_as_old_as_the_run_at_most(store, footage, media, keeper, pin):
+    """The clock was set forward before the gateway was started again: nothing but the other clock tells."""
+    await pin(7, before=2, after=1, at=footage[3].started_at)
+    for row in await store.outbox.due(now=2**60):
+        await store.outbox.delivered(row, central_id=row.id)
+    event = (await store.camera_events.pinned_since((7,), 0))[0]
+    own = [
+        report.model_copy(
+            update={
+                "path": report.path.replace("7/", "9/", 1), "camera_id": 9,
+                "boot_id": "run", "monotonic": 1_000_000_000 + n * 2_000_000,
+            }
+        )
+        for n, report in enumerate(footage)
+    ]  # fmt: skip
+    for report in own:
+        (media / report.path).parent.mkdir(parents=True, exist_ok=True)
+        (media / report.path).write_bytes(b"x" * SIZE)
+    await store.segments.add(own)
+    assert event.camera_id == 7
+    clock = SetClock(footage[-1].started_at + 4000 * DAY)
+    clock.uptime = 2_000.0 + 20 * 86_400
+    retention, _ = keeper(at=clock, continuous_days=30, boot_id="run")
+    await retention.look()
+    assert await store.segments.paths() == {report.path for report in own}
+    clock.uptime = 1_020.0 + 30 * 86_400
+    clock.stamp = Stamp(clock.stamp.micros + 11 * DAY, trusted=True)
+    retention, _ = keeper(at=clock, continuous_days=30, boot_id="run")
+    await retention.look()
+    assert await store.segments.paths() == {report.path for report in own[10:]}
+
+
+async def test_an_event_of_this_run_of_the_machine_is_as_old_as_the_run_at_most(store, footage, keeper, three_classes):
+    begin = footage[0].started_at
+    await store.segments._database.write(
+        lambda connection: connection.execute(
+            "UPDATE camera_event SET boot_id = 'run', clock_offset = ? WHERE NOT incident", (begin - 1_000_000_000,)
+        )
+    )
+    clock = SetClock(begin + 4000 * DAY)
+    for clock.uptime, left in ((1000 + 89 * 86_400, [6, 7]), (1020 + 90 * 86_400, [])):
+        retention, _ = keeper(at=clock, cap=0, boot_id="run")
+        assert await looked(retention, three_classes) == left
 
 
 async def test_footage_of_events_never_goes_before_continuous_footage(footage, keeper, three_classes):
@@ -234,11 +292,10 @@ async def test_footage_gets_its_true_time_before_anything_is_judged_old(
         store=store, index=index, clock=clock, boot_id="run", moved=lambda: heard.append(index.covered_until(8))
     )
     retention._first = correction.look
-    await index.recover((8,))
     for report in wrong:
         (media / report.path).parent.mkdir(parents=True, exist_ok=True)
         (media / report.path).write_bytes(b"x" * SIZE)
-    await store.segments.add(wrong)
+    await index.recover((8,))
     await retention.look()
     assert heard == []
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.site.addresses import Endpoint, endpoint_of, line_of, listening_host
+from gateway.site.addresses import Endpoint, endpoint_of, line_of, listening_host, origin_of
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,30 @@ def test_hosts_to_listen_on(host):
 def test_what_nobody_can_listen_on(host):
     with pytest.raises(ValueError, match="without port"):
         listening_host(host)
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("https://gate.example.com", "https://gate.example.com"),
+        ("https://Gate.example.com/", "https://gate.example.com"),
+        ("http://192.0.2.1:8480", "http://192.0.2.1:8480"),
+        ("https://[2001:DB8::1]:8443/", "https://[2001:db8::1]:8443"),
+    ],
+)
+def test_a_public_address(url, origin):
+    assert origin_of(url) == origin
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "gate.example.com", "https://", "https://gate.example.com/north", "https://x/?a=1", "https://x/#a",
+        "ftp://x", "https://u:hunter2@x", "https://x:0", "https://x:99999", "https://a b", "https://x\r\nSet-Cookie: y",
+        'https://x"y', "https://-x", "",
+    ],
+)  # fmt: skip
+def test_what_no_public_address_is(url):
+    with pytest.raises(ValueError, match=r"must |port 0") as caught:
+        origin_of(url)
+    assert "hunter2" not in str(caught.value)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.lanes.rules import Vend
 from gateway.lanes.site_rules import lane_rules
-from gateway.lanes.state import Vend
 from gateway.site import Site, check
 from gateway.site.faults import faults_of
 

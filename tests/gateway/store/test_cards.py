@@ -69,7 +69,7 @@ async def test_notes_of_sweeps(store):
 
 
 async def indexed(store):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not store.cards.is_indexed:
             await asyncio.sleep(0.01)
 

@@ -247,7 +247,7 @@ async def test_tending_is_the_writers_progress(tmp_path, monkeypatch):
     database = Database(path=tmp_path / "x.db", steps=STEPS)
     await database.open()
     tending = asyncio.get_running_loop().create_task(database.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while database.commits < 3:
             await asyncio.sleep(0.01)
     tending.cancel()

@@ -66,7 +66,7 @@ async def test_a_full_disk_refuses_clearly_loses_nothing_and_recovers_by_itself(
         await asyncio.sleep(0.2)  # tended some times meanwhile
         assert store.failing
         ballast.unlink()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while store.failing:
                 await asyncio.sleep(0.01)
         recorded = await store.journal.record(entry())
@@ -92,7 +92,7 @@ async def test_a_disk_that_is_full_at_the_end_loses_nothing(small_disk, opened, 
 
 
 async def until_written(store):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while store.failing:
             await asyncio.sleep(0.01)
 
@@ -130,7 +130,7 @@ async def test_readers_beside_the_taking_up_see_one_moment_each(small_disk, open
     ballast = fill(small_disk)
 
     async def look(store):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while store.failing or (await store.events.page(EventFilter())).count < 410:
                 page = await store.events.page(EventFilter(), limit=1000)
                 assert page.count == len(page.events)

@@ -165,6 +165,14 @@ async def test_a_card_that_central_does_not_know_yet_is_not_named_to_it(store, p
     assert "access_id" not in body
 
 
+async def test_the_id_that_a_grant_has_here_does_not_go_up(store, passes, entries):
+    await passes(NOW, card_id=-7, credential="grant 7")
+    await passes(NOW + HOUR, "exit", card_id=-7, credential="grant 7")
+    (only,) = await entries()
+    assert only.status is EntryStatus.CLOSED
+    assert all("access_id" not in body for _, _, body in await outbox(store))
+
+
 async def test_filters_and_totals(store, passes, entries):
     await passes(NOW, card_id=7, credential="0042")
     await passes(NOW + HOUR, "exit", card_id=7, credential="0042")
@@ -227,7 +235,7 @@ async def test_a_persons_entry_is_held_changed_and_learned(store, passes):
 
 async def test_an_entry_that_central_made_first(store):
     record = {"id": 7001, "device_id": 101, "type": "exit", "date_at": "2026-01-01T10:00:00.123Z", "access_id": 5}
-    shown = await store.held.written(ENTRY_CREATE, 7001, record, now=NOW)
+    shown = await store.held.written(ENTRY_CREATE, 7001, record, sent=record, now=NOW)
     assert (shown["id"], shown["status"], shown["exit_device_id"]) == (7001, "exit_only", 101)
     known = await store.entries.get(7001, now=NOW)
     assert (known.central_id, known.exit_at, known.entry_at) == (7001, NOW - 2 * HOUR + 123_000, None)

@@ -61,9 +61,9 @@ def client(connect: Callable[..., CentralClient]) -> CentralClient:
 
 @pytest.fixture
 def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
-    """Waits for a condition, at most 10 s."""
+    """Waits for a condition, at most 30 s."""
 
-    async def wait(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    async def wait(condition: Callable[[], bool], seconds: float = 30.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, "the condition never came true"

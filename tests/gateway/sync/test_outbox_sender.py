@@ -13,7 +13,7 @@ from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.store import Entry, EventFilter
-from gateway.store.outbox import insert_outbox
+from gateway.store.outbox_rows import insert_outbox
 from gateway.supervision import Backoff
 from gateway.sync.outbox import OutboxSender, given_id, shipment_of
 

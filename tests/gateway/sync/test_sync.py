@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from stopwatch import Stopwatch
 
 from gateway.clock import SystemClock
 from gateway.demo.central import Faults
@@ -105,11 +106,10 @@ async def names(store, *kinds):
 async def test_a_new_row_goes_out_at_once(central, sync, see, running, until):
     async with running(sync.run()):
         await until(lambda: sync._down.report is not None)
-        loop = asyncio.get_running_loop()
-        began = loop.time()
+        watch = Stopwatch()
         await see()
         await until(lambda: len(central.camera_events) == 1)
-        assert loop.time() - began < 1
+        assert watch.seconds() < 1
 
 
 async def test_it_follows_central_away_and_back(central, store, sync, see, running, until):
@@ -126,7 +126,7 @@ async def test_it_follows_central_away_and_back(central, store, sync, see, runni
         async def lost():
             return (await store.cards.get(4001)).card.status.value == "lost"
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not await lost():
                 await asyncio.sleep(0.02)
         snapshot = await sync.snapshot()

@@ -298,6 +298,110 @@ async def test_a_refused_write_that_was_held_waits_for_a_person_and_is_shown(cen
     assert (books.parked, books.waiting, books.dropped) == (0, 0, 1)
 
 
+@pytest.fixture
+def refused(central, store, writes, settle):
+    """A change of card 4001 that waited, and that central refused: its number is another card's."""
+
+    async def make():
+        await central.stop()
+        taken = central.cards[4002]["number"]
+        assert (await writes.write(CARD_UPDATE, {"id": 4001, "number": taken, "note": "n"})).held
+        await central.start()
+        await settle()
+        assert (await store.outbox.books()).parked == 1
+
+    return make
+
+
+@pytest.fixture
+def settle(sender, store):
+    """Whatever can go up is gone up, or refused."""
+
+    async def send():
+        for _ in range(200):
+            if (await sender.send_due()).wait > 1:
+                return
+            await asyncio.sleep(0.005)
+        raise AssertionError(await store.outbox.books())
+
+    return send
+
+
+async def test_a_refused_change_holds_up_no_other(central, store, down, writes, refused, settle):
+    await refused()
+    assert not (await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})).held
+    assert central.cards[4001]["status"] == "lost"
+    await central.stop()
+    assert (await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "blocked"})).held
+    await central.start()
+    await settle()
+    assert central.cards[4001]["status"] == "blocked"
+    (waiting,) = await store.held.waiting("access_card", 4001)
+    assert waiting.body.keys() == {"id", "number", "note"}
+    books = await store.outbox.books()
+    assert books.balance()
+    assert (books.parked, books.waiting) == (1, 0)
+    assert (await store.cards.get(4001)).card.status is CardStatus.BLOCKED
+
+
+@pytest.mark.parametrize("away", [True, False])
+async def test_newer_content_replaces_what_central_refused(central, store, down, writes, refused, settle, away):
+    await refused()
+    if away:
+        await central.stop()
+    await writes.write(CARD_UPDATE, {"id": 4001, "number": "99887"})
+    if away:
+        await central.start()
+        await settle()
+    (waiting,) = await store.held.waiting("access_card", 4001)
+    assert waiting.body == {"id": 4001, "note": "n"}
+    assert central.cards[4001]["number"] == "99887" == (await record(store, 4001))["number"]
+    await writes.write(CARD_UPDATE, {"id": 4001, "note": "m"})
+    books = await store.outbox.books()
+    assert books.balance()
+    assert (books.parked, books.waiting, books.dropped) == (0, 0, 1)
+
+
+async def test_a_change_behind_one_that_is_refused_takes_its_fields_from_it(central, store, down, writes, settle):
+    await central.stop()
+    await writes.write(CARD_UPDATE, {"id": 4001, "number": central.cards[4002]["number"]})
+    await writes.write(CARD_UPDATE, {"id": 4001, "number": "99887"})
+    await central.start()
+    await settle()
+    assert central.cards[4001]["number"] == "99887"
+    books = await store.outbox.books()
+    assert books.balance()
+    assert (books.parked, books.waiting, books.dropped, books.delivered) == (0, 0, 1, 1)
+
+
+async def test_a_card_with_a_refused_change_can_be_deleted(central, store, down, writes, refused):
+    await refused()
+    assert not (await writes.write(CARD_DELETE, {"id": 4001})).held
+    assert 4001 not in central.cards
+    assert await store.cards.get(4001) is None
+    books = await store.outbox.books()
+    assert books.balance()
+    assert (books.parked, books.waiting) == (0, 0)
+
+
+async def test_a_refused_create_goes_up_with_what_the_record_is_now(central, store, down, writes, settle):
+    await central.stop()
+    made = await writes.write(CARD_CREATE, {**NEW, "number": central.cards[4001]["number"]})
+    await writes.write(CARD_LIFECYCLE, {"id": made.record_id, "status": "suspended"})
+    await central.start()
+    await settle()
+    assert (await store.outbox.books()).parked == 1
+    changed = await writes.write(CARD_UPDATE, {"id": made.record_id, "number": "99887"})
+    assert changed.held
+    await settle()
+    (card_id,) = await known_as(store, "99887")
+    assert (central.cards[card_id]["number"], central.cards[card_id]["status"]) == ("99887", "suspended")
+    assert await store.held.site_id("access_card", made.record_id) == card_id
+    books = await store.outbox.books()
+    assert books.balance()
+    assert (books.parked, books.waiting, books.dropped) == (0, 0, 0)
+
+
 async def test_a_page_that_is_older_than_a_write_does_not_take_it_back(central, store, down, writes):
     real = central.tables.cards.page
 

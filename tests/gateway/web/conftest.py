@@ -39,6 +39,7 @@ from gateway.site.models import CentralAccountsSection, CentralSection, Site
 from gateway.store import CardRecord, Entry, KnownRecord, Segment, Store
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap, map_card
+from gateway.sync.outbox_desk import OutboxDesk
 from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import Accounts, KnownAccount, hash_accounts, hash_password
@@ -86,18 +87,21 @@ CENTRAL = CentralSection(url="http://127.0.0.1:1", username="gateway", password=
 
 
 class SetClock:
-    """The system's clock with a push: tests move both of its hands on."""
+    """The system's clock with a push: tests move both of its hands on. `stepped`: so many seconds wall time alone."""
 
     def __init__(self) -> None:
         self._system = SystemClock()
         self.pushed = 0.0
+        self.stepped = 0.0
         self.trusted = True
 
     def monotonic(self) -> float:
         return self._system.monotonic() + self.pushed
 
     def wall(self) -> Stamp:
-        return Stamp(micros=self._system.wall().micros + int(self.pushed * 1_000_000), trusted=self.trusted)
+        return Stamp(
+            micros=self._system.wall().micros + int((self.pushed + self.stepped) * 1_000_000), trusted=self.trusted
+        )
 
 
 class FieldInMemory:
@@ -528,6 +532,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             accounts=accounts,
             data=tmp_path,
             readiness=lambda: tuple(not_ready),
+            outbox=OutboxDesk(store=store, clock=clock),
             webhooks=WebhookDesk(webhooks=store.webhooks, post=post, clock=clock),
             relay=relay,
             central_accounts=people or central_accounts,

@@ -155,6 +155,32 @@ async def test_a_foreign_page_can_write_nothing_with_the_cookie(relayed, far_cen
                 assert answer.status == 200
 
 
+async def test_the_cookie_alone_is_enough_to_read(relayed):
+    async with relayed() as house:
+        token = (await house.sign_in("boss"))["SessionID"]
+        for item in CATALOGUE:
+            if not item.reads:
+                continue
+            status, answer = await ask(house, item, {"Cookie": f"session={token}"})
+            assert status not in (403, 500), (shown(item), answer)
+            status, answer = await ask(
+                house, item, {"Cookie": f"session={token}", "Sec-Fetch-Site": "cross-site", "Origin": "http://evil.ex"}
+            )
+            assert status == 403, shown(item)
+            assert refused(item, answer, because="another site's page"), (shown(item), answer)
+
+
+def test_nothing_counts_as_a_read_that_needs_more_than_to_view():
+    reads = [item for item in CATALOGUE if item.reads]
+    assert {item.method for item in reads} == {"POST"}
+    for item in reads:
+        for name in (name for group in item.rule.groups for name in group):
+            viewed = name.startswith("can_view_") or item.path in ("/status/webhook/list", "/v1/sso/admin/providers")
+            assert viewed, (shown(item), name)
+    listed = [item for item in CATALOGUE if item.method == "POST" and item.path.endswith(("/list", "/excel"))]
+    assert all(item.reads for item in listed)
+
+
 def test_every_rule_was_tried():
     assert len(HELD) + sum(not item.rule.session for item in CATALOGUE) == len(CATALOGUE)
     assert {item.rule for item in HELD if not item.rule.groups and item.rule.confirmed} <= {

@@ -229,6 +229,8 @@ async def test_webhooks_are_registered_listed_without_their_secret_and_deleted(h
         ({"url": "https://169.254.169.254/latest"}, "url"),
         ({"url": "https://user:hush-hush@example.com/"}, "url"),
         ({"url": ""}, "url"),
+        ({"secret": "whsec_no base64 at all"}, "secret"),
+        ({"secret": "whsec_c2hvcnQ="}, "secret"),
         ({"url": 7}, "url"),
         ({"events": []}, "events"),
         ({"events": ["access.opened"]}, "events"),

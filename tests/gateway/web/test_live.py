@@ -6,6 +6,8 @@ import sqlite3
 import time
 from contextlib import asynccontextmanager, closing, suppress
 
+from stopwatch import Stopwatch
+
 from drivers.contract import GatePosition
 from gateway.lanes.board import Phase
 
@@ -16,7 +18,7 @@ class Stream:
     def __init__(self, answer) -> None:
         self._answer = answer
 
-    async def next(self, within: float = 5) -> tuple[str, dict]:
+    async def next(self, within: float = 30) -> tuple[str, dict]:
         async with asyncio.timeout(within):
             name = ""
             while line := await self._answer.content.readline():
@@ -33,7 +35,7 @@ class Stream:
             parts.append(await self._answer.content.readany())
         return b"".join(parts)
 
-    async def until(self, condition, within: float = 5) -> dict:
+    async def until(self, condition, within: float = 30) -> dict:
         async with asyncio.timeout(within):
             while True:
                 _, snapshot = await self.next(within)
@@ -144,11 +146,11 @@ async def test_a_client_that_does_not_read_is_dropped_and_holds_up_nobody(house,
             house.board.show(note=f"{number} {padding}")
             note = f"{number} "
             while True:
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(30):
                     line = await live.raw()
                 if note.encode() in line:
                     break
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         with suppress(ConnectionError):
             while await reader.read(65536):
                 pass
@@ -160,8 +162,8 @@ async def test_closing_the_house_does_not_wait_for_streams(open_house):
         headers = await house.sign_in()
         answer = await house.client.get(f"{house.url}/status/live", headers=headers)
         assert answer.status == 200
-        began = time.monotonic()
-    assert time.monotonic() - began < 4
+        watch = Stopwatch()
+    assert watch.seconds() < 4
     answer.close()
 
 

@@ -26,6 +26,8 @@ BODIES = {
     "/status/lane/order": {"lane_id": "entry", "order": "lock_down"},
     "/status/lane/stop": {"lane_id": "entry"},
     "/status/area/count": {"area_id": "garage", "count": 1},
+    "/status/outbox/retry": {"id": 1},
+    "/status/outbox/drop": {"id": 1},
     "/status/passback/forgive": {"everybody": True},
     "/v1/camera": {"id": 201},
     "PUT /v1/camera": {"name": "Yard"},
@@ -42,7 +44,14 @@ READS_BODY = [
 BY_ID = [item for item in READS_BODY if set(BODIES.get(item.path, {})) == {"id"}]
 HELD = [item for item in OPERATIONS if item.rule.session]
 SHUT = [item for item in OPERATIONS if item.rule.groups]
-BY_OTHERS = ("/v1/auth/mfa", "/status/live", "/status/webhook/", "/v1/camera/event/evidence", "/v1/access/device")
+BY_OTHERS = (
+    "/v1/auth/mfa",
+    "/status/live",
+    "/status/webhook/",
+    "/status/outbox/",
+    "/v1/camera/event/evidence",
+    "/v1/access/device",
+)
 PLAIN = [item for item in HELD if not item.path.startswith(BY_OTHERS) and (item.method, item.path) not in OF_THEIR_OWN]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from gateway.domain.events import EventKind
 from gateway.site.models import Account
+from gateway.store import Session
 from gateway.web import accounts as accounts_module
 from gateway.web.accounts import hash_accounts
 
@@ -115,6 +116,26 @@ async def test_an_idle_session_ends_and_a_used_one_does_not(house):
     house.clock.pushed += 61 * 60
     async with house.client.post(f"{house.url}/v1/device/list", json={}, headers=headers) as answer:
         assert (answer.status, (await answer.json())["error"]) == (500, "authentication required")
+
+
+@pytest.mark.parametrize("step", [400 * 86_400, -400 * 86_400])
+async def test_setting_the_clock_ends_no_session_and_keeps_none_alive(house, step):
+    headers = await house.sign_in()
+    house.clock.stepped = step
+    house.clock.pushed += 50 * 60
+    assert (await house.call("/v1/device/list", {}))[0] == 200
+    house.clock.pushed += 61 * 60
+    async with house.client.post(f"{house.url}/v1/device/list", json={}, headers=headers) as answer:
+        assert (answer.status, (await answer.json())["error"]) == (500, "authentication required")
+
+
+async def test_a_session_of_a_clock_that_stood_in_the_future_ends_with_the_next_start(house):
+    longest = 24 * 3_600_000_000
+    now = house.clock.wall().micros
+    for token, ahead, status in (("soon", longest // 2, 200), ("far", 2 * longest, 500)):
+        await house.store.sessions.add(token, Session("chief", now + ahead, now + ahead, now + ahead))
+        async with house.client.post(f"{house.url}/v1/device/list", json={}, headers={"SessionID": token}) as answer:
+            assert answer.status == status
 
 
 async def test_mfa_of_an_account_without_it(house):

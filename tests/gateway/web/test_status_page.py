@@ -210,7 +210,7 @@ async def test_a_clip_plays_in_the_page(house, browser_page):
     async with browser_page() as page:
         await sign_in(page, house)
         await page.get_by_role("button", name="Play Vehicle passed, Entry overview").click()
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(30):
             while await page.evaluate("document.querySelector('video').currentTime") < 0.3:
                 await asyncio.sleep(0.05)
         assert await page.evaluate("document.querySelector('video').duration") == pytest.approx(2, abs=0.2)

@@ -114,11 +114,11 @@ class Player:
         await self.connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
 
     async def pictures(self, number: int) -> list:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             return [await self._receiver.track.recv() for _ in range(number)]
 
     async def ended(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while True:
                 try:
                     await self._receiver.track.recv()
@@ -151,7 +151,7 @@ async def test_a_session_is_created_watched_and_ended(live):
         assert (await site.ask("DELETE", location, user=""))[0] == 200
         await player.ended()
         assert (await site.ask("DELETE", location, user=""))[0] == 404
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while site.feed.viewers:
                 await asyncio.sleep(0.02)
         assert site.views.count == 0
@@ -296,6 +296,6 @@ async def test_a_viewer_that_lost_pictures_gets_a_keyframe_at_once(live):
         receiver = player.connection.getReceivers()[0]
         (ssrc,) = receiver._RTCRtpReceiver__remote_streams
         await receiver._send_rtcp_pli(ssrc)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await restarted.wait()
         assert len(await player.pictures(12)) == 12

@@ -23,7 +23,7 @@ from gateway.webhooks.desk import WebhookDesk
 from gateway.webhooks.post import Post
 from gateway.webhooks.sender import WebhookSender
 
-SECRET = "whsec_c2VjcmV0LW9mLXRoZS10ZXN0cw=="
+SECRET = "whsec_c2VjcmV0LW9mLXRoZS10ZXN0cy1sb25n"
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 PLACES = Places(lanes={"entry": "Main entry"}, devices={101: "Main entry"})
 
@@ -74,7 +74,7 @@ class Receiver:
             self.answered[got.id] = self.answered.get(got.id, 0) + 1
         return web.Response(status=status, headers=headers)
 
-    async def until(self, condition: Callable[[], bool], within: float = 10.0) -> None:
+    async def until(self, condition: Callable[[], bool], within: float = 30.0) -> None:
         async with asyncio.timeout(within):
             while not condition():
                 self.arrived.clear()
@@ -138,7 +138,7 @@ class Site:
         assert found.books.balance(), found.books
         return found
 
-    async def until(self, condition, within: float = 10.0) -> None:
+    async def until(self, condition, within: float = 30.0) -> None:
         async with asyncio.timeout(within):
             while not await condition():
                 await asyncio.sleep(0.02)

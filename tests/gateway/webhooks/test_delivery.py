@@ -9,6 +9,8 @@ import hmac
 import json
 import random
 
+from stopwatch import Stopwatch
+
 from gateway.domain.events import EventKind
 from gateway.store import webhook_queue
 from gateway.webhooks import sender
@@ -31,7 +33,7 @@ async def test_an_announcement_is_as_the_interface_says_and_signed_in_both_ways(
     assert got.is_signed()
     assert got.headers["webhook-id"] == body["id"]
     signed = f"{body['id']}.{got.headers['webhook-timestamp']}.".encode() + got.body
-    proof = hmac.new(b"secret-of-the-tests", signed, hashlib.sha256).digest()
+    proof = hmac.new(b"secret-of-the-tests-long", signed, hashlib.sha256).digest()
     assert got.headers["webhook-signature"] == f"v1,{base64.b64encode(proof).decode()}"
 
 
@@ -150,9 +152,9 @@ async def test_what_waits_is_tried_at_once_when_a_receiver_is_back_after_long(op
         await asyncio.sleep(0.25)
         receiver.answer = lambda _got, _count: 200
         await site.happened(description="it is back")
-        began = site.clock.monotonic()
+        watch = Stopwatch()
         known = await site.settled(webhook)
-        assert site.clock.monotonic() - began < 3  # the next tries would have been five seconds later
+        assert watch.seconds() < 3  # the next tries would have been five seconds later
         assert known.books.delivered == 5
         assert [got.event_id for got in receiver.got[:4]] == sorted(got.event_id for got in receiver.got[:4])
 

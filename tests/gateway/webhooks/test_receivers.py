@@ -55,6 +55,28 @@ def test_urls_that_cannot_be_receivers_are_refused_without_repeating_them(url):
     assert "pass" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "LOCALHOST.", "gate.localhost", "127.1", "0x7f000001", "2130706433", "0177.0.0.1", "127.0.0.1.",
+     "10.1", "0", "0xa9fea9fe"],
+)  # fmt: skip
+def test_an_address_by_another_name_is_refused_at_once(host):
+    with pytest.raises(ReceiverRefused, match="is not on the public internet"):
+        check_url(f"https://{host}/hook", allowed=())
+    check_url(f"https://{host}/hook", allowed=(ip_network("0.0.0.0/0"),))
+
+
+@pytest.mark.parametrize("host", ["1.2.3.4.5", "999.1", "0x1ffffffff"])
+def test_numbers_that_are_no_address_are_refused(host):
+    with pytest.raises(ReceiverRefused, match="cannot be understood"):
+        check_url(f"https://{host}/hook", allowed=())
+
+
+@pytest.mark.parametrize("host", ["cafe.de", "a.bc", "localhost.example.com", "8.8.8.8", "134744072", "x1.test"])
+def test_names_and_public_addresses_may_be_registered(host):
+    check_url(f"https://{host}/hook", allowed=())
+
+
 async def test_a_name_is_resolved_once_and_one_inner_address_is_enough_to_refuse(monkeypatch, receiving):
     receiver = await receiving()
     port = int(receiver.url.split(":")[2].split("/")[0])

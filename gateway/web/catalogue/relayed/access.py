@@ -12,6 +12,7 @@ OPERATIONS: tuple[Operation, ...] = (
         needs("can_view_access_cards"),
         "instruments",
         "List access instruments for snow operations",
+        reads=True,
     ),
     *posts(
         "/v1/access/credit/",
@@ -27,6 +28,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ("reversal", "Commit a reversal"),
             ("history", "Credit history"),
         ),
+        reads=("history",),
     ),
     relayed("POST", "/v1/access/sms", UNCONFIRMED, "access_card", "Send card by SMS"),
     relayed("POST", "/v1/access/email", UNCONFIRMED, "access_card", "Send card by e-mail"),

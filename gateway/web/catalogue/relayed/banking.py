@@ -16,6 +16,7 @@ _BATCHES: tuple[Operation, ...] = (
         _VIEW,
         "payment_batch",
         (("", "One payment batch"), ("/list", "List payment batches")),
+        reads="all",
     ),
     relayed("PUT", f"{_BANKING}payment-batch", _CREATE, "payment_batch", "Create a payment batch"),
     *posts(
@@ -63,6 +64,7 @@ _BATCHES: tuple[Operation, ...] = (
         _VIEW,
         "settlement_exception",
         (("", "One settlement exception"), ("/list", "List settlement exceptions")),
+        reads="all",
     ),
     *posts(
         f"{_BANKING}settlement-exception/",
@@ -82,6 +84,7 @@ _PAYMENTS: tuple[Operation, ...] = (
             ("/list", "List requests for payment"),
             ("/status", "Status of a request for payment"),
         ),
+        reads="all",
     ),
     relayed("PUT", f"{_BANKING}request-for-payment", _EDIT, "request_for_payment", "Create a request for payment"),
     *posts(
@@ -100,6 +103,7 @@ _PAYMENTS: tuple[Operation, ...] = (
             ("/status", "Status of a real-time payment"),
             ("/options", "Options of real-time payments"),
         ),
+        reads="all",
     ),
     relayed("PUT", f"{_BANKING}real-time-payment", _EDIT, "real_time_payment", "Create a real-time payment"),
     *posts(
@@ -119,6 +123,7 @@ _PAYMENTS: tuple[Operation, ...] = (
             ("/status", "Status of a wire payment"),
             ("/track", "Track a wire payment"),
         ),
+        reads=("", "/list", "/status", "/track"),
     ),
     relayed("PUT", f"{_BANKING}wire-payment", _EDIT, "wire_payment", "Create a wire payment"),
     relayed("POST", f"{_BANKING}wire-payment/submit", _EDIT, "wire_payment", "Submit a wire payment"),
@@ -130,6 +135,7 @@ _RECONCILIATION: tuple[Operation, ...] = (
         needs("can_view_accounting_reconciliation"),
         "reconciliation_session",
         (("/list", "List reconciliation sessions"), ("", "One reconciliation session")),
+        reads="all",
     ),
     relayed(
         "PUT",
@@ -155,6 +161,7 @@ _RECONCILIATION: tuple[Operation, ...] = (
         _VIEW,
         "imported_transactions",
         (("list", "List imported bank transactions"),),
+        reads="all",
     ),
     *posts(
         f"{_BANKING}imported-transaction/",
@@ -171,6 +178,7 @@ _RECONCILIATION: tuple[Operation, ...] = (
         _VIEW,
         "import_mapping_rules",
         (("list", "List import mapping rules"),),
+        reads="all",
     ),
 )
 
@@ -184,8 +192,9 @@ OPERATIONS: tuple[Operation, ...] = (
             ("payees", "Payees of the banking workspace"),
             ("settlements", "Settlements of the banking workspace"),
         ),
+        reads="all",
     ),
-    *posts(f"{_BANKING}provider/", _VIEW, "providers", (("list", "List bank providers"),)),
+    *posts(f"{_BANKING}provider/", _VIEW, "providers", (("list", "List bank providers"),), reads="all"),
     *posts(
         f"{_BANKING}connection",
         _VIEW,
@@ -195,6 +204,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ("", "One bank connection"),
             ("/list", "List bank connections"),
         ),
+        reads=("", "/list"),
     ),
     relayed("PUT", f"{_BANKING}connection", _EDIT, "connection", "Save a bank connection"),
     relayed("PATCH", f"{_BANKING}connection", _EDIT, "connection", "Update a bank connection"),

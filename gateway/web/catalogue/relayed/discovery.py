@@ -31,7 +31,14 @@ WELL_KNOWN: tuple[Operation, ...] = (
 
 OPERATIONS: tuple[Operation, ...] = (
     *WELL_KNOWN,
-    relayed("POST", "/v1/auth/oauth2", UNCONFIRMED, "session", "Establish a session by configured external sign-in"),
+    relayed(
+        "POST",
+        "/v1/auth/oauth2",
+        UNCONFIRMED,
+        "session",
+        "Establish a session by configured external sign-in",
+        page=True,
+    ),
     *posts(
         "/v1/sso/",
         UNCONFIRMED,
@@ -43,10 +50,11 @@ OPERATIONS: tuple[Operation, ...] = (
             ("saml/acs", "SAML assertion consumer"),
             ("saml/exchange", "Exchange a one-time SAML handoff code"),
         ),
+        page=True,
     ),
-    relayed("GET", "/v1/sso/saml/login", UNCONFIRMED, "session", "Initiate SAML login"),
+    relayed("GET", "/v1/sso/saml/login", UNCONFIRMED, "session", "Initiate SAML login", page=True),
     relayed("GET", "/v1/sso/saml/metadata", UNCONFIRMED, "metadata", "SAML service-provider metadata"),
-    relayed("POST", "/v1/sso/admin/providers", _PROVIDERS, "providers", "List SSO providers"),
+    relayed("POST", "/v1/sso/admin/providers", _PROVIDERS, "providers", "List SSO providers", reads=True),
     relayed("PUT", "/v1/sso/admin/provider", _PROVIDERS, "provider", "Create an SSO provider"),
     relayed("PATCH", "/v1/sso/admin/provider", _PROVIDERS, "provider", "Update an SSO provider"),
     relayed("DELETE", "/v1/sso/admin/provider", _PROVIDERS, "provider", "Delete an SSO provider"),

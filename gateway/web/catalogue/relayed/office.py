@@ -16,6 +16,7 @@ _PROMOTIONS: tuple[Operation, ...] = (
             ("/list", "List promotions"),
             ("/code/list", "List promotion codes"),
         ),
+        reads="all",
     ),
     *kept("/v1/promotions", "promotion", "promotions", "a promotion"),
     *kept("/v1/promotions/code", "code", "promotions", "a promotion code"),
@@ -30,6 +31,7 @@ _PROMOTIONS: tuple[Operation, ...] = (
             ("device", "Send a promotion to a device"),
             ("code/apply", "Apply a promotion code"),
         ),
+        reads=("filters",),
     ),
 )
 
@@ -48,6 +50,7 @@ _FIGURES: tuple[Operation, ...] = (
             ("payment_breakdown", "Payments by kind"),
             ("day_of_week", "By day of the week"),
         ),
+        reads="all",
     ),
     *posts(
         "/v1/dashboards/",
@@ -61,8 +64,11 @@ _FIGURES: tuple[Operation, ...] = (
             ("operations", "Operations dashboard"),
             ("revenue", "Revenue dashboard"),
         ),
+        reads="all",
     ),
-    relayed("POST", "/v1/dashboards/incidents", needs("can_view_incidents"), "dashboard", "Incidents dashboard"),
+    relayed(
+        "POST", "/v1/dashboards/incidents", needs("can_view_incidents"), "dashboard", "Incidents dashboard", reads=True
+    ),
 )
 
 _ORGANIZATION: tuple[Operation, ...] = (
@@ -70,7 +76,7 @@ _ORGANIZATION: tuple[Operation, ...] = (
     relayed("POST", "/v1/billing/authority", UNCONFIRMED, "authority", "Billing authority"),
     # Which payment processor's name stands in the path is central's affair: one free segment.
     relayed("POST", "/v1/billing/{processor}/notification", UNCONFIRMED, "", "Notification of a payment processor"),
-    relayed("GET", "/billing/checkout", UNCONFIRMED, "checkout", "Checkout page"),
+    relayed("GET", "/billing/checkout", UNCONFIRMED, "checkout", "Checkout page", page=True),
     relayed("POST", "/v1/billing/checkout", UNCONFIRMED, "checkout", "Check out"),
     relayed("GET", "/v1/organization/billing", UNCONFIRMED, "billing", "Billing of the organization"),
     relayed("POST", "/v1/organization/billing", UNCONFIRMED, "billing", "Change the billing of the organization"),
@@ -89,6 +95,7 @@ _INVOICE_CAPTURE = posts(
         ("reject", "Reject a captured invoice"),
         ("approve", "Approve a captured invoice"),
     ),
+    reads=("options",),
 )
 
 _RECORDS: tuple[Operation, ...] = (
@@ -97,6 +104,7 @@ _RECORDS: tuple[Operation, ...] = (
         needs("can_view_companies"),
         "companies",
         (("", "One company"), ("/list", "List companies"), ("/filters", "Filters of companies")),
+        reads="all",
     ),
     *kept("/v1/companies", "company", "companies", "a company"),
     *posts(
@@ -104,15 +112,19 @@ _RECORDS: tuple[Operation, ...] = (
         needs("can_view_schedules"),
         "schedules",
         (("list", "List schedules"), ("filters", "Filters of schedules")),
+        reads="all",
     ),
     *kept("/v1/schedules", "schedule", "schedules", "a schedule"),
-    *posts("/v1/tag/", needs("can_view_tags"), "tags", (("list", "List tags"), ("filters", "Filters of tags"))),
+    *posts(
+        "/v1/tag/", needs("can_view_tags"), "tags", (("list", "List tags"), ("filters", "Filters of tags")), reads="all"
+    ),
     *kept("/v1/tag", "tag", "tags", "a tag"),
     *posts(
         "/v1/document",
         needs("can_view_transactions"),
         "documents",
         (("", "One document"), ("/list", "List documents")),
+        reads="all",
     ),
     relayed("PUT", "/v1/document/upload", needs("can_add_transactions"), "document", "Store a file as a document"),
     relayed("GET", "/v1/document/{id}/download", needs("can_view_transactions"), "document", "Download a document"),
@@ -133,6 +145,7 @@ _RECORDS: tuple[Operation, ...] = (
             ("stop", "Stop charging"),
             ("status", "Status of charging"),
         ),
+        reads=("list", "status"),
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 from gateway.web.catalogue.operation import Operation, Rule, needs
@@ -10,14 +10,27 @@ from gateway.web.catalogue.operation import Operation, Rule, needs
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
-def relayed(method: Method, path: str, rule: Rule, resource: str, purpose: str) -> Operation:
+def relayed(
+    method: Method, path: str, rule: Rule, resource: str, purpose: str, *, page: bool = False, reads: bool = False
+) -> Operation:
     """One operation of central's."""
-    return Operation(method, path, rule, resource, purpose=purpose, answered_by="central")
+    return Operation(method, path, rule, resource, purpose=purpose, reads=reads, answered_by="central", page=page)
 
 
-def posts(prefix: str, rule: Rule, resource: str, purposes: Iterable[tuple[str, str]]) -> tuple[Operation, ...]:
-    """POST operations that share their rule: what comes after the prefix, and what it is for."""
-    return tuple(relayed("POST", prefix + suffix, rule, resource, purpose) for suffix, purpose in purposes)
+def posts(
+    prefix: str,
+    rule: Rule,
+    resource: str,
+    purposes: Iterable[tuple[str, str]],
+    *,
+    page: bool = False,
+    reads: Collection[str] | Literal["all"] = (),
+) -> tuple[Operation, ...]:
+    """POST operations that share their rule: what comes after the prefix, and what it is for; which of them read."""
+    return tuple(
+        relayed("POST", prefix + suffix, rule, resource, purpose, page=page, reads=reads == "all" or suffix in reads)
+        for suffix, purpose in purposes
+    )
 
 
 def kept(

@@ -19,6 +19,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ("/export", "Filtered grid of snow entries as CSV"),
             ("/work-context/preview", "Preview deterministic work context"),
         ),
+        reads="all",
     ),
     relayed("PUT", f"{_ENTRY}/manual", needs("can_add_entries"), "entry", "Create an audited manual snow entry"),
     relayed("PATCH", _ENTRY, _EDIT, "entry", "Correct, soft-delete or restore a versioned snow entry"),

@@ -20,6 +20,7 @@ _TRANSACTIONS: tuple[Operation, ...] = (
             ("list", "List transactions"),
             ("reportExcel", "Transaction report as Excel"),
         ),
+        reads="all",
     ),
     relayed("POST", "/v1/transaction/email", UNCONFIRMED, "transaction", "Receipt by e-mail"),
     relayed("POST", "/v1/transaction/sms", UNCONFIRMED, "transaction", "Receipt by SMS"),
@@ -27,18 +28,19 @@ _TRANSACTIONS: tuple[Operation, ...] = (
 )
 
 _RECURRING_DOCUMENTS: tuple[Operation, ...] = (
-    relayed("POST", _RECURRING, UNCONFIRMED, "template", "Retrieve a recurring template"),
+    relayed("POST", _RECURRING, UNCONFIRMED, "template", "Retrieve a recurring template", reads=True),
     relayed(
         "POST",
         f"{_RECURRING}/list",
         either("can_view_sales", "can_view_purchases"),
         "templates",
         "List recurring templates",
+        reads=True,
     ),
     relayed("PUT", _RECURRING, UNCONFIRMED, "template", "Create a recurring template"),
     relayed("PATCH", _RECURRING, UNCONFIRMED, "template", "Update a recurring template"),
     relayed("DELETE", _RECURRING, UNCONFIRMED, "template", "Delete a recurring template"),
-    relayed("POST", f"{_RECURRING}/run/list", _VIEW_TRANSACTIONS, "runs", "List generation runs"),
+    relayed("POST", f"{_RECURRING}/run/list", _VIEW_TRANSACTIONS, "runs", "List generation runs", reads=True),
     relayed("POST", f"{_RECURRING}/generate", UNCONFIRMED, "run", "Generate one draft from a template"),
     relayed("POST", f"{_RECURRING}/run/retry", UNCONFIRMED, "run", "Retry a failed run"),
     relayed("POST", f"{_RECURRING}/run/approve", UNCONFIRMED, "run", "Approve a generated draft"),
@@ -53,13 +55,14 @@ _RECURRING_DOCUMENTS: tuple[Operation, ...] = (
 
 OPERATIONS: tuple[Operation, ...] = (
     *_TRANSACTIONS,
-    relayed("POST", _DOCUMENT, UNCONFIRMED, "document", "Retrieve a commercial document"),
+    relayed("POST", _DOCUMENT, UNCONFIRMED, "document", "Retrieve a commercial document", reads=True),
     relayed(
         "POST",
         f"{_DOCUMENT}/list",
         either("can_view_sales", "can_view_purchases"),
         "documents",
         "List commercial documents",
+        reads=True,
     ),
     relayed("PUT", _DOCUMENT, UNCONFIRMED, "document", "Create a commercial document"),
     relayed("PATCH", _DOCUMENT, UNCONFIRMED, "document", "Update a commercial document"),
@@ -94,6 +97,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ("payment/receipt/pdf", "Customer payment receipt PDF"),
             ("financing/list", "List financing proposals"),
         ),
+        reads=("reservation/summary", "payment/list", "payment/receipt/pdf", "financing/list"),
     ),
     relayed(
         "PUT",

@@ -20,6 +20,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ("tasks/query", "Query tasks"),
             ("my-work/query", "Query one's own work"),
         ),
+        reads="all",
     ),
     relayed(
         "POST",
@@ -27,6 +28,7 @@ OPERATIONS: tuple[Operation, ...] = (
         _PROJECTS & may_also_need("can_view_project_time", "can_view_work_orders", "can_view_project_financials"),
         "workspace",
         "A project's workspace, by tab",
+        reads=True,
     ),
     relayed(
         "POST",
@@ -34,11 +36,12 @@ OPERATIONS: tuple[Operation, ...] = (
         _PROJECTS & may_also_need("can_view_project_time", "can_view_work_orders"),
         "workspace",
         "A task's workspace, by tab",
+        reads=True,
     ),
-    relayed("POST", f"{_WORK}time/query", _TIME, "items", "Query time entries"),
-    relayed("POST", f"{_WORK}orders/query", _ORDERS, "items", "Query work orders"),
-    relayed("POST", f"{_WORK}orders/{{id}}/workspace", _ORDERS, "workspace", "A work order's workspace"),
-    relayed("POST", f"{_WORK}billing/sources/query", _FINANCIALS, "items", "Query billing sources"),
+    relayed("POST", f"{_WORK}time/query", _TIME, "items", "Query time entries", reads=True),
+    relayed("POST", f"{_WORK}orders/query", _ORDERS, "items", "Query work orders", reads=True),
+    relayed("POST", f"{_WORK}orders/{{id}}/workspace", _ORDERS, "workspace", "A work order's workspace", reads=True),
+    relayed("POST", f"{_WORK}billing/sources/query", _FINANCIALS, "items", "Query billing sources", reads=True),
     relayed("POST", _DOCUMENTS, needs("can_manage_work_orders"), "document", "Upload evidence of a work order"),
     relayed(
         "PUT",

@@ -1,0 +1,143 @@
+"""`edge-gateway outbox`: what waits for central, and what a person does with what central refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gateway.cli.signed_in import PASSWORD, asked, signed_in
+from gateway.domain.errors import GatewayError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="What waits for central, and what central refused: look at it, send it again, edit it, let it go.\n\n"
+    "Example: edge-gateway outbox list --site /etc/edge-gateway/site.toml --user technician",
+)
+_PAGE = 500
+_Site = Annotated[
+    Path, typer.Option("--site", metavar="SITE.toml", help="The site file of the gateway that runs here.")
+]
+_User = Annotated[
+    str, typer.Option("--user", help=f"An account of the site; its password is asked for, or in {PASSWORD}.")
+]
+_Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="Its number, as `outbox list` shows it.")]
+
+
+@app.command("list")
+def show(
+    site: _Site,
+    user: _User,
+    waiting: Annotated[
+        bool, typer.Option("--all", help="What waits for its turn, too; not only what was refused.")
+    ] = False,
+) -> None:
+    """What central refused, oldest first: since when, how often it was tried, and central's own words.
+
+    Example: edge-gateway outbox list --site /etc/edge-gateway/site.toml --user technician
+    """
+    found = False
+    with signed_in(site, user) as (address, session):
+        for row in _rows(address, session, waiting=waiting):
+            found = True
+            typer.echo("\n".join(_lines(row)))
+    if not found:
+        typer.echo("nothing waits for central" if waiting else "nothing that central refused")
+
+
+@app.command("show")
+def one(number: _Number, site: _Site, user: _User) -> None:
+    """One of them with all its fields, as JSON.
+
+    Example: edge-gateway outbox show 17 --site /etc/edge-gateway/site.toml --user technician
+    """
+    (row,) = _told(site, user, "list", {"id": number})["waiting"]
+    typer.echo(json.dumps(row, indent=2, ensure_ascii=False))
+
+
+@app.command("retry")
+def retry(number: _Number, site: _Site, user: _User) -> None:
+    """Send it to central again as it is, once what it was refused for is set right there.
+
+    Example: edge-gateway outbox retry 17 --site /etc/edge-gateway/site.toml --user technician
+    """
+    _told(site, user, "retry", {"id": number})
+    typer.echo(f"{number} is sent again")
+
+
+@app.command("edit")
+def edit(
+    number: _Number,
+    fields: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE...", help="A value is JSON, or else a text.")],
+    site: _Site,
+    user: _User,
+) -> None:
+    """Change fields of it and send it again; null takes a field out. What results counts at the site too.
+
+    Example: edge-gateway outbox edit 17 number=00199573 note=null --site site.toml --user technician
+    """
+    _told(site, user, "edit", {"id": number, "fields": dict(map(_field, fields))})
+    typer.echo(f"{number} is changed and sent again")
+
+
+@app.command("drop")
+def drop(
+    number: _Number,
+    site: _Site,
+    user: _User,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
+) -> None:
+    """Let go of it: central never gets it. Recorded as an event, with who did it.
+
+    A changed record is central's again with the next pull; one that was made here and that central never had is gone.
+
+    Example: edge-gateway outbox drop 17 --yes --site /etc/edge-gateway/site.toml --user technician
+    """
+    with signed_in(site, user) as (address, session):
+        (row,) = json.loads(asked(f"{address}/status/outbox/list", {"id": number}, session))["waiting"]
+        if not yes:
+            typer.echo("\n".join(_lines(row)))
+            typer.confirm("Let go of it?", abort=True)
+        asked(f"{address}/status/outbox/drop", {"id": number}, session)
+    typer.echo(f"{number} is let go of; central never gets it")
+
+
+def _rows(address: str, session: str, *, waiting: bool) -> Iterator[dict[str, Any]]:
+    after: int | None = 0
+    while after is not None:
+        body = {"after": after, "limit": _PAGE, "all": waiting}
+        told = json.loads(asked(f"{address}/status/outbox/list", body, session))
+        yield from told["waiting"]
+        after = told["next"]
+
+
+def _told(site: Path, user: str, what: str, body: dict[str, object]) -> dict[str, Any]:
+    with signed_in(site, user) as (address, session):
+        told: dict[str, Any] = json.loads(asked(f"{address}/status/outbox/{what}", body, session))
+    return told
+
+
+def _field(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise GatewayError(f"{text!r} is not FIELD=VALUE")
+    try:
+        told: object = json.loads(value)
+    except ValueError:
+        told = value
+    # A number that JSON would write otherwise (a leading zero, a plus) is a text that somebody chose.
+    return name, told if not isinstance(told, int | float) or json.dumps(told) == value else value
+
+
+def _lines(row: dict[str, Any]) -> list[str]:
+    tries = "1 try" if row["tries"] == 1 else f"{row['tries']} tries"
+    fields = json.dumps(row["fields"], ensure_ascii=False)
+    state = f"{'refused' if row['refused'] else 'waits'}, since {row['since']}, {tries}"
+    return [
+        f"{row['id']}  {row['kind']} {row['record_id']}: {row['action']}  ({state})",
+        *([f"    central: {row['error']}"] if row["error"] else []),
+        f"    {fields if len(fields) <= 160 else fields[:159] + '…'}",
+    ]

@@ -1,0 +1,85 @@
+"""What the simulated central holds of a site, counted by what tells one record of it from another.
+
+The interface names no idempotency key: a write that is sent twice is carried out twice. What is the same is told by
+what the site says itself: of camera events and entries, where they come from (`source_name`, `source_id`); of a file,
+its camera event and its SHA-256.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from gateway.demo.central.answers import JsonObject
+from gateway.demo.central.records import Table
+from gateway.demo.central.tables import Tables
+
+Source = tuple[str, int]
+"""The site's name, and its own number of a record."""
+File = tuple[int, str]
+"""Central's id of a camera event, and the SHA-256 of a file."""
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """Central's ids of what it holds, by what is the same. More than one id: it holds that more than once.
+
+    Records that do not say where they come from are not in it.
+    """
+
+    camera_events: Mapping[Source, tuple[int, ...]]
+    entries: Mapping[Source, tuple[int, ...]]
+    evidence: Mapping[File, tuple[int, ...]]
+
+    def doubles(self) -> tuple[str, ...]:
+        """One sentence for each thing that is held more than once."""
+        kinds = (("camera event", self.camera_events), ("entry", self.entries), ("evidence", self.evidence))
+        return tuple(
+            f"{kind} {same} is held {len(ids)} times: {', '.join(map(str, ids))}"
+            for kind, held in kinds
+            for same, ids in held.items()
+            if len(ids) > 1
+        )
+
+    def as_json(self) -> JsonObject:
+        """How many of each kind, and what is held more than once."""
+        return {
+            "camera_events": len(self.camera_events),
+            "entries": len(self.entries),
+            "evidence": len(self.evidence),
+            "doubles": [*self.doubles()],
+        }
+
+
+def books_of(tables: Tables) -> Books:
+    """The books of this moment."""
+    return Books(
+        camera_events=_gathered(_sources(tables.camera_events)),
+        entries=_gathered(_sources(tables.entries)),
+        evidence=_gathered(_files(tables.camera_events)),
+    )
+
+
+def _sources(table: Table) -> Iterator[tuple[Source, int]]:
+    for record_id, record in table.items():
+        name, number = record.get("source_name"), record.get("source_id")
+        if isinstance(name, str) and isinstance(number, int):
+            yield (name, number), record_id
+
+
+def _files(camera_events: Table) -> Iterator[tuple[File, int]]:
+    for event_id, event in camera_events.items():
+        evidence = event.get("evidence")
+        for file in evidence if isinstance(evidence, list) else ():
+            if isinstance(file, dict) and isinstance(number := file.get("id"), int):
+                yield (event_id, str(file.get("sha256"))), number
+
+
+def _gathered(found: Iterator[tuple[_Key, int]]) -> dict[_Key, tuple[int, ...]]:
+    held: dict[_Key, tuple[int, ...]] = {}
+    for same, record_id in found:
+        held[same] = (*held.get(same, ()), record_id)
+    return held

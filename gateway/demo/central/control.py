@@ -1,0 +1,69 @@
+"""The routes over which the simulated central is told how to misbehave, and asked what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from aiohttp import web
+
+from gateway.demo.central.answers import Refusal, failure, parse_body
+from gateway.demo.central.books import Books
+from gateway.demo.central.faults import Faults
+
+
+class Controlled(Protocol):
+    """What the routes turn at."""
+
+    faults: Faults
+
+    @property
+    def happened(self) -> Mapping[str, int]:
+        """What befell requests by chance."""
+        ...
+
+    @property
+    def asked(self) -> Mapping[str, int]:
+        """How often each operation was answered with success."""
+        ...
+
+    def books(self) -> Books:
+        """What is held."""
+        ...
+
+    def expire_sessions(self) -> None:
+        """Forget every session."""
+        ...
+
+
+class Control:
+    """`/demo/faults`, `/demo/expire-sessions` and `/demo/books`."""
+
+    def __init__(self, central: Controlled) -> None:
+        self._central = central
+
+    def add_to(self, app: web.Application) -> None:
+        """Serve them."""
+        app.router.add_get("/demo/faults", self._show_faults, allow_head=False)
+        app.router.add_post("/demo/faults", self._set_faults)
+        app.router.add_post("/demo/expire-sessions", self._expire_sessions)
+        app.router.add_get("/demo/books", self._show_books, allow_head=False)
+
+    async def _show_faults(self, _: web.Request) -> web.StreamResponse:
+        return web.json_response(self._central.faults.model_dump(mode="json"))
+
+    async def _set_faults(self, request: web.Request) -> web.StreamResponse:
+        try:
+            self._central.faults = parse_body(await request.read(), Faults)
+        except Refusal as refusal:
+            return web.json_response(failure("faults", refusal.message), status=refusal.status)
+        return await self._show_faults(request)
+
+    async def _expire_sessions(self, _: web.Request) -> web.StreamResponse:
+        self._central.expire_sessions()
+        return web.json_response({"success": True, "error": None})
+
+    async def _show_books(self, _: web.Request) -> web.StreamResponse:
+        central = self._central
+        more = {"happened": dict(central.happened), "asked": dict(central.asked)}
+        return web.json_response({**central.books().as_json(), **more})

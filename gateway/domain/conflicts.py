@@ -1,0 +1,104 @@
+"""What both sides changed while they were apart, and whose value counts. Pure.
+
+A change that waited carries what its fields were before it. Where central has another value now, both sides changed it.
+The site's value counts, with one exception: a right that central took away meanwhile is not given back, not by a later
+change of the site either. What was sent back as it was shown is no change: central's value stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from pydantic import JsonValue
+
+from gateway.domain.writes import CARD_LIFECYCLE, JsonObject, WriteOperation, alike
+
+READS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "access_card": "/v1/access",
+        "device": "/v1/device",
+        "camera": "/v1/camera",
+        "camera_event": "/v1/camera/event",
+    }
+)
+"""Where central answers for one record of a kind by its id. Of other kinds no conflict can be known."""
+
+_SECRETS = frozenset({"pin", "pin_code"})
+_GIVES: Mapping[str, JsonValue] = MappingProxyType({"status": "active", "enabled": True})
+_BESIDE_STATE = "reason"
+_NOTHING: Final[tuple[JsonValue, ...]] = (None, "", [])
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A field that both sides changed.
+
+    Attributes:
+        field: its name.
+        was: what it was before, at both.
+        here: the site's value, as it is told.
+        central: central's value, as it is told.
+        centrals_counts: whether the site's value does not go up.
+        of_rights: whether it gives or takes a right: what later changes of the site say of it is judged from `was` on.
+    """
+
+    field: str
+    was: JsonValue
+    here: str
+    central: str
+    centrals_counts: bool
+    of_rights: bool = False
+
+    def sentence(self) -> str:
+        """For people."""
+        counts = "central's" if self.centrals_counts else "the site's"
+        return f"{self.field}: {self.here} here, {self.central} at central; {counts} counts"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What goes up of a change: its body without what central has the say of, and what both sides had changed."""
+
+    body: JsonObject
+    conflicts: tuple[Conflict, ...]
+
+
+def settle(operation: WriteOperation, body: JsonObject, base: JsonObject, theirs: JsonObject) -> Settled:
+    """Compare a change that waited with central's record as it is now.
+
+    Args:
+        operation: the change.
+        body: its fields.
+        base: what they were at the site before it; a field that is not there is not judged.
+        theirs: central's record.
+    """
+    conflicts: list[Conflict] = []
+    yielded: set[str] = set()
+    for name, was in base.items():
+        if name not in body or name not in theirs or name == "id":
+            continue
+        ours, now = body[name], theirs[name]
+        if _same(was, now) or _same(ours, now):
+            continue
+        if _same(ours, was) and operation is not CARD_LIFECYCLE:
+            yielded.add(name)  # sent back as it was shown
+            continue
+        right = operation.kind == CARD_LIFECYCLE.kind and name in _GIVES
+        central = right and ours == _GIVES[name]
+        conflicts.append(Conflict(name, was, _shown(name, ours), _shown(name, now), central, of_rights=right))
+    if centrals := {conflict.field for conflict in conflicts if conflict.centrals_counts}:
+        yielded |= {*centrals, _BESIDE_STATE}
+    return Settled({name: value for name, value in body.items() if name not in yielded}, tuple(conflicts))
+
+
+def _same(one: JsonValue, other: JsonValue) -> bool:
+    """Alike, or nothing both: not all services keep what is empty as it was sent."""
+    return alike(one, other) or (one in _NOTHING and other in _NOTHING)
+
+
+def _shown(name: str, value: object) -> str:
+    """A value as an event tells of it; never a secret."""
+    return "***" if name in _SECRETS else repr(value)[:80]

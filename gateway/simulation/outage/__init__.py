@@ -1,0 +1,23 @@
+"""A site that is without central for days, on virtual time: traffic, people, power cuts, and the way back in step.
+
+Everything of the gateway that speaks with central is real, and so is the HTTP between them; it goes through memory.
+"""
+
+from gateway.simulation.outage.holdings import site_holds
+from gateway.simulation.outage.people import Promised
+from gateway.simulation.outage.plan import BAD_LINE, OutagePlan
+from gateway.simulation.outage.reconcile import Acknowledged, CentralHolds, SiteHolds, faults_between
+from gateway.simulation.outage.simulate import OutageReport, simulate_outage
+
+__all__ = [
+    "BAD_LINE",
+    "Acknowledged",
+    "CentralHolds",
+    "OutagePlan",
+    "OutageReport",
+    "Promised",
+    "SiteHolds",
+    "faults_between",
+    "simulate_outage",
+    "site_holds",
+]

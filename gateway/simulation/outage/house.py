@@ -1,0 +1,74 @@
+"""All of a life that speaks with central, wired as in the daemon, over a plug in place of a socket."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import aiohttp
+
+from gateway.clock import Clock
+from gateway.lanes import Lanes
+from gateway.recording.exhibits import ExhibitFiles
+from gateway.recording.incoming import ExhibitLimits
+from gateway.simulation.outage.wire import Plug, WireConnector
+from gateway.store import Store
+from gateway.sync.central import CentralClient
+from gateway.sync.down import DownSync
+from gateway.sync.evidence import EvidenceSender
+from gateway.sync.outbox import OutboxSender
+from gateway.sync.runner import Sync
+from gateway.sync.writes import CentralWrites
+
+PASSWORD = "simulated"  # noqa: S105 (of a central that is not there)
+USERNAME = "gateway"
+_PULL_SECONDS = 60.0
+_LIMITS = ExhibitLimits(bytes_each=8 * 1024 * 1024, per_event=50, floor=0)
+
+
+class WiredClient(CentralClient):
+    """The client, over a plug."""
+
+    def __init__(self, *, plug: Plug, clock: Clock) -> None:
+        super().__init__(url="http://central.invalid", username=USERNAME, password=PASSWORD, clock=clock)
+        self._plug = plug
+
+    def _connector(self, tls: ssl.SSLContext) -> aiohttp.BaseConnector:
+        del tls
+        return WireConnector(self._plug)
+
+
+class WiredSync:
+    """Down-sync, outbox, evidence and people's writes of one life. Fulfils `InStep`."""
+
+    def __init__(self, *, store: Store, lanes: Lanes, folder: Path, clock: Clock, plug: Plug) -> None:
+        self._plug = plug
+        self._media = folder / "media"
+        self.store = store
+        self.client = WiredClient(plug=plug, clock=clock)
+        self.writes = CentralWrites(client=self.client, store=store, clock=clock)
+        self.exhibits = ExhibitFiles(store=store, media=self._media, clock=clock, fault=lambda: "", limits=_LIMITS)
+        self.down = DownSync(client=self.client, store=store, clock=clock)
+        self.sync = Sync(
+            client=self.client,
+            down=self.down,
+            sender=OutboxSender(client=self.client, store=store, clock=clock, card_renamed=lanes.areas.card_renamed),
+            store=store,
+            clock=clock,
+            pull_seconds=_PULL_SECONDS,
+            evidence=EvidenceSender(client=self.client, store=store, clock=clock, path=self.exhibits.path),
+        )
+
+    async def recall(self) -> None:
+        """Set files and cards right after whatever ended the life before. Raises StoreError, OSError."""
+        self._media.mkdir(exist_ok=True)
+        await self.exhibits.open()
+        await self.writes.recall()
+
+    async def run(self) -> None:
+        """Keep in step."""
+        await self.sync.run()
+
+    def cut(self) -> None:
+        """See `InStep`."""
+        self._plug.pull()

@@ -1,0 +1,153 @@
+"""People who change things while central is away: at the site through its own ways, and at central in its tables."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gateway.clock import iso_utc
+from gateway.demo.central.answers import JsonObject
+from gateway.demo.central.records import Table
+from gateway.domain.errors import GatewayError
+from gateway.domain.exhibits import KeptAs, Labels
+from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_LIFECYCLE, CARD_UPDATE, WriteOperation
+from gateway.domain.writes import JsonObject as Body
+from gateway.simulation.outage.house import WiredSync
+
+_FEWEST_CARDS = 40
+_LARGEST_FILE = 60_000
+_RECENT = 20
+
+
+@dataclass
+class Promised:
+    """What people at the site were told is done.
+
+    Attributes:
+        notes: by card number, what its note must be at central in the end.
+        gone: numbers of cards that were deleted.
+        unsure: numbers of cards of whose last change nobody was told what became of it.
+        files: by camera event (the site's id), the SHA-256 of files that were taken.
+    """
+
+    notes: dict[str, str] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    unsure: set[str] = field(default_factory=set)
+    files: set[tuple[int, str]] = field(default_factory=set)
+
+
+class SitePeople:
+    """They change cards whose holders are the site's own, and add files to camera events."""
+
+    def __init__(self, *, dice: random.Random) -> None:
+        self._dice = dice
+        self._number = 0
+        self.promised = Promised()
+        self.done = 0
+
+    async def change_card(self, house: WiredSync, alive: Callable[[], bool]) -> None:
+        """One change; what it promises counts only if the gateway still lived when it said so."""
+        cards = {number: json.loads(text) for number, text in (await house.store.cards.records()).items()}
+        ours = [number for number, card in cards.items() if str(card.get("number", "")).startswith("S")]
+        self._number += 1
+        throw = self._dice.random()
+        if not ours or throw < 0.3:
+            number = f"S{self._number:06d}"
+            await self._write(house, CARD_CREATE, number, {"number": number, "note": number}, note=number, alive=alive)
+            return
+        record_id = self._dice.choice(ours)
+        number = str(cards[record_id]["number"])
+        if throw < 0.6:
+            note = f"note {self._number}"
+            await self._write(house, CARD_UPDATE, number, {"id": record_id, "note": note}, note=note, alive=alive)
+        elif throw < 0.85:
+            status = self._dice.choice(("active", "suspended", "lost", "blocked"))
+            await self._write(
+                house, CARD_LIFECYCLE, number, {"id": record_id, "status": status}, note=None, alive=alive
+            )
+        else:
+            await self._write(house, CARD_DELETE, number, {"id": record_id}, note=None, alive=alive, deletes=True)
+
+    async def _write(
+        self,
+        house: WiredSync,
+        operation: WriteOperation,
+        number: str,
+        body: Body,
+        *,
+        note: str | None,
+        alive: Callable[[], bool],
+        deletes: bool = False,
+    ) -> None:
+        if note is not None or deletes:
+            self.promised.unsure.add(number)
+        try:
+            await house.writes.write(operation, body)
+        except GatewayError:
+            return
+        if not alive():
+            return
+        self.done += 1
+        if deletes:
+            self.promised.gone.add(number)
+        if note is not None:
+            self.promised.notes[number] = note
+        if note is not None or deletes:
+            self.promised.unsure.discard(number)
+
+    async def add_file(self, house: WiredSync, alive: Callable[[], bool]) -> None:
+        """A file for one of the newest camera events."""
+        events, _ = await house.store.camera_events.page(limit=_RECENT)
+        if not events:
+            return
+        event = self._dice.choice(events)
+        labels = Labels("scene.jpg", "", KeptAs.INCIDENT, "guard")
+        try:
+            async with house.exhibits.receive() as incoming:
+                await incoming.write(b"\xff\xd8\xff" + self._dice.randbytes(self._dice.randrange(100, _LARGEST_FILE)))
+                await incoming.finish()
+                exhibit = await incoming.keep(event, labels)
+        except (GatewayError, OSError):
+            return
+        if alive():
+            self.promised.files.add((event.id, exhibit.sha256))
+
+
+class CentralPeople:
+    """They make, change and delete cards at central, which the site is to hear of."""
+
+    def __init__(self, *, cards: Table, dice: random.Random, now: Callable[[], int]) -> None:
+        self._cards = cards
+        self._dice = dice
+        self._now = now
+        self._number = 0
+
+    def change_card(self) -> None:
+        """One change, of any card but those that open gates in this simulation."""
+        self._number += 1
+        at = iso_utc(self._now())
+        others = [number for number, card in self._cards.items() if str(card.get("number", "")).startswith("C")]
+        throw = self._dice.random()
+        if len(others) < _FEWEST_CARDS or throw < 0.4:
+            self._cards.add(card(f"C{self._number:06d}", at=at))
+        elif throw < 0.8:
+            note = f"central's note {self._number}"
+            self._cards.change(self._dice.choice(others), {"note": note, "updated_at": at})
+        else:
+            self._cards.remove(self._dice.choice(others))
+
+
+def card(number: str, *, at: str, **fields: str) -> JsonObject:
+    """A card as central keeps it."""
+    return {
+        "number": number,
+        "type": "proximity",
+        "status": "active",
+        "holder_name": f"Holder of {number}",
+        "note": "",
+        "created_at": at,
+        "updated_at": at,
+        **fields,
+    }

@@ -1,0 +1,139 @@
+"""What both sides hold after an outage, compared. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from gateway.demo.central.answers import JsonObject
+from gateway.demo.central.books import Books as CentralBooks
+from gateway.simulation.outage.people import Promised
+from gateway.store import Books
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SiteHolds:
+    """What the site's own files say.
+
+    Attributes:
+        camera_events: central's id of each, by the site's.
+        entries: central's id and the status of each, by the site's id.
+        files: camera event and SHA-256 of each exhibit.
+        cards: each card's record.
+        books: of the outbox.
+    """
+
+    camera_events: Mapping[int, int | None]
+    entries: Mapping[int, tuple[int | None, str]]
+    files: frozenset[tuple[int, str]]
+    cards: Mapping[int, JsonObject]
+    books: Books
+
+
+@dataclass(frozen=True, slots=True)
+class CentralHolds:
+    """What central's tables say."""
+
+    books: CentralBooks
+    entries: Mapping[int, JsonObject]
+    cards: Mapping[int, JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """What was said to be on disk: camera events by the site's ids, and what people were promised."""
+
+    camera_events: frozenset[int]
+    promised: Promised
+
+
+def faults_between(site: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -> tuple[str, ...]:
+    """Every way in which they are not in step; one sentence each."""
+    return tuple(
+        sentence
+        for judge in (_camera_events, _entries, _files, _cards, _promises, _books)
+        for sentence in judge(site, central, acknowledged)
+    )
+
+
+_Judge = Callable[[SiteHolds, CentralHolds, Acknowledged], Iterator[str]]
+
+
+def _camera_events(site: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -> Iterator[str]:
+    held = {number: ids for (_, number), ids in central.books.camera_events.items()}
+    yield from _list(
+        "acknowledged camera events are not on the site's disk", acknowledged.camera_events - site.camera_events.keys()
+    )
+    yield from _list("camera events are not at central", site.camera_events.keys() - held.keys())
+    yield from _list("camera events are at central and not at the site", held.keys() - site.camera_events.keys())
+    yield from _list("camera events are at central more than once", {n for n, ids in held.items() if len(ids) > 1})
+    wrong = {n for n, known in site.camera_events.items() if n in held and known not in held[n]}
+    yield from _list("camera events have another id at the site than at central", wrong)
+
+
+def _entries(site: SiteHolds, central: CentralHolds, _: Acknowledged) -> Iterator[str]:
+    yield from _list(
+        "entries are at central more than once", {n for (_, n), ids in central.books.entries.items() if len(ids) > 1}
+    )
+    known = {central_id for central_id, _ in site.entries.values()}
+    yield from _list(
+        "entries are not at central", {n for n, (at, _) in site.entries.items() if at not in central.entries}
+    )
+    yield from _list("entries are at central and not at the site", central.entries.keys() - known)
+    differ = {
+        number
+        for number, (central_id, status) in site.entries.items()
+        if central_id is not None and not _same_status(status, central.entries.get(central_id, {}).get("status"))
+    }
+    yield from _list("entries have another status at central", differ)
+
+
+def _same_status(ours: str, theirs: object) -> bool:
+    return ours == theirs or (theirs is None and ours in {"open", "exit_only"})  # a new entry says it by its type
+
+
+def _files(site: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -> Iterator[str]:
+    of_event = {central_id: number for number, central_id in site.camera_events.items()}
+    held = {(of_event.get(event, -event), sha): ids for (event, sha), ids in central.books.evidence.items()}
+    yield from _list("acknowledged files are not on the site's disk", acknowledged.promised.files - site.files)
+    yield from _list("files are not at central", site.files - held.keys())
+    yield from _list("files are at central and not at the site", held.keys() - site.files)
+    yield from _list("files are at central more than once", {file for file, ids in held.items() if len(ids) > 1})
+
+
+def _cards(site: SiteHolds, central: CentralHolds, _: Acknowledged) -> Iterator[str]:
+    yield from _list("cards are only at central", central.cards.keys() - site.cards.keys())
+    yield from _list("cards are only at the site", site.cards.keys() - central.cards.keys())
+    both = site.cards.keys() & central.cards.keys()
+    yield from _list("cards differ", {n for n in both if site.cards[n] != central.cards[n]})
+    numbers = [str(card.get("number")) for card in central.cards.values()]
+    yield from _list("card numbers are at central more than once", {n for n in numbers if numbers.count(n) > 1})
+
+
+def _promises(_: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -> Iterator[str]:
+    promised = acknowledged.promised
+    notes = {str(card.get("number")): card.get("note") for card in central.cards.values()}
+    sure = promised.notes.keys() - promised.unsure - promised.gone
+    yield from _list(
+        "cards lack at central what was changed last at the site",
+        {n for n in sure if notes.get(n) != promised.notes[n]},
+    )
+    yield from _list("cards that the site deleted are at central", (promised.gone - promised.unsure) & notes.keys())
+
+
+def _books(site: SiteHolds, _central: CentralHolds, _: Acknowledged) -> Iterator[str]:
+    books = site.books
+    if not books.balance():
+        yield f"the books do not balance: {books}"
+    if books.waiting or books.parked:
+        yield f"{books.waiting} rows still wait and {books.parked} are parked"
+
+
+def _list(
+    what: str, numbers: set[int] | frozenset[int] | set[str] | set[tuple[int, str]] | frozenset[tuple[int, str]]
+) -> Iterator[str]:
+    if numbers:
+        first = ", ".join(map(str, sorted(numbers)[:_SHOWN]))
+        yield f"{len(numbers)} {what}: {first}{', …' if len(numbers) > _SHOWN else ''}"

@@ -1,0 +1,176 @@
+"""The rows of the outbox, as steps within a running transaction."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from gateway.domain.writes import WRITES, JsonObject, WaitingWrite, laid_over
+from gateway.store.keepers import KEEPERS
+
+COLUMNS = "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun"
+_BODY = TypeAdapter(JsonObject)
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """One thing to send. `key` is the same over all tries; `next_at` is wall micros.
+
+    `kind` and `action` name the operation; `begun` says that it may have reached central already.
+    """
+
+    id: int
+    key: str
+    kind: str
+    record_id: int
+    body: str
+    created_at: int
+    tries: int
+    next_at: int
+    parked: bool
+    error: str
+    action: str = "create"
+    begun: bool = False
+
+
+def new_key() -> str:
+    """A key that stays over all tries of a write."""
+    return secrets.token_urlsafe(18)
+
+
+def insert_outbox(
+    connection: sqlite3.Connection,
+    *,
+    kind: str,
+    record_id: int,
+    body: str,
+    now: int,
+    action: str = "create",
+    key: str = "",
+    begun: bool = False,
+    asked: bool = False,
+) -> int:
+    """Accept something for sending, within a running transaction. `asked`: a person or a program wrote it."""
+    asked_bytes = len(body.encode()) if asked else 0
+    cursor = connection.execute(
+        "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun, asked_bytes)"
+        " VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)",
+        (key or new_key(), kind, record_id, body, now, action, begun, asked_bytes),
+    )
+    connection.execute("UPDATE book SET count = count + 1 WHERE name = 'accepted'")
+    return int(cursor.lastrowid or 0)
+
+
+def outbox_rows(connection: sqlite3.Connection, kind: str, record_id: int | None = None) -> tuple[OutboxRow, ...]:
+    """What waits of a kind, or of one record, parked rows included, oldest first; within a transaction."""
+    only = "" if record_id is None else " AND record_id = ?"
+    values = (kind,) if record_id is None else (kind, record_id)
+    rows = connection.execute(f"SELECT {COLUMNS} FROM outbox WHERE kind = ?{only} ORDER BY id", values)
+    return tuple(as_row(row) for row in rows)
+
+
+def take_out(connection: sqlite3.Connection, row_ids: Iterable[int], book: Literal["delivered", "dropped"]) -> int:
+    """Rows leave the outbox and are counted; how many there were. Within a transaction."""
+    gone = sum(connection.execute("DELETE FROM outbox WHERE id = ?", (number,)).rowcount for number in row_ids)
+    connection.execute("UPDATE book SET count = count + ? WHERE name = ?", (gone, book))
+    return gone
+
+
+def supersede(
+    connection: sqlite3.Connection, kind: str, record_id: int, newer: JsonObject, *, before: int | None = None
+) -> None:
+    """A newer write counts: refused changes of the record lose the fields that it has, and go when none is left.
+
+    Within a transaction. `before`: only those with smaller row numbers.
+    """
+    emptied: list[int] = []
+    for row in outbox_rows(connection, kind, record_id):
+        if not row.parked or row.action == "create" or (before is not None and row.id >= before):
+            continue
+        body = body_object(row.body)
+        if body is None or not body.keys() & newer.keys() - {"id"}:
+            continue
+        left = {name: value for name, value in body.items() if name == "id" or name not in newer}
+        if left.keys() <= {"id"}:
+            emptied.append(row.id)
+        else:
+            rewrite(connection, row.id, left)
+    take_out(connection, emptied, "dropped")
+
+
+def rewrite(connection: sqlite3.Connection, row_id: int, body: JsonObject) -> None:
+    """Another body, and so another key; central has refused the one before. Within a transaction."""
+    connection.execute(
+        "UPDATE outbox SET body = ?1, key = ?2, begun = 0,"
+        " asked_bytes = CASE asked_bytes WHEN 0 THEN 0 ELSE ?3 END WHERE id = ?4",
+        (text := body_text(body), new_key(), len(text.encode()), row_id),
+    )
+
+
+def try_again(connection: sqlite3.Connection, row_id: int) -> bool:
+    """A refused row goes up again, at once; whether there was such a one. Within a transaction."""
+    return (
+        connection.execute(
+            "UPDATE outbox SET parked = 0, tries = 0, next_at = 0, error = '' WHERE id = ? AND parked = 1", (row_id,)
+        ).rowcount
+        > 0
+    )
+
+
+def body_text(body: JsonObject) -> str:
+    """A body as rows have it."""
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+
+
+def waiting_writes(rows: Iterable[OutboxRow]) -> tuple[WaitingWrite, ...]:
+    """Rows as writes; those of no known operation, or with a body that is no object, change nothing."""
+    writes: list[WaitingWrite] = []
+    for row in rows:
+        operation = WRITES.get((row.kind, row.action))
+        body = body_object(row.body)
+        if operation is not None and body is not None:
+            refused = row.error if row.parked else ""
+            writes.append(WaitingWrite(operation, row.record_id, body, begun=row.begun, refused=refused))
+    return tuple(writes)
+
+
+def keep_centrals(connection: sqlite3.Connection, kind: str, record_id: int, record: JsonObject, *, now: int) -> None:
+    """Take over central's record, with what still waits for it laid over; within a transaction."""
+    keeper = KEEPERS.get(kind)
+    if keeper is None:
+        return
+    shown = laid_over(record, waiting_writes(outbox_rows(connection, kind, record_id)))
+    if shown is not None:
+        keeper.put(connection, record_id, shown, now=now)
+
+
+def body_object(text: str) -> JsonObject | None:
+    """A body that is a JSON object, None for any other."""
+    try:
+        return _BODY.validate_json(text)
+    except ValidationError:
+        return None
+
+
+def as_row(row: tuple[int, str, str, int, str, int, int, int, int, str, str, int]) -> OutboxRow:
+    """A row as COLUMNS name it."""
+    return OutboxRow(
+        id=row[0],
+        key=row[1],
+        kind=row[2],
+        record_id=row[3],
+        body=row[4],
+        created_at=row[5],
+        tries=row[6],
+        next_at=row[7],
+        parked=bool(row[8]),
+        error=row[9],
+        action=row[10],
+        begun=bool(row[11]),
+    )

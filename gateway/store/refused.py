@@ -1,0 +1,106 @@
+"""Rows of the outbox as a person deals with them: looked at, tried again, changed, let go of."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.events import Event
+from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+from gateway.store.changes import Changes
+from gateway.store.database import Database, is_id
+from gateway.store.events import insert_event
+from gateway.store.keepers import KEEPERS
+from gateway.store.outbox import FILES
+from gateway.store.outbox_rows import COLUMNS, OutboxRow, as_row, outbox_rows, rewrite, take_out, try_again
+
+_MADE_BY_PEOPLE = frozenset({"access_card", "device", "camera"})
+"""Kinds of which a record that central never had has no other reason to be here."""
+
+
+class RefusedRows:
+    """What central refused, and what waits beside it.
+
+    Every method that takes a row's id raises NotFoundError when there is no such row (any more), CommandRefused when
+    the row is not one that central refused, and StoreError. What is done and the event that tells it are one commit.
+    """
+
+    def __init__(self, *, database: Database, changes: Changes) -> None:
+        self._database = database
+        self._changes = changes
+
+    async def page(self, *, after: int = 0, limit: int = 100, refused: bool = True) -> tuple[OutboxRow, ...]:
+        """Rows by id, those above `after`; only those that central `refused`, or all."""
+        which = "parked = 1 AND" if refused else ""
+
+        def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
+            rows = connection.execute(
+                f"SELECT {COLUMNS} FROM outbox WHERE {which} id > ? ORDER BY id LIMIT ?", (after, limit)
+            )
+            return tuple(as_row(row) for row in rows)
+
+        return await self._database.read(query)
+
+    async def get(self, row_id: int) -> OutboxRow:
+        """One row, refused or waiting."""
+        return await self._database.read(lambda connection: _row(connection, row_id))
+
+    async def retry(self, row_id: int, told: Event) -> OutboxRow:
+        """Send it again as it is, under the same key, at once."""
+
+        def job(connection: sqlite3.Connection) -> OutboxRow:
+            row = _refused(connection, row_id)
+            try_again(connection, row_id)
+            insert_event(connection, told)
+            return row
+
+        return await self._database.write(job, then=self._changes.bump)
+
+    async def edit(self, row_id: int, body: JsonObject, told: Event) -> OutboxRow:
+        """Send it again with another body, which is shown at the site too; returns it as it was."""
+
+        def job(connection: sqlite3.Connection) -> OutboxRow:
+            row = _refused(connection, row_id)
+            if row.kind == FILES:
+                raise CommandRefused("a file has no fields to edit: send it again, or let it go")
+            rewrite(connection, row_id, body)
+            try_again(connection, row_id)
+            insert_event(connection, told)
+            return row
+
+        return await self._database.write(job, then=self._changes.bump)
+
+    async def drop(self, row_id: int, told: Event) -> tuple[OutboxRow, bool]:
+        """Let go of it, counted as dropped. Of a create, all that waits behind it goes too.
+
+        Returns it, and whether its record is gone with it: one that was made here, and that central now never gets.
+        What the site has proven itself (a passage, an entry, a file) stays.
+        """
+
+        def job(connection: sqlite3.Connection) -> tuple[OutboxRow, bool]:
+            row = _refused(connection, row_id)
+            behind = outbox_rows(connection, row.kind, row.record_id) if row.action == "create" else (row,)
+            take_out(connection, (item.id for item in behind if item.id >= row_id), "dropped")
+            gone = row.action == "create" and row.kind in _MADE_BY_PEOPLE and row.record_id >= FIRST_PROVISIONAL_ID
+            if gone:
+                KEEPERS[row.kind].remove(connection, row.record_id)
+            insert_event(connection, told)
+            return row, gone
+
+        return await self._database.write(job, then=self._changes.bump)
+
+
+def _row(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
+    found = None
+    if is_id(row_id):
+        found = connection.execute(f"SELECT {COLUMNS} FROM outbox WHERE id = ?", (row_id,)).fetchone()
+    if found is None:
+        raise NotFoundError(f"nothing waits under the number {row_id}")
+    return as_row(found)
+
+
+def _refused(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
+    row = _row(connection, row_id)
+    if not row.parked:
+        raise CommandRefused(f"number {row_id} goes up by itself: central has not refused it")
+    return row

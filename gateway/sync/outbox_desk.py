@@ -1,0 +1,86 @@
+"""What a person does with changes that central refused: send again, change, let go. Each is an event."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, tzinfo
+
+from gateway.clock import Clock
+from gateway.domain.errors import CommandRefused
+from gateway.domain.events import Event, EventKind
+from gateway.domain.writes import WRITES, Effect, JsonObject, changed_by
+from gateway.store import Held, OutboxRow, Store
+from gateway.store.outbox_rows import body_object, body_text
+from gateway.sync.field_map import CardFieldMap
+from gateway.sync.site_cards import KIND as CARD
+from gateway.sync.site_cards import SiteCards
+
+_LONGEST_TOLD = 300
+
+
+class OutboxDesk:
+    """Every method that takes a number raises NotFoundError, CommandRefused and StoreError as `RefusedRows` says."""
+
+    def __init__(self, *, store: Store, clock: Clock, zone: tzinfo = UTC, fields: CardFieldMap | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
+
+    async def page(self, *, after: int, limit: int, refused: bool) -> tuple[OutboxRow, ...]:
+        """Rows above a number, oldest first; those that central refused, or all that wait."""
+        return await self._store.refused.page(after=after, limit=limit, refused=refused)
+
+    async def get(self, row_id: int) -> OutboxRow:
+        """One row."""
+        return await self._store.refused.get(row_id)
+
+    async def retry(self, row_id: int, *, by: str) -> OutboxRow:
+        """Send it to central again as it is."""
+        row = await self._store.refused.get(row_id)
+        told = self._told(EventKind.RECORD_RELEASED, row, f"sent again by {by}")
+        return replace(await self._store.refused.retry(row_id, told), parked=False, error="")
+
+    async def edit(self, row_id: int, fields: JsonObject, *, by: str) -> OutboxRow:
+        """Send it again with other fields; null takes a field out. What results counts at the site too."""
+        row = await self._store.refused.get(row_id)
+        body = body_object(row.body)
+        operation = WRITES.get((row.kind, row.action))
+        if body is None or operation is None:
+            raise CommandRefused("it is of no operation that this program knows: let it go")
+        if operation.effect is Effect.DELETE:
+            raise CommandRefused("a deletion has no fields to edit: send it again, or let it go")
+        edited: JsonObject = {name: value for name, value in changed_by(body, fields).items() if value is not None}
+        if not edited.keys() - {"id"}:
+            raise CommandRefused("nothing would be left of it: let it go instead")
+        what = f"edited ({', '.join(sorted(fields))}) and sent again by {by}"
+        told = self._told(EventKind.RECORD_RELEASED, row, what)
+        async with self._store.cards.turn:
+            row = await self._store.refused.edit(row_id, edited, told)
+            if row.kind == CARD:
+                await self._cards.follow(operation, Held(row.record_id, None, waits=True), edited)
+        return replace(row, body=body_text(edited), parked=False, error="")
+
+    async def drop(self, row_id: int, *, by: str) -> OutboxRow:
+        """Let go of it. Central's record counts again with the next pull; one that central never had goes."""
+        row = await self._store.refused.get(row_id)
+        told = self._told(EventKind.RECORD_DROPPED, row, f"let go by {by}; central never gets it")
+        async with self._store.cards.turn:
+            row, gone = await self._store.refused.drop(row_id, told)
+            if gone and row.kind == CARD:
+                await self._cards.forget(row.record_id)
+        return row
+
+    def _told(self, kind: EventKind, row: OutboxRow, what: str) -> Event:
+        stamp = self._clock.wall()
+        return Event(
+            kind=kind,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=f"{row.kind} {row.record_id} ({row.action}), refused by central, was {what}",
+            data={
+                "outbox_id": row.id,
+                "kind": row.kind,
+                "record_id": row.record_id,
+                "refused_because": row.error[:_LONGEST_TOLD],
+            },
+        )

@@ -1,0 +1,31 @@
+"""Where clients find the gateway: as the site file says, or else as the request itself says."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+PUBLIC_URL = web.AppKey("public_url", str)
+"""`[api] public_url`, "" when it is not set."""
+
+
+def public_origin(request: web.Request) -> str:
+    """Scheme, host and port for links that are given out, without a slash at the end.
+
+    What the request says is what the client, or a proxy before the gateway, wrote into `Host`: with a public address
+    set it is not asked.
+    """
+    return request.app.get(PUBLIC_URL, "") or str(request.url.origin())
+
+
+def is_own_origin(request: web.Request, origin: str) -> bool:
+    """Whether a page of this origin is the gateway's own: served where the request went, or at the public address."""
+    host = urlsplit(origin).netloc
+    return bool(host) and (host == request.host or origin == request.app.get(PUBLIC_URL, ""))
+
+
+def is_secure(request: web.Request) -> bool:
+    """Whether the client speaks TLS, as far as can be known: a proxy may do so for the gateway."""
+    public = urlsplit(request.app.get(PUBLIC_URL, ""))
+    return request.secure or (public.scheme == "https" and public.netloc == request.host)

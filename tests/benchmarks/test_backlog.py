@@ -1,0 +1,137 @@
+"""A backlog of camera events on its way up, beside the bare requests that it is made of."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.store import Store
+from gateway.store.outbox import insert_outbox
+from gateway.sync.central import CentralClient
+from gateway.sync.outbox import OutboxSender
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
+
+ROWS = int(os.environ.get("BACKLOG", "100000"))
+BARE = max(1000, ROWS // 10)
+PASSWORD = "demo"
+TICK = 0.001
+
+
+def body(number: int) -> dict[str, object]:
+    return {
+        "camera_id": 201,
+        "name": "Vehicle passed",
+        "description": "",
+        "date_at": "2026-03-01T08:00:00.000000Z",
+        "start_date": "2026-03-01T07:59:50.000000Z",
+        "end_date": "2026-03-01T08:00:10.000000Z",
+        "clock_trusted": True,
+        "lane": "entry",
+        "source_event_id": number,
+        "source_id": number,
+        "source_name": "North car park",
+    }
+
+
+@pytest.fixture
+def central(tmp_path):
+    """The simulated central in a process of its own, so that its work is not counted as the gateway's."""
+    words = [sys.executable, "-m", "gateway.demo.central", "--port", "0", "--cards", "10"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, env={**os.environ, "CENTRAL_PASSWORD": PASSWORD})
+    assert process.stdout is not None
+    url = process.stdout.readline().decode().split()[2].rstrip(",")
+    yield url
+    process.terminate()
+    process.wait(timeout=20)
+    process.stdout.close()
+
+
+@pytest.fixture
+async def store(tmp_path):
+    """A store whose outbox holds the backlog."""
+    opened = Store(folder=tmp_path, site_name="North car park", sends=True)
+    await opened.open()
+
+    def fill(connection, first):
+        for number in range(first, min(first + 5000, ROWS + 1)):
+            insert_outbox(connection, kind="camera_event", record_id=number, body=json.dumps(body(number)), now=number)
+
+    for first in range(1, ROWS + 1, 5000):
+        await opened._site.write(lambda connection, first=first: fill(connection, first))
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(opened.run())
+        yield opened
+        running.cancel()
+    await opened.close()
+
+
+@asynccontextmanager
+async def lag():
+    """How late callbacks come meanwhile, in seconds."""
+    lags: list[float] = []
+
+    async def tick():
+        while True:
+            start = time.perf_counter()
+            await asyncio.sleep(TICK)
+            lags.append(time.perf_counter() - start - TICK)
+
+    async with asyncio.TaskGroup() as group:
+        ticking = group.create_task(tick())
+        yield lags
+        ticking.cancel()
+
+
+async def bare_seconds(url: str) -> float:
+    """Seconds for one request after the other with the same bodies, and nothing kept."""
+    async with aiohttp.ClientSession() as http:
+        login = {"username": "gateway", "password": PASSWORD}
+        async with http.post(url + "/v1/auth/login", json=login) as answer:
+            session = (await answer.json())["session"]
+        headers = {"SessionID": session, "Content-Type": "application/json"}
+        began = time.perf_counter()
+        for number in range(BARE):
+            data = json.dumps(body(number)).encode()
+            async with http.put(url + "/v1/camera/event", data=data, headers=headers) as answer:
+                assert (await answer.json())["success"]
+        return (time.perf_counter() - began) / BARE
+
+
+async def test_a_backlog_goes_up_beside_the_same_bare_requests(central, store):
+    bare = [await bare_seconds(central)]
+    client = CentralClient(url=central, username="gateway", password=PASSWORD, clock=SystemClock())
+    sender = OutboxSender(client=client, store=store, clock=SystemClock())
+    await client.look()
+    before, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    async with lag() as lags:
+        while not (await sender.send_due()).wait:
+            pass
+    took = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    await client.close()
+    bare.append(await bare_seconds(central))
+    books = await store.outbox.books()
+    lags.sort()
+    alone = sum(bare) / len(bare)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    p99, worst = lags[int(len(lags) * 0.99)] * 1000, lags[-1] * 1000
+    print(
+        f"\n{ROWS:,} camera events: {took:.1f} s, {ROWS / took:,.0f}/s, {took / ROWS * 1000:.2f} ms each"
+        f"\nbare requests, before and after: {', '.join(f'{one * 1000:.2f}' for one in bare)} ms each"
+        f" (of {BARE:,}); {took / ROWS / alone:.2f} times as long (aim 1.3)"
+        f"\nCPU {cpu:.1f} s ({cpu / ROWS * 1000:.2f} ms each), memory at most {after.ru_maxrss / 1024:.0f} MiB"
+        f"\nlag of the loop: p99 {p99:.2f} ms (aim 5), worst {worst:.1f} ms"
+    )
+    assert (books.delivered, books.waiting, books.parked) == (ROWS, 0, 0)
+    assert books.balance()

@@ -1,0 +1,60 @@
+import socket
+import threading
+
+from drivers.camera.rtsp_connection import RtspConnection
+
+
+def connected():
+    """A connection to a camera's socket, and that socket."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = RtspConnection(
+            host="127.0.0.1", port=server.getsockname()[1], encrypted=False, account=None, seconds=10.0
+        )
+        connection.open()
+        camera, _ = server.accept()
+    connection.channels = {0, 1}
+    return connection, camera
+
+
+def packet(channel, size):
+    return bytes((0x24, channel)) + size.to_bytes(2, "big") + bytes(size)
+
+
+def test_packets_come_by_channel_in_their_order():
+    connection, camera = connected()
+    with camera:
+        camera.sendall(packet(0, 10) + packet(0, 11) + b"rubbish" + packet(1, 12) + packet(7, 3) + packet(0, 13))
+        came = []
+        while sum(len(packets) for _, packets in came) < 4:
+            came += [(channel, [len(one) for one in packets]) for channel, packets in connection.read()]
+        connection.close()
+    sizes = [(channel, size) for channel, packets in came for size in packets]
+    assert sizes == [(0, 10), (0, 11), (1, 12), (0, 13)]
+
+
+def test_what_is_gathered_comes_when_there_is_enough_of_it_or_when_the_time_is_over():
+    connection, camera = connected()
+    with camera:
+        connection.gather(20_000, 60.0)
+        came = []
+        reading = threading.Thread(target=lambda: came.extend(connection.read()))
+        reading.start()
+        for _ in range(25):
+            camera.sendall(packet(0, 1_000))
+        reading.join(30)
+        assert not reading.is_alive()
+        assert sum(len(packets) for _, packets in came) >= 19
+        while came:  # what is left of the 25, then a read in silence
+            connection.gather(200_000, 0.05)
+            came = connection.read()
+        connection.close()
+
+
+def test_no_more_is_gathered_than_the_kernel_has_room_for():
+    connection, camera = connected()
+    with camera:
+        connection._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20_000)
+        connection.gather(262_144, 60.0)
+        camera.sendall(packet(0, 1_000) * 40)
+        assert connection.read()  # which would wait for ever if all of it were waited for
+        connection.close()

@@ -1,0 +1,122 @@
+"""The writing thread of one camera, and a disk that hangs without an error."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from gateway.camera_worker.connection_budget import ConnectionBudget
+from gateway.camera_worker.frame_queue import CameraConnected
+from gateway.camera_worker.recorder import CameraRecorder
+from gateway.clock import Stamp
+from gateway.domain.footage import CameraCondition, GapReason, SegmentFinished, WorkerCamera
+
+DEADLINE_SECONDS = 20.0
+
+
+class SetClock:
+    """Both clocks as they are set."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+    def wall(self):
+        return Stamp(1_800_000_000_000_000 + int(self.now * 1e6), trusted=True)
+
+
+class Written:
+    """A recorder that is given frames by hand, and hangs where it would on a disk whenever `moves` is cleared."""
+
+    def __init__(self, tmp_path, frames):
+        self.clock = SetClock()
+        self.told = []
+        self.hangs = threading.Event()
+        self.moves = threading.Event()
+        self.moves.set()
+        self._frames = itertools.cycle(frames)
+        self._pushed = 0
+        self.recorder = CameraRecorder(
+            camera=WorkerCamera(camera_id=3, url="rtsp://127.0.0.1:1/none", segment_seconds=1.0),
+            media=tmp_path,
+            clock=self.clock,
+            budget=ConnectionBudget(path=tmp_path / "turn", monotonic=time.monotonic),
+            live=None,
+            report=self._report,
+            salvage_first=False,
+        )
+        self.recorder._queue.put(CameraConnected(None))
+        self.recorder._thread.start()
+
+    def _report(self, item):
+        if isinstance(item, SegmentFinished) and not self.moves.is_set():
+            self.hangs.set()
+            assert self.moves.wait(DEADLINE_SECONDS)
+        self.told.append(item)
+
+    def push(self, seconds):
+        for _ in range(seconds * 10):
+            frame = next(self._frames)
+            ticks = self._pushed * 9_000
+            self.clock.now = max(self.clock.now, 100 + self._pushed / 10)
+            self.recorder._queue.put_frame(replace(frame, pts=ticks, dts=ticks, arrived=100 + self._pushed / 10))
+            self._pushed += 1
+
+    def segments(self):
+        return [item for item in self.told if isinstance(item, SegmentFinished)]
+
+    def drain(self):
+        until = time.monotonic() + DEADLINE_SECONDS
+        while not self.recorder._queue.is_empty:
+            assert time.monotonic() < until
+            threading.Event().wait(0.01)
+
+
+@pytest.fixture
+def written(tmp_path, encoded):
+    made = Written(tmp_path, encoded(1))
+    yield made
+    made.moves.set()
+    made.recorder.stop()
+    assert made.recorder.join(DEADLINE_SECONDS)
+
+
+@pytest.mark.parametrize(("hung", "reason"), [(30.0, GapReason.DISK), (1.0, GapReason.BACK_PRESSURE)])
+def test_what_is_dropped_while_the_disk_hangs_is_missing_for_the_disk(written, hung, reason):
+    written.push(2)
+    written.drain()
+    written.moves.clear()
+    written.push(2)
+    assert written.hangs.wait(DEADLINE_SECONDS)
+    now = written.clock.now
+    written.push(60)
+    assert written.recorder.state().dropped > 0
+    written.clock.now = now + hung
+    written.moves.set()
+    written.drain()
+    written.push(4)
+    written.recorder.stop()
+    assert written.recorder.join(DEADLINE_SECONDS)
+    reasons = [segment.gap for segment in written.segments()]
+    assert [gap for gap in reasons[1:] if gap is not GapReason.NONE] == [reason]
+
+
+def test_a_disk_that_moves_again_is_no_camera_that_stalled(written):
+    written.push(2)
+    written.drain()
+    written.moves.clear()
+    written.push(2)
+    assert written.hangs.wait(DEADLINE_SECONDS)
+    written.clock.now += 120
+    written.moves.set()
+    written.drain()
+    written.recorder.stop()
+    assert written.recorder.join(DEADLINE_SECONDS)
+    conditions = {item.condition for item in written.told if not isinstance(item, SegmentFinished)}
+    assert CameraCondition.STALLED not in conditions

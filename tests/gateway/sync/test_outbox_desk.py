@@ -1,0 +1,123 @@
+"""What a person does with changes that central refused, against the simulated central and a real store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.events import EventKind
+from gateway.domain.writes import CARD_CREATE, CARD_UPDATE
+from gateway.store import EventFilter
+from gateway.supervision import Backoff
+from gateway.sync.down import DownSync
+from gateway.sync.outbox import OutboxSender
+from gateway.sync.outbox_desk import OutboxDesk
+from gateway.sync.writes import CentralWrites
+
+SOON = Backoff(first=0.001, longest=0.005)
+
+
+@pytest.fixture
+def desk(store):
+    return OutboxDesk(store=store, clock=SystemClock())
+
+
+@pytest.fixture
+def settle(client, store):
+    """Whatever can go up is gone up, or refused; returns the books."""
+    sender = OutboxSender(client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON)
+
+    async def send():
+        for _ in range(200):
+            if (await sender.send_due()).wait > 1:
+                books = await store.outbox.books()
+                assert books.balance()
+                return books
+            await asyncio.sleep(0.005)
+        raise AssertionError(await store.outbox.books())
+
+    return send
+
+
+@pytest.fixture
+async def refused(central, client, store, settle):
+    """Rows that central refused: a change of card 4001, and a new card; both with the number of card 4002."""
+    await DownSync(client=client, store=store, clock=SystemClock()).pull()
+    writes = CentralWrites(client=client, store=store, clock=SystemClock())
+    await central.stop()
+    taken = central.cards[4002]["number"]
+    await writes.write(CARD_UPDATE, {"id": 4001, "number": taken, "note": "n"})
+    made = await writes.write(CARD_CREATE, {"number": taken, "status": "active", "holder_name": "Nora"})
+    await writes.write(CARD_UPDATE, {"id": made.record_id, "note": "behind"})
+    await central.start()
+    assert (await settle()).parked == 2
+    return await store.refused.page()
+
+
+async def told(store, kind):
+    return (await store.events.page(EventFilter(types=(int(kind),)))).events
+
+
+async def test_it_is_sent_again_as_it_is_once_central_takes_it(central, store, desk, refused, settle):
+    change, _ = refused
+    central.cards[4002]["number"] = "elsewhere"
+    assert not (await desk.retry(change.id, by="tess")).parked
+    books = await settle()
+    assert (books.parked, books.waiting) == (1, 1)
+    assert central.cards[4001]["note"] == "n"
+    (event,) = await told(store, EventKind.RECORD_RELEASED)
+    assert "sent again by tess" in event.description
+    assert "is already used" in json.loads(event.data)["refused_because"]
+    with pytest.raises(NotFoundError):
+        await desk.retry(change.id, by="tess")
+
+
+async def test_it_is_edited_and_counts_at_the_site_too(central, store, desk, refused, settle):
+    change, create = refused
+    await desk.edit(change.id, {"number": "5551", "note": None}, by="tess")
+    await desk.edit(create.id, {"number": "5552"}, by="tess")
+    assert json.loads((await store.cards.get(4001)).record)["number"] == "5551"
+    books = await settle()
+    assert (books.parked, books.waiting, books.dropped) == (0, 0, 0)
+    assert central.cards[4001]["number"] == "5551"
+    assert central.cards[4001].get("note") != "n"
+    (made,) = [card for card in central.cards.values() if card["number"] == "5552"]
+    assert (made["holder_name"], made["note"]) == ("Nora", "behind")
+    with pytest.raises(NotFoundError):
+        await desk.edit(change.id, {"number": "1"}, by="tess")
+
+
+async def test_an_edit_that_leaves_nothing_is_refused(desk, refused):
+    change, _ = refused
+    with pytest.raises(CommandRefused, match="let it go"):
+        await desk.edit(change.id, {"number": None, "note": None}, by="tess")
+    assert (await desk.get(change.id)).parked
+
+
+async def test_what_is_let_go_of_is_counted_and_told_and_central_counts_again(
+    central, client, store, desk, refused, settle
+):
+    change, create = refused
+    await desk.drop(change.id, by="tess")
+    await desk.drop(create.id, by="tess")
+    books = await settle()
+    assert (books.parked, books.waiting, books.dropped, books.accepted) == (0, 0, 3, 3)
+    assert await store.cards.get(create.record_id) is None
+    assert {event.description.partition(",")[0] for event in await told(store, EventKind.RECORD_DROPPED)} == {
+        "access_card 4001 (update)",
+        f"access_card {create.record_id} (create)",
+    }
+    await DownSync(client=client, store=store, clock=SystemClock()).pull()
+    assert json.loads((await store.cards.get(4001)).record)["number"] == central.cards[4001]["number"]
+
+
+async def test_what_waits_for_its_turn_is_nobodys_to_touch(desk, store, refused):
+    (behind,) = [row for row in await desk.page(after=0, limit=10, refused=False) if not row.parked]
+    for deed in (desk.retry(behind.id, by="t"), desk.drop(behind.id, by="t"), desk.edit(behind.id, {"a": 1}, by="t")):
+        with pytest.raises(CommandRefused, match="goes up by itself"):
+            await deed
+    assert (await store.outbox.books()).parked == 2

@@ -1,0 +1,91 @@
+"""`edge-gateway outbox` against the running interface."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from gateway.cli.outbox import app
+from gateway.domain.writes import CARD_UPDATE
+
+PROGRAM = Path(sys.executable).with_name("edge-gateway")
+
+
+@pytest.fixture
+def outbox(house, tmp_path):
+    """Exit status and output of the command, signed in as an account that may; and that no PIN is in any of it."""
+    port = house.url.rpartition(":")[2]
+    accounts = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
+    (tmp_path / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{accounts}')
+
+    async def call(*arguments):
+        program = await asyncio.create_subprocess_exec(
+            PROGRAM, "outbox", *arguments, "--site", "site.toml", "--user", "chief", cwd=tmp_path,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            env={"PATH": os.environ["PATH"], "EDGE_GATEWAY_PASSWORD": "chief", "EDGE_GATEWAY_SECRET_CHIEF": "chief"},
+        )  # fmt: skip
+        out, err = await program.communicate()
+        assert b"9753" not in out + err
+        return program.returncode, out.decode(), err.decode()
+
+    return call
+
+
+@pytest.fixture
+async def refused(house):
+    """The number of a change that central refused."""
+    body = {"id": 4001, "note": "n", "pin": "9753"}
+    await house.store.held.hold(CARD_UPDATE, 4001, body, now=1_767_225_600_000_000, sends=True)
+    row = await waiting(house)
+    await house.store.outbox.park(row, error="note: too short")
+    return row.id
+
+
+async def waiting(house):
+    (row,) = [row for row in await house.store.outbox.due(now=0) if row.kind == "access_card"]
+    return row
+
+
+async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(house, outbox, refused):
+    listed, shown, unknown, none = await asyncio.gather(
+        outbox("list"), outbox("show", str(refused)), outbox("retry", "999"), outbox("edit", str(refused), "note")
+    )
+    assert listed[::2] == (0, "")
+    assert listed[1].splitlines() == [
+        f"{refused}  access_card 4001: update  (refused, since 2026-01-01T00:00:00.000Z, 1 try)",
+        "    central: note: too short",
+        '    {"note": "n", "pin": "****"}',
+    ]
+    assert json.loads(shown[1])["fields"]["note"] == "n"
+    assert unknown == (1, "", "edge-gateway: the gateway refused: nothing waits under the number 999\n")
+    assert none == (1, "", "edge-gateway: 'note' is not FIELD=VALUE\n")
+
+    assert (await outbox("edit", str(refused), "note=007"))[1] == f"{refused} is changed and sent again\n"
+    row = await waiting(house)
+    assert json.loads(row.body) == {"id": 4001, "note": "007", "pin": "9753"}
+    assert "goes up by itself" in (await outbox("drop", str(refused), "--yes"))[2]
+    await house.store.outbox.park(row, error="note: too short")
+    assert (await outbox("retry", str(refused)))[1] == f"{refused} is sent again\n"
+    assert (await outbox("list"))[1] == "nothing that central refused\n"
+    assert f"{refused}  access_card" in (await outbox("list", "--all"))[1]
+    await house.store.outbox.park(row, error="note: too short")
+    assert (await outbox("drop", str(refused), "--yes"))[:2] == (
+        0,
+        f"{refused} is let go of; central never gets it\n",
+    )
+    books = await house.store.outbox.books()
+    assert books.balance()
+    assert (books.parked, books.dropped) == (0, 1)
+
+
+@pytest.mark.parametrize("command", ["list", "show", "retry", "edit", "drop"])
+def test_each_command_has_help_with_an_example(command):
+    answer = CliRunner().invoke(app, [command, "--help"])
+    assert answer.exit_code == 0
+    assert f"Example: edge-gateway outbox {command}" in " ".join(answer.output.split())

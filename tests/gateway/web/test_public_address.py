@@ -1,0 +1,59 @@
+"""Links that are given out name the public address where the site has one, whatever the request says."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.site.models import ApiSection
+from tests.gateway.web.conftest import SITE
+
+PUBLIC = "https://gate.example.com"
+LIES = {"Host": "evil.example", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "gopher"}
+
+
+@pytest.fixture
+async def proxied(open_house):
+    api = SITE.api.model_dump() | {"public_url": f"{PUBLIC}/"}
+    async with open_house(site=SITE.model_copy(update={"api": ApiSection.model_validate(api)})) as house:
+        yield house
+
+
+async def asked(house, path, body=None, *, key=False, **headers):
+    carried = {"Authorization": f"Bearer {house.key}"} if key else await house.sign_in()
+    method = "GET" if body is None else "POST"
+    async with house.client.request(method, house.url + path, json=body, headers={**carried, **headers}) as answer:
+        return answer.status, await answer.json()
+
+
+async def test_a_stream_is_where_the_site_file_says(proxied):
+    _, answer = await asked(proxied, "/v1/camera", {"id": 201}, **LIES)
+    assert answer["camera"]["stream"].startswith(f"{PUBLIC}/v1/camera/whep/201?token=")
+    _, answer = await asked(proxied, "/v1/camera/list", {}, **LIES)
+    assert answer["cameras"][0]["stream"].startswith(f"{PUBLIC}/")
+
+
+async def test_programs_are_told_the_same(proxied):
+    status, stream = await proxied.program("GET", "/api/v1/video/stream/201")
+    assert (status, stream["stream_url"].split("?")[0]) == (200, f"{PUBLIC}/v1/camera/whep/201")
+
+
+async def test_without_one_it_is_as_the_request_says(house):
+    _, answer = await asked(house, "/v1/camera", {"id": 201}, Host="gate.internal:8480")
+    assert answer["camera"]["stream"].startswith("http://gate.internal:8480/v1/camera/whep/201")
+
+
+async def test_the_page_at_the_public_address_is_the_gateways_own(proxied):
+    token = (await proxied.sign_in())["SessionID"]
+    proxied.client.cookie_jar.clear()
+    for origin, status in ((PUBLIC, 200), ("https://evil.example", 403), ("http://gate.example.com", 403)):
+        headers = {"Cookie": f"session={token}", "Origin": origin}
+        async with proxied.client.post(f"{proxied.url}/v1/device/open", json={"id": 101}, headers=headers) as answer:
+            assert answer.status == status, origin
+
+
+@pytest.mark.parametrize(("host", "secure"), [("gate.example.com", True), ("192.0.2.7:8480", False)])
+async def test_the_cookie_of_the_public_address_goes_over_tls_alone(proxied, host, secure):
+    wanted = {"username": "chief", "password": "chief"}
+    async with proxied.client.post(f"{proxied.url}/v1/auth/login", json=wanted, headers={"Host": host}) as answer:
+        assert answer.status == 200
+        assert ("Secure" in answer.headers["Set-Cookie"]) is secure

@@ -1,0 +1,391 @@
+"""What writes take: a wrong type is refused at once, an unknown field passed over, wherever central is."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from datetime import UTC
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.demo.central import Central, CentralAccount, Faults, seed_site
+from gateway.domain.events import EventKind
+from gateway.store import CardRecord, room
+from gateway.sync.central import CentralClient
+from gateway.sync.down import DownSync
+from gateway.sync.field_map import CardFieldMap, map_card
+from gateway.sync.outbox import OutboxSender
+from gateway.web.catalogue.access import ACCESS_LIFECYCLE, ACCESS_PATCH, ACCESS_PUT
+from gateway.web.catalogue.camera_events import CAMERA_EVENT_PATCH, CAMERA_EVENT_PUT
+from gateway.web.catalogue.cameras import CAMERA_PATCH, CAMERA_PUT
+from gateway.web.catalogue.devices import DEVICE_CONFIG, DEVICE_PUT
+from gateway.web.catalogue.entries import ENTRY_PATCH, ENTRY_PUT
+
+WRITES = {
+    "card made": (ACCESS_PUT, {"number": "5150"}),
+    "card changed": (ACCESS_PATCH, {"id": 4001}),
+    "card's lifecycle": (ACCESS_LIFECYCLE, {"id": 4001, "status": "active"}),
+    "device made": (DEVICE_PUT, {"name": "Kiosk at the back"}),
+    "device changed": (DEVICE_CONFIG, {"id": 109}),
+    "camera made": (CAMERA_PUT, {"name": "Yard"}),
+    "camera changed": (CAMERA_PATCH, {"id": 202}),
+    "camera event made": (CAMERA_EVENT_PUT, {"camera_id": 201}),
+    "camera event changed": (CAMERA_EVENT_PATCH, {"id": None}),
+    "entry made": (ENTRY_PUT, {"device_id": 101}),
+    "entry changed": (ENTRY_PATCH, {"id": None}),
+}
+"""By what each does: the operation, and the least that it takes; None for the id of what the house has."""
+GOOD = {
+    "number": ["", "0042", "x" * 120],
+    "facility_code": [0, 255, "12", None],
+    "card_number": [7, "00007", None],
+    "card_format": ["H10301", None],
+    "uid": ["04A1B2C3", None],
+    "plate": ["AB 12", "", None],
+    "type": [3, "kiosk"],
+    "status": ["active", "blocked", None],
+    "enabled": [True, False, None],
+    "username": ["nora", None],
+    "holder_name": ["Nora \N{LATIN SMALL LETTER E WITH ACUTE}", None],
+    "customer_id": [17, None],
+    "company_id": [18, None],
+    "valid_from": ["2026-01-31", "2026-01-31T12:00:00-05:00", 1_769_860_800, 1_769_860_800_000, 0, "", None],
+    "valid_until": ["2036-01-31", 2_085_000_000, "", None],
+    "pin": ["1234", "", None],
+    "zones": [[], [1, "north"], None],
+    "schedules": [[2], None],
+    "first_person": [True, None],
+    "duress": [False, None],
+    "note": ["by the oak", "two\nlines", "", None],
+    "reason": ["found again", None],
+    "name": ["Another name", None],
+    "location": ["North", "", None],
+    "description": ["At the oak.", "", None],
+    "serial_number": ["S-1", None],
+    "incident": [True, False, None],
+    "camera_id": [201],
+    "date_at": ["2026-01-31T12:00:00Z", "2026-01-31 12:00", ""],
+    "start_date": ["", None],
+    "end_date": ["", None],
+    "access_id": [4001, None],
+    "credential": ["0042", None],
+    "lane": ["entry", None],
+    "exit_lane": ["entry", None],
+    "area": ["garage", None],
+    "exit_at": [None, ""],
+    "exit_device_id": [101, None],
+    "device_id": [101],
+    "data": ["{}", None],
+    "clock_trusted": [True, False],
+    "card changed: number": ["", "0043", "y" * 120, None],
+    "entry made: status": ["open", "timed_out", None],
+    "entry changed: status": ["closed", None],
+    "entry made: type": ["entry", "exit"],
+}
+"""What each field takes, wherever it stands. A field that is not here has no test, and that fails."""
+BESIDE = {"clock_trusted": {"date_at": "2026-01-31T12:00:00Z"}}
+OF_ALL_KINDS = {"string": "x", "integer": 7, "number": 1.5, "boolean": True, "array": ["x"], "object": {"x": 1}}
+
+
+@pytest.fixture
+async def central():
+    clock = SystemClock()
+    service = Central(clock=clock, accounts=(CentralAccount("gateway", "right horse"),))
+    seed_site(
+        service.tables, now=clock.wall(), devices={101: "Gate", 109: "Kiosk"}, cameras={201: "Entry", 202: "Exit"},
+        cards=1,
+    )  # fmt: skip
+    service.tables.cards.put({"id": 4001, "number": "00111572", "username": "ada", "plate": "DM 001", "note": ""})
+    await service.start()
+    yield service
+    await service.stop()
+
+
+@pytest.fixture
+def house_at(open_house, central):
+    """Opens the house: with a central that answers, with one that is away, or with none."""
+
+    @asynccontextmanager
+    async def opened(where):
+        client = CentralClient(
+            url=central.url, username="gateway", password="right horse", clock=SystemClock(), timeout_seconds=5
+        )
+        try:
+            async with open_house(client=None if where == "none" else client) as house:
+                down = DownSync(client=client, store=house.store, clock=house.clock)
+                await down.pull()
+                house.up = OutboxSender(client=client, store=house.store, clock=house.clock)
+                await sent_up(house)
+                _, made = await house.call("/v1/entry", {"device_id": 101, "plate": "ZZ 9"}, method="PUT")
+                house.ids = {"entry": made["entry"]["site_id"], "camera event": house.camera_event_id}
+                if where == "away":
+                    central.faults = Faults(down=True)
+                    await house.call("/v1/device/config", {"id": 109, "description": "away now"}, method="PATCH")
+                yield house
+        finally:
+            await client.close()
+
+    return opened
+
+
+async def sent_up(house):
+    for _ in range(20):
+        await house.up.send_due()
+        await house.store.outbox.retry_now()
+        if not (await house.store.outbox.books()).waiting:
+            return
+
+
+def least(what, house):
+    operation, body = WRITES[what]
+    kind = what.partition(" ")[0] if "camera event" not in what else "camera event"
+    return operation, {name: house.ids[kind] if value is None else value for name, value in body.items()}
+
+
+async def write(house, what, **more):
+    operation, body = least(what, house)
+    return await house.call(operation.path, {**body, **more}, method=operation.method)
+
+
+def kinds_of(schema):
+    """The JSON kinds that a schema of a field admits."""
+    if "anyOf" in schema:
+        return {kind for one in schema["anyOf"] for kind in kinds_of(one)}
+    if "$ref" in schema or "enum" in schema or "const" in schema:
+        return {"string"}
+    return {schema["type"], *(["integer"] if schema["type"] == "number" else [])}
+
+
+def fields_of(what):
+    schema = WRITES[what][0].body.model_json_schema()
+    return {name: kinds_of(field) for name, field in schema["properties"].items()}
+
+
+@pytest.mark.parametrize("where", ["up", "away", "none"])
+async def test_a_wrong_type_is_refused_at_once_and_named(house_at, central, where):
+    async with house_at(where) as house:
+        books = await house.store.outbox.books()
+        before = central.tables.snapshot()
+        for what in WRITES:
+            for name, kinds in fields_of(what).items():
+                for kind, value in OF_ALL_KINDS.items():
+                    if kind in kinds:
+                        continue
+                    status, answer = await write(house, what, **{name: value})
+                    assert status == 400, (what, name, value, answer)
+                    assert answer["error"].startswith(f"{name}: must be "), (what, name, value, answer)
+                    assert "\n" not in answer["error"]
+        assert await house.store.outbox.books() == books
+        assert central.tables.snapshot() == before
+
+
+@pytest.mark.parametrize("where", ["up", "away", "none"])
+async def test_an_unknown_field_is_passed_over(house_at, central, where):
+    strange = {"surprise": 1, "decided_as": 7, "has_pin": "x", "sync": {}, "sync_error": 3, "created_at": [],
+               "updated_at": "soon", "uuid": 5, "idempotency_key": {}, "central_id": "x"}  # fmt: skip
+    async with house_at(where) as house:
+        for what in WRITES:
+            more = {"note": "seen"} if what == "entry changed" else {}
+            status, answer = await write(house, what, **strange, **more)
+            assert (status, answer["success"]) == (200, True), (what, answer)
+            (shown,) = [value for value in answer.values() if isinstance(value, dict) and "id" in value]
+            assert "surprise" not in shown, what
+        central.faults = Faults()
+        await sent_up(house)
+        books = await house.store.outbox.books()
+        assert (books.waiting, books.parked) == (0, 0) if where != "none" else True
+        assert "surprise" not in central.tables.snapshot().decode()
+
+
+async def test_central_takes_what_is_taken_here(house_at, central):
+    """One by one, so that nothing is accepted while central is away that central refuses later."""
+    async with house_at("up") as house:
+        for what in WRITES:
+            for name in fields_of(what):
+                if name == "id":
+                    continue
+                samples = GOOD.get(f"{what}: {name}", GOOD.get(name))
+                assert samples, f"{name} of {what} has no sample"
+                for value in samples:
+                    if value is None and name in WRITES[what][0].body.model_json_schema().get("required", ()):
+                        continue
+                    beside = {"number": "", "holder_name": "Nora"} if what == "card made" else {}
+                    more = {**beside, **BESIDE.get(name, {}), name: value}
+                    if what == "card made" and name == "holder_name":
+                        more["username"] = "nora"
+                    status, answer = await write(house, what, **more)
+                    assert status == 200, (what, name, value, answer)
+        await sent_up(house)
+        books = await house.store.outbox.books()
+        assert (books.waiting, books.parked) == (0, 0)
+
+
+OWN_WORDS = {"id": 4001, "number": "00111572", "zones": [{"id": 3, "name": "North"}], "status": "eaten",
+             "valid_until": 1_900_000_000.5, "enabled": 1, "customer_id": "C-17", "photo": "x" * 1000}  # fmt: skip
+
+
+WHOLE = (
+    ("/v1/access", "/v1/access", "access_card", 4001, {"holder_name": "Ada L."}),
+    ("/v1/device", "/v1/device/config", "device", 109, {"description": "by the elm"}),
+    ("/v1/device", "/v1/device/config", "device", 101, {"description": "by the elm"}),
+    ("/v1/camera", "/v1/camera", "camera", 202, {"location": "South"}),
+    ("/v1/camera", "/v1/camera", "camera", 201, {"location": "South"}),
+    ("/v1/camera/event", "/v1/camera/event", "event", None, {"name": "Dent"}),
+)
+
+
+@pytest.mark.parametrize("where", ["up", "away"])
+async def test_a_whole_record_comes_back_with_one_field_changed(house_at, central, where):
+    async with house_at(where) as house:
+        devices = {number: dict(central.tables.devices[number]) for number in (101, 109)}
+        for path, patch, resource, number, change in WHOLE:
+            known = number or house.camera_event_id
+            _, answer = await house.call(path, {"id": known})
+            status, answer = await house.call(patch, {**answer[resource], **change}, method="PATCH")
+            assert status == 200, answer
+            assert {name: answer[resource][name] for name in change} == change
+        central.faults = Faults()
+        await sent_up(house)
+        books = await house.store.outbox.books()
+        assert (books.waiting, books.parked) == (0, 0)
+        for path, _, resource, number, _ in WHOLE:
+            _, answer = await house.call(path, {"id": number or house.camera_event_id})
+            assert answer[resource]["sync"] == "in_step"
+        for number, before in devices.items():
+            now = central.tables.devices[number]
+            assert {name for name in now if now[name] != before.get(name)} == {"description", "updated_at"}
+
+
+@pytest.mark.parametrize("where", ["up", "away"])
+async def test_a_whole_entry_comes_back_with_one_field_changed(house_at, central, where):
+    async with house_at(where) as house:
+        _, listed = await house.call("/v1/entry/list", {})
+        (shown,) = listed["entries"]
+        status, answer = await house.call("/v1/entry", {**shown, "note": "seen"}, method="PATCH")
+        assert (status, answer["entry"] | shown) == (200, answer["entry"] | shown), answer
+        status, answer = await house.call(
+            "/v1/entry", {**answer["entry"], "exit_at": shown["entry_at"], "exit_device_id": 101}, method="PATCH"
+        )
+        assert (status, answer["entry"]["status"], answer["entry"]["note"]) == (200, "closed", "seen")
+        central.faults = Faults()
+        await sent_up(house)
+        books = await house.store.outbox.books()
+        assert (books.waiting, books.parked) == (0, 0)
+        (theirs,) = central.entries
+        assert (theirs["note"], theirs["exit_at"]) == ("seen", shown["entry_at"])
+
+
+async def test_what_stands_in_a_record_is_not_judged_when_it_comes_back(house):
+    """Central's words are central's, whatever the gateway would take from a person."""
+    card = map_card(4001, OWN_WORDS, CardFieldMap(), UTC).card
+    await house.store.cards.apply(put=[CardRecord(card, json.dumps(OWN_WORDS))], now=1)
+    _, answer = await house.call("/v1/access", {"id": 4001})
+    assert answer["warnings"] == ["status: cannot be understood, so the card counts as suspended"]
+    status, answer = await house.call("/v1/access", {**answer["access_card"], "note": "x"}, method="PATCH")
+    assert status == 200, answer
+    kept = json.loads((await house.store.cards.get(4001)).record)
+    assert kept == {**OWN_WORDS, "note": "x"}
+    for name, value in (("zones", [{"id": 4}]), ("status", "gone"), ("enabled", 0), ("customer_id", "C-18")):
+        status, answer = await house.call("/v1/access", {"id": 4001, name: value}, method="PATCH")
+        assert status == 400, name
+        assert answer["error"].startswith(name), answer
+
+
+async def test_true_is_not_one(house):
+    await house.call("/v1/access", {"id": 4001, "customer_id": 1}, method="PATCH")
+    status, answer = await house.call("/v1/access", {"id": 4001, "customer_id": True}, method="PATCH")
+    assert (status, answer["error"]) == (400, "customer_id: must be a valid integer")
+
+
+async def test_a_record_has_a_largest_size(house):
+    for path, body in (
+        ("/v1/access", {"number": "5", "zones": ["\N{ELEPHANT}" * 120] * 200}),
+        ("/v1/entry", {"device_id": 101, "data": "\N{ELEPHANT}" * 20_000}),
+    ):
+        status, answer = await house.call(path, body, method="PUT")
+        assert (status, answer["error"]) == (400, "body: a record has at most 64 KiB")
+
+
+async def test_a_search_for_what_cannot_be_written_says_so(house):
+    for family in ("device", "access", "event", "camera/event", "entry"):
+        status, answer = await house.call(f"/v1/{family}/list", {"search": "a\0b"})
+        assert (status, answer["error"]) == (400, "search: must not hold the character U+0000")
+
+
+NOW = 1_790_000_000_000_000  # 2026-09-21
+
+
+IMPOSSIBLE = (
+    ({"date_at": "2199-01-01"}, "date_at: must be a moment that has been"),
+    ({"date_at": "1969-01-01"}, "date_at: must be a moment that has been"),
+    ({"date_at": "2026-09-20", "exit_at": "2199-01-01"}, "exit_at: must be a moment that has been"),
+    ({"date_at": "2026-09-20", "exit_at": "2026-09-19"}, "exit_at: is before the entry"),
+    ({"exit_at": "2026-09-19"}, "exit_at: is before the entry"),
+    ({"clock_trusted": False}, "clock_trusted: is said of a date_at that is sent along"),
+    ({"clock_trusted": False, "date_at": " "}, "clock_trusted: is said of a date_at that is sent along"),
+)
+
+
+async def test_an_entry_is_of_a_moment_that_has_been(house):
+    house.clock.pushed += (NOW - house.clock.wall().micros) / 1e6
+    for body, error in IMPOSSIBLE:
+        status, answer = await house.call("/v1/entry", {"device_id": 101, **body}, method="PUT")
+        assert (status, answer["error"]) == (400, error)
+        _, made = await house.call("/v1/entry", {"device_id": 101, "date_at": "2026-09-20"}, method="PUT")
+        status, answer = await house.call("/v1/entry", {"id": made["entry"]["id"], **body}, method="PATCH")
+        assert (status, answer["error"]) == (400, error)
+
+
+async def test_a_clock_that_nobody_set_stamps_no_trusted_entry_and_judges_no_moment(house):
+    house.clock.trusted = False
+    _, answer = await house.call("/v1/entry", {"device_id": 101}, method="PUT")
+    assert answer["entry"]["clock_trusted"] is False
+    house.clock.pushed -= 3 * 365 * 86_400
+    house.tokens.clear()
+    said = "2026-01-31T12:00:00.000Z"
+    status, answer = await house.call("/v1/entry", {"id": answer["entry"]["id"], "date_at": said}, method="PATCH")
+    assert (status, answer["entry"]["clock_trusted"], answer["entry"]["entry_at"]) == (200, True, said)
+
+
+async def test_too_much_that_waits_is_refused_in_one_sentence_and_told_once(house_at, monkeypatch):
+    monkeypatch.setattr(room, "MOST_WAITING", 3)
+    async with house_at("away") as house:
+        while (await write(house, "device changed", description="x"))[0] == 200:
+            pass
+        house.clock.pushed += 3601
+        house.tokens.clear()
+        moments = (await house.call("/v1/camera/event/list", {}))[1]["count"]
+        for what in WRITES:
+            if what in ("card changed", "card's lifecycle"):
+                continue
+            status, answer = await write(house, what, **({"name": "x"} if what == "camera event changed" else {}))
+            assert (status, answer["success"]) == (503, False), what
+            assert answer["error"].endswith("wait for central already; this one was not taken"), answer
+        assert (await house.call("/v1/camera/event/list", {}))[1]["count"] == moments
+        status, answer = await write(house, "card's lifecycle", status="lost")
+        assert (status, answer["access_card"]["decided_as"]) == (200, "lost")
+        _, told = await house.call("/v1/event/list", {"types": [int(EventKind.WRITES_REFUSED)]})
+        assert told["count"] == 2
+        assert json.loads(told["events"][0]["data"]) == {"refused_since_last_told": 1}
+        house.clock.pushed += 3601
+        house.tokens.clear()
+        await write(house, "device changed")
+        _, told = await house.call("/v1/event/list", {"types": [int(EventKind.WRITES_REFUSED)]})
+        assert json.loads(told["events"][0]["data"]) == {"refused_since_last_told": 9}
+
+
+async def test_a_card_that_is_never_valid_is_not_taken_without_a_word(house):
+    never = {"valid_from": "2026-03-01", "valid_until": "2026-02-01"}
+    refused = (400, "valid_until: is before valid_from")
+    for body, method in (({"number": "5", **never}, "PUT"), ({"id": 4001, **never}, "PATCH")):
+        status, answer = await house.call("/v1/access", body, method=method)
+        assert (status, answer["error"]) == refused
+    same_day = {"valid_from": "2026-03-01T08:00:00", "valid_until": "2026-03-01"}
+    status, answer = await house.call("/v1/access", {"id": 4001, **same_day}, method="PATCH")
+    assert (status, answer["warnings"]) == (200, [])
+    status, answer = await house.call("/v1/access", {"id": 4001, "valid_until": "2026-02-01"}, method="PATCH")
+    never = ["the card is never valid: valid_until is before valid_from"]
+    assert (status, answer["warnings"]) == (200, never)
+    status, answer = await house.call("/v1/access", {**answer["access_card"], "note": "x"}, method="PATCH")
+    assert (status, answer["warnings"]) == (200, never)
