@@ -189,6 +189,12 @@ class Cards:
         """Central's record of every card by id: what a sweep compares with."""
         return await self._database.read(lambda connection: dict(connection.execute("SELECT id, record FROM card")))
 
+    async def ids(self) -> frozenset[int]:
+        """The id of every card."""
+        return await self._database.read(
+            lambda connection: frozenset(number for (number,) in connection.execute("SELECT id FROM card"))
+        )
+
     async def made_here(self) -> tuple[int, ...]:
         """Ids of cards that were made at the site and that central has given none yet, as far as is known here."""
         return await self._database.read(

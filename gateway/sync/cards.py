@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import TypeVar
@@ -89,8 +89,8 @@ class CardPull:
         map_mark = self._fields.fingerprint(self._zone)
         anew = anew or await self._cards.remembered(_MAP) != map_mark
         written = self._held.pull_begins(KIND)
-        known, before = await asyncio.to_thread(_at_site, await self._cards.records())
-        walk = _Walk(known=known, anew=anew, written=written)
+        before = await asyncio.to_thread(_centrals, await self._cards.ids())
+        walk = _Walk(anew=anew, written=written)
         began = self._cards.generation
         if anew or began != self._generation:
             self._memory.end_walk(keep=False)
@@ -197,6 +197,9 @@ class CardPull:
         """
         async with self._cards.turn:
             arriving = await self._held.arriving(KIND, [card_id for card_id, _ in page])
+            if walk.known is None:
+                walk.known = dict(await self._cards.records())
+            known = walk.known
             put: list[CardRecord] = []
             in_step = True
             for place, (card_id, theirs) in enumerate(page, start=1):
@@ -204,13 +207,13 @@ class CardPull:
                     await asyncio.sleep(0)  # lanes come first
                 waits = card_id in arriving.waiting
                 record = arriving.shown(card_id, theirs) if waits else theirs
-                is_new = card_id not in walk.known
+                is_new = card_id not in known
                 if record is None or card_id in walk.written or (is_new and arriving.is_own(theirs)):
                     in_step = False
                     continue
                 in_step = in_step and not waits
                 text = record_text(record)
-                differs = walk.anew or walk.known.get(card_id) != text
+                differs = walk.anew or known.get(card_id) != text
                 if not differs and self._judged_all:
                     continue
                 mapped = map_card(card_id, record, self._fields, self._zone)
@@ -222,7 +225,7 @@ class CardPull:
                 done = await self._apply(walk, put=stretch)
                 walk.added += done.added
                 walk.changed += done.changed
-                walk.known.update((item.card.card_id, item.record) for item in stretch)
+                known.update((item.card.card_id, item.record) for item in stretch)
         return in_step
 
     async def _apply(self, walk: _Walk, *, put: Sequence[CardRecord] = (), remove: Sequence[int] = ()) -> CardChanges:
@@ -233,14 +236,15 @@ class CardPull:
 
 @dataclass(slots=True)
 class _Walk:
-    """A pull under way: the site's records by card id, whether all are mapped anew, and what was done.
+    """A pull under way: whether all are mapped anew, and what was done.
 
-    `written`: cards that central has written since, which the pull may bring as they were before.
+    `known`: the site's records by card id, once one has to be compared. `written`: cards that central has written
+    since, which the pull may bring as they were before.
     """
 
-    known: dict[int, str]
     anew: bool
     written: set[int]
+    known: dict[int, str] | None = None
     added: int = 0
     changed: int = 0
     removed: int = 0
@@ -248,9 +252,9 @@ class _Walk:
     gone: set[int] = field(default_factory=set)
 
 
-def _at_site(records: Mapping[int, str]) -> tuple[dict[int, str], frozenset[int]]:
-    """The site's records to compare with, and the ids among them that are central's."""
-    return dict(records), frozenset(card_id for card_id in records if card_id < FIRST_PROVISIONAL_ID)
+def _centrals(card_ids: frozenset[int]) -> frozenset[int]:
+    """Those of the ids that are central's."""
+    return frozenset(card_id for card_id in card_ids if card_id < FIRST_PROVISIONAL_ID)
 
 
 def _stretches(items: Sequence[_T], length: int) -> Iterator[Sequence[_T]]:
