@@ -6,6 +6,7 @@ import asyncio
 import secrets as randomness
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -28,6 +29,7 @@ from gateway.recording import Recording
 from gateway.recording.exhibits import ExhibitFiles
 from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
+from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite
 from gateway.store import Entry, KnownRecord, Store
 from gateway.supervision import Progress, Supervisor
@@ -61,6 +63,7 @@ _SERVE_AGAIN_SECONDS = 3.0
 _CONTROL_SECONDS = 15.0
 _LAST_WORDS_SECONDS = 5.0
 _DECLARE_AGAIN_SECONDS = 5.0
+_THREADS = 64
 
 
 def run(*, site_path: Path, data: Path) -> int:
@@ -71,7 +74,7 @@ def run(*, site_path: Path, data: Path) -> int:
     redaction = Redaction()
     secrets = Secrets(folder=secrets_folder(site_path), heard=redaction.hide)
     site = load(site_path, secrets=secrets)
-    with DataFolder.open(data) as folder, Logs(redaction=redaction):
+    with DataFolder.open(data) as folder, LineLocks(links=site.links), Logs(redaction=redaction):
         if folder.takes_nothing:
             log.error("gateway_starts_without_recording", why=folder.takes_nothing)
         for doubt in doubtful(site, site_path):
@@ -139,10 +142,10 @@ class House:
             zone=ZoneInfo(site.site.timezone),
             fields=_card_fields(site),
         )
-        down = _build_down(site, client=client, store=self._store, clock=self._clock)
         self._outbox_desk = OutboxDesk(
             store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone), fields=_card_fields(site)
         )
+        down = _build_down(site, client=client, store=self._store, clock=self._clock)
         self._sync = _build_sync(
             site,
             client=client,
@@ -167,6 +170,9 @@ class House:
     async def live(self) -> None:
         """Start, serve until told to stop, and end in order: who asks and acts, lines, who remembers."""
         loop = asyncio.get_running_loop()
+        # Whoever reads from a disk that hangs holds a thread, until that is known: signing in, and looking up the names
+        # of devices, must still find one.
+        loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="work"))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         # not by the loop, which gives the signal its deadly meaning back when it is closed
