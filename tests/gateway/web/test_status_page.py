@@ -401,6 +401,24 @@ async def test_a_card_that_was_passed_back_is_forgiven_from_its_event(house, bro
         await expect(page.get_by_text("the next passage of card 0007 counts as the first, says chief")).to_be_visible()
 
 
+async def test_everything_is_fetched_anew_and_what_is_wrong_with_central_is_seen(house, browser_page):
+    async with browser_page(size=PHONE) as page:
+        await sign_in(page, house)
+        central = page.locator("#central-section")
+        await expect(central).to_contain_text("40 access cards, 3 devices, 1 cameras, fetched")
+        await expect(central.locator("#central-notices")).to_be_hidden()
+        house.central.view.notices = ("central's clock is 90 s behind this machine's",)
+        house.store.changes.bump()
+        await expect(central.get_by_role("listitem")).to_have_text("central's clock is 90 s behind this machine's")
+        await central.get_by_role("button", name="Fetch everything anew").click()
+        await expect(page.get_by_text("Everything is fetched anew, as soon as central answers.")).to_be_visible()
+        assert house.central.asked_by == ["user:chief"]
+        house.central.view.progress = "access cards: 20 of 40"
+        house.store.changes.bump()
+        await expect(central).to_contain_text("Fetching access cards: 20 of 40")
+        await expect(central.get_by_role("button")).to_be_disabled()
+
+
 async def test_who_only_looks_is_offered_neither(house, browser_page):
     async with browser_page(size=DESKTOP) as page:
         await sign_in(page, house, "guard")
