@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets as randomness
 import signal
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -13,10 +12,17 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from gateway.clock import Clock, SystemClock, boot_id, offset_of
+from gateway.central import (
+    card_fields,
+    central_client,
+    people_of_central,
+    pull_from_central,
+    relay_to_central,
+    sync_with_central,
+)
+from gateway.clock import SystemClock, boot_id, offset_of
 from gateway.data_folder import MEDIA_MARKER, DataFolder, MediaCondition, media_condition
 from gateway.demo.present import demo_cards, present_route
-from gateway.domain.commands import GateAction
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.field import build_field
@@ -26,24 +32,13 @@ from gateway.lanes.places import places_of
 from gateway.logs import Logs
 from gateway.notify import Notify, feed_watchdog
 from gateway.recording import Recording
-from gateway.recording.exhibits import ExhibitFiles
 from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
 from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite
 from gateway.store import Entry, KnownRecord, Store
 from gateway.supervision import Progress, Supervisor
-from gateway.sync.central import CentralClient
-from gateway.sync.down import DownSync
-from gateway.sync.evidence import EvidenceSender
-from gateway.sync.field_map import CardFieldMap
-from gateway.sync.lane_commands import LaneCommands, Meaning
-from gateway.sync.outbox import OutboxSender
 from gateway.sync.outbox_desk import OutboxDesk
-from gateway.sync.people import CentralPeople
-from gateway.sync.relay import CentralRelay, RelayLimits
-from gateway.sync.roles import RoleMap
-from gateway.sync.runner import Sync
 from gateway.sync.standing import CentralStanding
 from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import hash_accounts
@@ -134,19 +129,19 @@ class House:
             media_fault=self._media_fault,
             marker=MEDIA_MARKER,
         )
-        client = _build_client(site, secrets=secrets, clock=self._clock)
+        client = central_client(site, secrets=secrets, clock=self._clock)
         self._writes = CentralWrites(
             client=client,
             store=self._store,
             clock=self._clock,
             zone=ZoneInfo(site.site.timezone),
-            fields=_card_fields(site),
+            fields=card_fields(site),
         )
         self._outbox_desk = OutboxDesk(
-            store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone), fields=_card_fields(site)
+            store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone), fields=card_fields(site)
         )
-        down = _build_down(site, client=client, store=self._store, clock=self._clock)
-        self._sync = _build_sync(
+        down = pull_from_central(site, client=client, store=self._store, clock=self._clock)
+        self._sync = sync_with_central(
             site,
             client=client,
             down=down,
@@ -156,8 +151,8 @@ class House:
             card_renamed=self._lanes.areas.card_renamed,
             lanes=self._lanes,
         )
-        self._relay = _build_relay(site, client=client)
-        self._people = _build_people(site, client=client)
+        self._relay = relay_to_central(site, client=client)
+        self._people = people_of_central(site, client=client)
         self._standing = None
         if client is not None and down is not None and self._sync is not None:
             started_at = self._clock.wall().micros
@@ -391,96 +386,3 @@ class House:
     def _event(self, kind: EventKind, text: str) -> Event:
         stamp = self._clock.wall()
         return Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
-
-
-def _build_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClient | None:
-    central = site.central
-    if central is None:
-        return None
-    return CentralClient(
-        url=central.url,
-        username=central.username,
-        password=secrets.get(central.password),
-        totp_secret=secrets.get(central.totp) if central.totp else "",
-        clock=clock,
-        ca_file=central.ca_file,
-        timeout_seconds=central.timeout_seconds,
-    )
-
-
-def _build_relay(site: Site, *, client: CentralClient | None) -> CentralRelay | None:
-    central = site.central
-    if central is None or client is None:
-        return None
-    limits = RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)
-    return CentralRelay(client=client, url=central.url, ca_file=central.ca_file, limits=limits)
-
-
-def _build_people(site: Site, *, client: CentralClient | None) -> CentralPeople | None:
-    if site.central is None or client is None:
-        return None
-    how = site.central.accounts
-    return CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles))
-
-
-def _build_down(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> DownSync | None:
-    if client is None:
-        return None
-    zone = ZoneInfo(site.site.timezone)
-    return DownSync(client=client, store=store, clock=clock, zone=zone, fields=_card_fields(site))
-
-
-def _card_fields(site: Site) -> CardFieldMap:
-    """Under which names central's cards have what; the usual ones where the site file names none."""
-    return CardFieldMap.model_validate(dict(site.central.card_fields) if site.central else {})
-
-
-def _build_sync(
-    site: Site,
-    *,
-    client: CentralClient | None,
-    down: DownSync | None,
-    store: Store,
-    clock: Clock,
-    exhibits: ExhibitFiles,
-    card_renamed: Callable[[int, int], None],
-    lanes: Lanes,
-) -> Sync | None:
-    if site.central is None or client is None or down is None:
-        return None
-    zone = ZoneInfo(site.site.timezone)
-    return Sync(
-        client=client,
-        down=down,
-        sender=OutboxSender(
-            client=client, store=store, clock=clock, zone=zone, fields=_card_fields(site), card_renamed=card_renamed
-        ),
-        store=store,
-        clock=clock,
-        pull_seconds=site.central.pull_seconds,
-        evidence=EvidenceSender(client=client, store=store, clock=clock, path=exhibits.path),
-        commands=_build_commands(site, client=client, store=store, clock=clock, lanes=lanes),
-        clock_alert_seconds=site.central.clock_alert_seconds,
-    )
-
-
-def _build_commands(
-    site: Site, *, client: CentralClient, store: Store, clock: Clock, lanes: Lanes
-) -> LaneCommands | None:
-    central = site.central
-    if central is None or not central.commands or not site.lanes:
-        return None
-    return LaneCommands(
-        client=client,
-        lanes=lanes,
-        store=store,
-        clock=clock,
-        meanings=tuple(
-            Meaning(type=it.type, category=it.category, subcategory=it.subcategory, action=GateAction(it.action))
-            for it in central.commands
-        ),
-        gates=tuple(lane.gate for lane in site.lanes),
-        zone=ZoneInfo(site.site.timezone),
-        every=central.commands_every_seconds,
-        fresh=central.commands_fresh_seconds,
-    )
