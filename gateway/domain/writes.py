@@ -136,11 +136,18 @@ class Written:
         record_id: the id that the record has now; None when central's answer to a create names none.
         record: the record as the site has it now; of a deleted one, what it was, as far as that is known.
         held: whether central does not have the write yet.
+        taken_back: whether a deletion took back all that waited of a record that central never had.
     """
 
     record_id: int | None
     record: JsonObject
     held: bool
+    taken_back: bool = False
+
+    @property
+    def sync_of_deleted(self) -> Literal["in_step", "waiting", "taken_back"]:
+        """How a deleted record stands with central."""
+        return "waiting" if self.held else "taken_back" if self.taken_back else "in_step"
 
 
 @dataclass(frozen=True, slots=True)

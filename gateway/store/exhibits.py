@@ -100,15 +100,17 @@ class Exhibits:
         return int(size)
 
     async def let_go(self, *, now: int, transactions_before: int, incidents_before: int) -> int:
-        """Let go of what is older than its class may be and has gone up; how many. All by a trusted clock: what came
-        while there was none counts from now on.
+        """Let go of what is older than its class may be and waits for nobody; how many.
+
+        All by a trusted clock: what came while there was none counts from now on.
         """
-        gone_up = "delivered = 1" if self._sends else "1"
+        waits = f"EXISTS (SELECT 1 FROM outbox WHERE kind = '{FILES}' AND record_id = exhibit.id)"
+        free = f"NOT {waits}" if self._sends else "1"
 
         def job(connection: sqlite3.Connection) -> int:
             connection.execute("UPDATE exhibit SET kept_from = ? WHERE kept_from IS NULL", (now,))
             return connection.execute(
-                f"UPDATE exhibit SET garbage = 1 WHERE garbage = 0 AND {gone_up}"
+                f"UPDATE exhibit SET garbage = 1 WHERE garbage = 0 AND {free}"
                 " AND kept_from < CASE kept_as WHEN 'incident' THEN ? ELSE ? END",
                 (incidents_before, transactions_before),
             ).rowcount

@@ -43,11 +43,13 @@ class Held:
         record_id: the record's id at the site.
         record: the record as it is now, or was when it was deleted; None where it is kept elsewhere.
         waits: whether something of it has to go up.
+        taken_back: whether a deletion took back all that waited of a record that central never had.
     """
 
     record_id: int
     record: JsonObject | None
     waits: bool
+    taken_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,7 @@ class HeldWrites:
                     asked=True,
                 )
                 note_base(connection, number, base)
-            return Held(known, shown, waits)
+            return Held(known, shown, waits, taken_back=sends and not waits)
 
         return await self._database.write(job, then=self._changes.bump)
 

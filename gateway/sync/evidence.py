@@ -1,7 +1,8 @@
 """Evidence on its way up: files of any size, one at a time, beside the outbox that must not wait for them.
 
 A file goes when central has its camera event, with a key that stays over all tries. Central's refusal parks it for a
-person; its absence makes it wait; one that was let go of meanwhile is not sent.
+person; its absence makes it wait; one that was let go of meanwhile is not sent. A file that may have arrived is
+looked for at central before it is sent again, whole.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.exhibits import Exhibit, download_name
 from gateway.store import Entry, OutboxRow, Store
 from gateway.supervision import Backoff
-from gateway.sync.answers import CentralDenied
+from gateway.sync.answers import CentralDenied, JsonObject
 from gateway.sync.central import CentralClient, Upload
-from gateway.sync.outbox import given_id
+from gateway.sync.field_map import record_id
+from gateway.sync.outbox import answered_record, given_id
 
 log = structlog.get_logger(__name__)
 
@@ -29,6 +31,8 @@ PATH = "/v1/camera/event/evidence"
 _LOOK_SECONDS = 60.0
 _AWAY_SECONDS = 5.0
 _RESOURCES = ("evidence", "file")
+_EVENT_PATH = "/v1/camera/event"
+_EVENT_RESOURCES = ("event", "camera_event")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +92,17 @@ class EvidenceSender:
         upload = await self._upload(row)
         if isinstance(upload, _Held):
             if upload.gone:
+                log.warning("evidence_not_sent", evidence_id=row.record_id, reason=upload.reason)
                 await self._store.exhibits.drop_row(row)
             else:
                 await self._put_off(row, upload.reason)
             return
         try:
+            if row.begun and (there := await self._at_central(upload)) is not None:
+                await self._store.exhibits.sent(row, central_id=record_id(there))
+                return
+            if not await self._store.outbox.begin(row):
+                return
             answer = await self._client.upload(PATH, upload, key=row.key)
         except (CentralUnavailable, CentralDenied) as error:
             await self._put_off(row, str(error))
@@ -109,7 +119,9 @@ class EvidenceSender:
             return _Held("it was deleted", gone=True)
         event_id = await self._store.held.central_id("camera_event", exhibit.camera_event_id)
         if event_id is None:
-            return _Held("central does not have its camera event yet")
+            if await self._store.held.waiting("camera_event", exhibit.camera_event_id):
+                return _Held("central does not have its camera event yet")
+            return _Held("central was never to have its camera event", gone=True)
         try:
             path = self._path(exhibit)
         except GatewayError as error:
@@ -127,6 +139,21 @@ class EvidenceSender:
             media_type=exhibit.media_type,
             size=exhibit.size,
         )
+
+    async def _at_central(self, upload: Upload) -> JsonObject | None:
+        """The file, when central shows it with its camera event: an answer that was lost says nothing of the file."""
+        try:
+            answer = await self._client.call("POST", _EVENT_PATH, {"id": int(upload.fields["id"])})
+        except CentralDenied as error:
+            if not error.status:
+                raise
+            return None  # this account may not look; the key is the same, and so is the file
+        event = answered_record(answer, _EVENT_RESOURCES) or {}
+        files = event.get("evidence")
+        for item in files if isinstance(files, list) else ():
+            if isinstance(item, dict) and item.get("sha256") == upload.fields["sha256"]:
+                return item
+        return None
 
     async def _put_off(self, row: OutboxRow, reason: str) -> None:
         wait = int(self._backoff.wait(row.tries + 1) * 1_000_000)

@@ -49,7 +49,7 @@ class CameraRecord(BaseModel):
     stream: str
     status: str
     at_site: bool
-    sync: Literal["in_step", "waiting", "refused"] = "in_step"
+    sync: Literal["in_step", "waiting", "refused", "taken_back"] = "in_step"
 
 
 class CameraAnswer(Answer):

@@ -150,7 +150,8 @@ class CardRecord(BaseModel):
     Attributes:
         decided_as: the state by which the site decides.
         has_pin: whether the card has a PIN that lanes may ask for.
-        sync: whether central has what the site has; `refused` comes with central's words in `sync_error`.
+        sync: whether central has what the site has; `refused` comes with central's words in `sync_error`;
+            `taken_back` is said of what was deleted before central ever had it.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -158,7 +159,7 @@ class CardRecord(BaseModel):
     id: int | None
     decided_as: CardStatus | None = None
     has_pin: bool = False
-    sync: Literal["in_step", "waiting", "refused"] = "in_step"
+    sync: Literal["in_step", "waiting", "refused", "taken_back"] = "in_step"
 
 
 class CardAnswer(Answer):

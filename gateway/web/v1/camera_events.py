@@ -31,7 +31,7 @@ from gateway.web.catalogue.camera_events import (
     CAMERA_EVENT_VOD,
 )
 from gateway.web.dates import from_micros, until_micros
-from gateway.web.envelope import success
+from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
 from gateway.web.media import JPEG, MP4, as_file, as_playlist, in_time
 from gateway.web.rooms import CentralWrites, Recording
@@ -104,11 +104,11 @@ class CameraEventsFamily:
         exhibits = await self._store.exhibits.of(ids)
         waiting = (await self._store.held.arriving(_KIND, ids)).waiting
         missing = await self._store.segments.missing(item for item in known if item.ready)
-        events = [
+        events = (
             camera_event_record(item, exhibits=exhibits, waiting=waiting.get(item.id, ()), missing=missing.get(item.id))
             for item in known
-        ]
-        return success(events=events, count=count)
+        )
+        return await success_listed("events", events, count=count)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
@@ -162,18 +162,19 @@ class CameraEventsFamily:
         known = await self._known(wanted.id)
         shown = await self._shown(known)
         try:
-            await self._writes.write(WRITE_DELETE, {"id": known.id})
+            sync = (await self._writes.write(WRITE_DELETE, {"id": known.id})).sync_of_deleted
         except CentralRefused as error:
             if error.status != _NOT_FOUND:
                 raise
             now = self._clock.wall().micros  # central has it no more; so it is deleted here alone
             await self._store.held.hold(WRITE_DELETE, known.id, {}, now=now, sends=False)
+            sync = "in_step"
         text = f"{caller.username} deleted camera event {known.id} of event {known.event_id}: {known.name}."
         files = ", ".join(item.sha256 for item in shown.evidence)
         facts: dict[str, Scalar] = {"name": known.name, "proved_event_id": known.event_id, "evidence_sha256": files}
         await self._tell(EventKind.CAMERA_EVENT_DELETED, known, caller, text, facts)
         await self._recording.forget(known.id)
-        return success(event=shown)
+        return success(event=shown.model_copy(update={"sync": sync, "sync_error": ""}))
 
     async def _thumbnail(self, request: web.Request, _: Caller) -> web.StreamResponse:
         known = await self._known(path_id(request))

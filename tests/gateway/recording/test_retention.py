@@ -224,6 +224,24 @@ async def test_footage_that_central_has_not_got_stays_whatever_its_age(footage, 
     assert await store.segments.paths() == {footage[2].path, footage[3].path}
 
 
+@pytest.mark.parametrize("book", ["delivered", "dropped"])
+async def test_footage_of_what_central_refused_is_held_until_that_is_settled(footage, store, keeper, pin, book):
+    await pin(7, before=2, after=1, at=footage[3].started_at)
+    (row,) = await store.outbox.due(now=2**60)
+    await store.outbox.park(row, error="refused")
+    retention, _ = keeper(at=SetClock(footage[-1].started_at + 4000 * DAY), cap=SIZE)
+    await retention.look()
+    assert await store.segments.paths() == {footage[2].path, footage[3].path}
+    if book == "delivered":
+        await store.outbox.delivered(row, central_id=7)
+    else:
+        await store.outbox.drop(row)
+    later, _ = keeper(at=SetClock(footage[-1].started_at + 4001 * DAY), cap=SIZE)
+    await later.look()
+    assert await store.segments.paths() == set()
+    assert (await store.outbox.books()).balance()
+
+
 async def looked(retention, left):
     await retention.look()
     return await left()

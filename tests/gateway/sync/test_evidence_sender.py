@@ -15,6 +15,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.exhibits import Exhibit, KeptAs
 from gateway.domain.passages import Moment
 from gateway.store import Entry, EventFilter
+from gateway.store.outbox import take_out
 from gateway.supervision import Backoff
 from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
@@ -153,3 +154,38 @@ async def test_what_was_let_go_of_is_not_sent_and_what_cannot_be_read_waits(hous
     books = await house.store.outbox.books()
     assert (books.waiting, books.dropped, books.balance()) == (0, 1, True)
     assert await house.at_central(central) == []
+
+
+async def test_a_file_whose_answer_was_lost_is_not_there_twice(house, central):
+    """Central heeds no keys: it is asked whether it has the file."""
+    await house.outbox.send_due()
+    exhibit = await house.upload(b"x" * 1000)
+    central.faults = Faults(paths="/v1/camera/event/evidence", lost_answers=1)
+    await house.send(3)
+    (record,) = await house.at_central(central)
+    kept = await house.store.exhibits.get(exhibit.id)
+    assert (kept.delivered, kept.central_id) == (True, record["id"])
+
+
+async def test_a_file_of_an_event_that_central_is_never_to_have_is_let_go_of(house, central):
+    """Somebody dropped the camera event from the outbox: what hangs on it waits for nothing."""
+    exhibit = await house.upload(b"x")
+    (row,) = await house.store.outbox.due(now=2**62)
+    await house.store.outbox.drop(row)
+    await house.send(1)
+    books = await house.store.outbox.books()
+    assert (books.waiting, books.dropped, books.balance()) == (0, 2, True)
+    after = {"now": AT + 10, "transactions_before": AT + 10, "incidents_before": AT + 10}
+    assert await house.store.exhibits.let_go(**after) == 1
+    assert await house.store.exhibits.get(exhibit.id) is None
+
+
+async def test_a_refused_file_is_kept_until_somebody_drops_it(house, central):
+    await house.outbox.send_due()
+    exhibit = await house.upload(b"x")
+    (house.folder / exhibit.file).write_bytes(b"y")
+    await house.send(1)
+    after = {"now": AT + 10, "transactions_before": AT + 10, "incidents_before": AT + 10}
+    assert await house.store.exhibits.let_go(**after) == 0
+    await house.store._site.write(lambda connection: take_out(connection, (2,), "dropped"))
+    assert await house.store.exhibits.let_go(**after) == 1

@@ -279,6 +279,16 @@ async def test_a_camera_made_while_central_is_away_gets_its_id_later(joined, cen
     assert [item["name"] for item in (await joined.call("/v1/camera/list", {}))[1]["cameras"]].count("Yard") == 1
 
 
+async def test_a_deleted_camera_is_told_as_it_stands_after_that(joined, central):
+    kept = await done(joined, "/v1/camera", {"name": "Back"}, "PUT")
+    await central.stop()
+    await done(joined, "/v1/camera", {"name": "Side"}, "PUT")  # from here on central is known to be away
+    made = await done(joined, "/v1/camera", {"name": "Yard"}, "PUT")
+    assert (await done(joined, "/v1/camera", {"id": made["id"]}, "DELETE"))["sync"] == "taken_back"
+    assert (await done(joined, "/v1/camera", {"id": kept["id"]}, "DELETE"))["sync"] == "waiting"
+    assert (await done(joined, EVENT, {"id": joined.camera_event_id}, "DELETE"))["sync"] == "waiting"
+
+
 async def test_bad_cameras_are_refused(house):
     for method, body, status, words in (
         ("PUT", {}, 400, "name: is missing"),

@@ -264,6 +264,20 @@ async def test_while_central_is_away_all_goes_on_and_the_old_id_leads_to_the_new
         assert found["access_card"]["id"] == shown["id"]
 
 
+async def test_the_answer_to_a_deletion_says_what_becomes_of_it(house_below, central):
+    async with house_below() as house:
+        _, known = await house.call("/v1/access", {"number": "77124"}, method="PUT")
+        await central.stop()
+        await house.call("/v1/access", {"number": "77125"}, method="PUT")  # from here on central is known to be away
+        _, made = await house.call("/v1/access", {"number": "77123"}, method="PUT")
+        _, gone = await house.call("/v1/access", {"id": made["access_card"]["id"]}, method="DELETE")
+        assert gone["access_card"]["sync"] == "taken_back"
+        _, gone = await house.call("/v1/access", {"id": known["access_card"]["id"]}, method="DELETE")
+        assert gone["access_card"]["sync"] == "waiting"
+        books = await house.store.outbox.books()
+        assert (books.balance(), books.dropped) == (True, 1)
+
+
 def cells(data):
     """The cells of the first sheet by their place: kind and text."""
     with zipfile.ZipFile(BytesIO(data)) as archive:
