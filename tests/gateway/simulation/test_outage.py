@@ -65,8 +65,8 @@ def test_a_gateway_that_forgets_files_is_found_out(monkeypatch):
 
 @pytest.mark.xfail(
     strict=True,
-    reason="a camera event or a file whose answer was lost is sent again without a look at what central has: the"
-    " interface promises no idempotency key",
+    reason="a camera event whose answer was lost is sent again without a look at what central has: the interface"
+    " promises no idempotency key",
 )
 def test_a_central_that_knows_no_keys_holds_each_thing_once_too():
     lossy = Chances(lost_answers=0.3)
