@@ -1,4 +1,4 @@
-"""The wiring of what goes to central and comes from there; each is None for a site that stands alone."""
+"""The wiring of what goes to central and comes from there; None, each of it, for a site that stands alone."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Callable
 from zoneinfo import ZoneInfo
 
 from gateway.clock import Clock
+from gateway.domain.commands import GateAction
+from gateway.lanes import Lanes
 from gateway.recording.exhibits import ExhibitFiles
 from gateway.site import Secrets, Site
 from gateway.store import Store
 from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
 from gateway.sync.evidence import EvidenceSender
+from gateway.sync.field_map import CardFieldMap
+from gateway.sync.lane_commands import LaneCommands, Meaning
 from gateway.sync.outbox import OutboxSender
 from gateway.sync.people import CentralPeople
 from gateway.sync.relay import CentralRelay, RelayLimits
@@ -20,7 +24,7 @@ from gateway.sync.runner import Sync
 
 
 def central_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClient | None:
-    """The client of central. None for a site that stands alone. Raises ConfigError for a secret that is not there."""
+    """The client of central. Raises ConfigError for a secret that is not there."""
     central = site.central
     if central is None:
         return None
@@ -52,25 +56,66 @@ def people_of_central(site: Site, *, client: CentralClient | None) -> CentralPeo
     return CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles))
 
 
+def down_from_central(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> DownSync | None:
+    """What pulls from central."""
+    if client is None:
+        return None
+    zone = ZoneInfo(site.site.timezone)
+    return DownSync(client=client, store=store, clock=clock, zone=zone, fields=card_fields(site))
+
+
+def card_fields(site: Site) -> CardFieldMap:
+    """Under which names central's cards have what; the usual ones where the site file names none."""
+    return CardFieldMap.model_validate(dict(site.central.card_fields) if site.central else {})
+
+
 def sync_with_central(
     site: Site,
     *,
     client: CentralClient | None,
+    down: DownSync | None,
     store: Store,
     clock: Clock,
     exhibits: ExhibitFiles,
     card_renamed: Callable[[int, int], None],
+    lanes: Lanes,
 ) -> Sync | None:
-    """What goes down and up."""
-    if site.central is None or client is None:
+    """What goes down and up, and when."""
+    if site.central is None or client is None or down is None:
         return None
     zone = ZoneInfo(site.site.timezone)
     return Sync(
         client=client,
-        down=DownSync(client=client, store=store, clock=clock, zone=zone),
-        sender=OutboxSender(client=client, store=store, clock=clock, zone=zone, card_renamed=card_renamed),
+        down=down,
+        sender=OutboxSender(
+            client=client, store=store, clock=clock, zone=zone, fields=card_fields(site), card_renamed=card_renamed
+        ),
         store=store,
         clock=clock,
         pull_seconds=site.central.pull_seconds,
         evidence=EvidenceSender(client=client, store=store, clock=clock, path=exhibits.path),
+        commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),
+        clock_alert_seconds=site.central.clock_alert_seconds,
+    )
+
+
+def _commands_of_central(
+    site: Site, *, client: CentralClient, store: Store, clock: Clock, lanes: Lanes
+) -> LaneCommands | None:
+    central = site.central
+    if central is None or not central.commands or not site.lanes:
+        return None
+    return LaneCommands(
+        client=client,
+        lanes=lanes,
+        store=store,
+        clock=clock,
+        meanings=tuple(
+            Meaning(type=it.type, category=it.category, subcategory=it.subcategory, action=GateAction(it.action))
+            for it in central.commands
+        ),
+        gates=tuple(lane.gate for lane in site.lanes),
+        zone=ZoneInfo(site.site.timezone),
+        every=central.commands_every_seconds,
+        fresh=central.commands_fresh_seconds,
     )

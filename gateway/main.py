@@ -12,7 +12,14 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from gateway.central import central_client, people_of_central, relay_to_central, sync_with_central
+from gateway.central import (
+    card_fields,
+    central_client,
+    down_from_central,
+    people_of_central,
+    relay_to_central,
+    sync_with_central,
+)
 from gateway.clock import SystemClock, boot_id, offset_of
 from gateway.data_folder import MEDIA_MARKER, DataFolder, MediaCondition, media_condition
 from gateway.demo.present import demo_cards, present_route
@@ -124,20 +131,32 @@ class House:
         )
         client = central_client(site, secrets=secrets, clock=self._clock)
         self._writes = CentralWrites(
-            client=client, store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone)
+            client=client,
+            store=self._store,
+            clock=self._clock,
+            zone=ZoneInfo(site.site.timezone),
+            fields=card_fields(site),
         )
-        self._outbox_desk = OutboxDesk(store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone))
+        self._outbox_desk = OutboxDesk(
+            store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone), fields=card_fields(site)
+        )
+        down = down_from_central(site, client=client, store=self._store, clock=self._clock)
         self._sync = sync_with_central(
             site,
             client=client,
+            down=down,
             store=self._store,
             clock=self._clock,
             exhibits=self._recording.exhibits,
             card_renamed=self._lanes.areas.card_renamed,
+            lanes=self._lanes,
         )
         self._relay = relay_to_central(site, client=client)
         self._people = people_of_central(site, client=client)
-        self._standing = CentralStanding(client=client, started_at=self._clock.wall().micros) if client else None
+        self._standing = None
+        if client is not None and down is not None and self._sync is not None:
+            started_at = self._clock.wall().micros
+            self._standing = CentralStanding(client=client, down=down, sync=self._sync, started_at=started_at)
         hooks = site.webhooks
         self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
         self._webhooks = WebhookSender(webhooks=self._store.webhooks, post=self._post, clock=self._clock)

@@ -308,14 +308,24 @@ class CentralView:
     since: int = START
     error: str = ""
     last_sign_in: int | None = START
+    pulled_at: int | None = START
+    pulled: str = "40 access cards, 3 devices, 1 cameras"
+    progress: str = ""
+    refreshing: bool = False
+    notices: tuple[str, ...] = ()
 
 
 @dataclass
 class CentralInMemory:
     view: CentralView = field(default_factory=CentralView)
+    asked_by: list[str] = field(default_factory=list)
 
     def snapshot(self) -> CentralView:
         return self.view
+
+    def refresh(self, *, by: str) -> None:
+        self.asked_by.append(by)
+        self.view.refreshing = True
 
 
 @dataclass(frozen=True)
