@@ -17,6 +17,8 @@ from pydantic import JsonValue
 
 JsonObject = dict[str, JsonValue]
 
+_NOT_IN_A_CREATE = frozenset({"id", "reason", "incident"})
+"""Fields of changes that central does not take when a record is made: they follow in the change itself."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST_PROVISIONAL_ID = 2_000_000_000
 """Ids from here on are made at the site; central's are below."""
@@ -186,6 +188,14 @@ def laid_over(record: JsonObject, waiting: Iterable[WaitingWrite]) -> JsonObject
         elif write.operation.effect is Effect.CHANGE and shown is not None:
             shown = changed_by(shown, write.body)
     return shown
+
+
+def with_newer(created: JsonObject, newer: Iterable[JsonObject]) -> JsonObject:
+    """What a refused create sends with the record's newer content: all of it that a create can say."""
+    body = dict(created)
+    for change in newer:
+        body |= {name: value for name, value in change.items() if name not in _NOT_IN_A_CREATE}
+    return body
 
 
 def is_twin(sent: JsonObject, record: JsonObject) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -208,12 +208,10 @@ class Cards:
         put, remove = tuple(put), tuple(remove)
 
         def job(connection: sqlite3.Connection) -> CardChanges:
-            start = _count(connection)
-            connection.executemany("DELETE FROM card WHERE id = ?", [(card_id,) for card_id in remove])
-            left = _count(connection)
+            gone = connection.executemany("DELETE FROM card WHERE id = ?", [(card_id,) for card_id in remove])
+            added = _missing(connection, {item.card.card_id for item in put})
             _put(connection, put, now)
-            removed, added = start - left, _count(connection) - left
-            return CardChanges(added=added, changed=len(put) - added, removed=removed)
+            return CardChanges(added=added, changed=len(put) - added, removed=max(gone.rowcount, 0))
 
         return await self._database.write(job, then=partial(self._changed, put, remove))
 
@@ -295,6 +293,17 @@ def _stretch(behind: int, connection: sqlite3.Connection) -> tuple[int, list[Car
         except ValueError as error:
             log.warning("card_not_readable", card=row[0], error=str(error))
     return rows[-1][0], cards
+
+
+def _missing(connection: sqlite3.Connection, card_ids: Collection[int]) -> int:
+    """How many of these are not there; counting the whole table would take as long as it is large."""
+    numbers = tuple(card_ids)
+    there = 0
+    for start in range(0, len(numbers), _AT_A_STRETCH):
+        part = numbers[start : start + _AT_A_STRETCH]
+        places = ", ".join("?" * len(part))
+        there += int(connection.execute(f"SELECT count(*) FROM card WHERE id IN ({places})", part).fetchone()[0])
+    return len(numbers) - there
 
 
 def _count(connection: sqlite3.Connection) -> int:

@@ -15,6 +15,7 @@ from gateway.domain.writes import (
     is_twin,
     laid_over,
     takes_away,
+    with_newer,
 )
 from gateway.store.changes import Changes
 from gateway.store.conflicts import base_of, note_base
@@ -240,10 +241,8 @@ def _amend_create(connection: sqlite3.Connection, kind: str, record_id: int, new
     create = next((row for row in rows if row.action == "create" and row.parked), None)
     if create is None:
         return
-    body: JsonObject = {}
-    for write in waiting_writes(row for row in rows if row.id >= create.id):
-        body = changed_by(body, write.body)
-    rewrite(connection, create.id, changed_by(body, newer))
+    created, *behind = waiting_writes(row for row in rows if row.id >= create.id)
+    rewrite(connection, create.id, with_newer(created.body, [*(write.body for write in behind), newer]))
     try_again(connection, create.id)
 
 

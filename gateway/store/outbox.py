@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gateway.domain.writes import WRITES, Effect, JsonObject
+from gateway.domain.writes import WRITES, Effect, JsonObject, takes_away, with_newer
 from gateway.store.database import Database
 from gateway.store.keepers import IDS, KEEPERS
 from gateway.store.outbox_rows import (
@@ -15,8 +16,11 @@ from gateway.store.outbox_rows import (
     body_object,
     keep_centrals,
     outbox_rows,
+    rewrite,
     supersede,
     take_out,
+    try_again,
+    waiting_writes,
 )
 from gateway.store.recent import RecentWrites
 
@@ -30,6 +34,14 @@ _FIRST_OF_RECORD = (
     " AND (earlier.parked = 0 OR earlier.action = 'create'))"
 )
 """A refused change holds up nothing. A refused create does: central has no record that could be changed."""
+
+
+_CARD = "access_card"
+_URGENT = (
+    "parked = 0 AND kind = 'access_card' AND action <> 'create'"
+    " AND (action <> 'update' OR instr(body, '\"status\"') > 0 OR instr(body, '\"enabled\"') > 0)"
+)
+_MOST_URGENT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +69,14 @@ class Outbox:
     async def due(self, *, now: int, limit: int = 50) -> tuple[OutboxRow, ...]:
         """Rows to try now, oldest first: of each record only its oldest that is not a refused change.
 
-        Rows of files are not among them.
+        What may take a card's right away comes alone and before all others, with what must go up before it. Rows of
+        files are not among them.
         """
 
         def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
+            first = tuple(_urgent(connection, now))[:limit]
+            if first:
+                return first
             rows = connection.execute(
                 f"SELECT {COLUMNS} FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
                 f" AND kind <> '{FILES}' AND {_FIRST_OF_RECORD} ORDER BY id LIMIT ?",
@@ -157,13 +173,20 @@ class Outbox:
             )
         )
 
-    async def park(self, row: OutboxRow, *, error: str) -> None:
-        """Central refused it: it waits for a person; of the same record, later rows wait only behind a create."""
-        await self._database.write(
-            lambda connection: connection.execute(
+    async def park(self, row: OutboxRow, *, error: str) -> bool:
+        """Central refused it: it waits for a person; of the same record, later rows wait only behind a create.
+
+        A create behind which newer content waits is tried again with that; one behind which a deletion waits goes, with
+        it. Returns whether it waits for a person now.
+        """
+
+        def job(connection: sqlite3.Connection) -> bool:
+            parked = connection.execute(
                 "UPDATE outbox SET tries = tries + 1, parked = 1, error = ? WHERE id = ?", (error, row.id)
-            )
-        )
+            ).rowcount
+            return parked > 0 and not (row.action == "create" and _overtaken(connection, row))
+
+        return await self._database.write(job)
 
     async def retry_now(self) -> None:
         """Central is back: whatever waits may be tried at once."""
@@ -188,3 +211,44 @@ class Outbox:
             )
 
         return await self._database.read(query)
+
+
+def _urgent(connection: sqlite3.Connection, now: int) -> Iterator[OutboxRow]:
+    """Of the cards whose rights may be taken away, what is to go up now; a failing change of another kind is passed."""
+    seen: set[int] = set()
+    for (record_id,) in connection.execute(
+        f"SELECT record_id FROM outbox INDEXED BY outbox_urgent WHERE {_URGENT} ORDER BY id LIMIT {_MOST_URGENT}"
+    ).fetchall():
+        if record_id in seen:
+            continue
+        seen.add(record_id)
+        passed = False
+        for row in outbox_rows(connection, _CARD, record_id):
+            urgent = _is_urgent(row)
+            if (row.parked and row.action != "create") or (passed and not (urgent and row.action != "update")):
+                continue
+            if not row.parked and row.next_at <= now:
+                yield row
+            elif not row.parked and row.action == "update" and not urgent:
+                passed = True
+                continue
+            break
+
+
+def _is_urgent(row: OutboxRow) -> bool:
+    operation, body = WRITES.get((row.kind, row.action)), body_object(row.body)
+    return operation is not None and body is not None and takes_away(operation, body)
+
+
+def _overtaken(connection: sqlite3.Connection, row: OutboxRow) -> bool:
+    """Whether a create that central refused needs nobody, for what waits behind it."""
+    rows = outbox_rows(connection, row.kind, row.record_id)
+    behind = waiting_writes(item for item in rows if item.id > row.id)
+    if any(write.operation.effect is Effect.DELETE for write in behind):
+        take_out(connection, (item.id for item in rows), "dropped")
+        return True
+    body = body_object(row.body)
+    if body is None or (newer := with_newer(body, [write.body for write in behind])) == body:
+        return False
+    rewrite(connection, row.id, newer)
+    return try_again(connection, row.id)

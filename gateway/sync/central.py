@@ -374,7 +374,8 @@ class CentralClient:
             if self._closed:
                 raise CentralUnavailable("the client is closed")
             if self._http is None:
-                tls = await asyncio.to_thread(tls_context, self._ca_file)
+                secured = self._url.startswith("https:")
+                tls = await asyncio.to_thread(tls_context, self._ca_file) if secured else None
                 self._http = aiohttp.ClientSession(
                     connector=self._connector(tls),
                     timeout=aiohttp.ClientTimeout(
@@ -385,10 +386,10 @@ class CentralClient:
                 )
             return self._http
 
-    def _connector(self, tls: ssl.SSLContext) -> aiohttp.BaseConnector:
+    def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
         """How connections are made."""
         return aiohttp.TCPConnector(
-            ssl=tls, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1, socket_factory=impatient_socket
+            ssl=tls or True, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1, socket_factory=impatient_socket
         )
 
     def _taken(self, verdict: JsonObject | CentralRefused | CentralUnavailable) -> JsonObject:

@@ -266,7 +266,8 @@ class OutboxSender:
         await self._tell(row, f"{row.kind} {row.record_id} was changed here, but central has it no more: {reason}")
 
     async def _park(self, row: OutboxRow, reason: str) -> None:
-        await self._store.outbox.park(row, error=reason)
+        if not await self._store.outbox.park(row, error=reason):
+            return
         log.warning("record_parked", kind=row.kind, record_id=row.record_id, error=reason)
         untold = self._parked.turn()
         if untold is not None:

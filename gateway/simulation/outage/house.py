@@ -33,7 +33,7 @@ class WiredClient(CentralClient):
         super().__init__(url="http://central.invalid", username=USERNAME, password=PASSWORD, clock=clock)
         self._plug = plug
 
-    def _connector(self, tls: ssl.SSLContext) -> aiohttp.BaseConnector:
+    def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
         del tls
         return WireConnector(self._plug)
 

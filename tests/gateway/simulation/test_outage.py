@@ -69,8 +69,8 @@ def test_a_gateway_that_forgets_files_is_found_out(monkeypatch):
     " interface promises no idempotency key",
 )
 def test_a_central_that_knows_no_keys_holds_each_thing_once_too():
-    lossy = Chances(lost_answers=0.2)
-    report = simulate_outage(OutagePlan(days=0.3, vehicles=40, cuts_after=1, seed=4, honours_keys=False, chances=lossy))
+    lossy = Chances(lost_answers=0.3)
+    report = simulate_outage(OutagePlan(days=0.5, vehicles=60, cuts_after=6, seed=4, honours_keys=False, chances=lossy))
     assert report.passed, explain(report)
 
 

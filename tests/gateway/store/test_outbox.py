@@ -99,10 +99,11 @@ async def test_a_large_outbox_is_read_in_order_of_an_index(store, plans):
         await store.outbox.next_due()
 
     found = (await plans(store._site, look)).values()
-    assert len(found) == 2
+    assert len(found) == 3
+    assert any("SCAN outbox USING INDEX outbox_urgent" in plan for plan in found)
     assert any("SCAN outbox USING INDEX outbox_waiting" in plan for plan in found)
     assert any("SEARCH outbox USING COVERING INDEX outbox_due (parked=?)" in plan for plan in found)
-    assert all("earlier USING COVERING INDEX outbox_by_record" in plan for plan in found)
+    assert sum("earlier USING COVERING INDEX outbox_by_record" in plan for plan in found) == 2
     assert not any("TEMP B-TREE" in plan for plan in found)
 
 

@@ -402,6 +402,61 @@ async def test_a_refused_create_goes_up_with_what_the_record_is_now(central, sto
     assert (books.parked, books.waiting, books.dropped) == (0, 0, 0)
 
 
+async def test_a_refused_create_takes_what_was_changed_behind_it_while_central_was_away(
+    central, store, down, writes, settle
+):
+    await central.stop()
+    made = await writes.write(CARD_CREATE, {**NEW, "number": central.cards[4001]["number"]})
+    await writes.write(CARD_UPDATE, {"id": made.record_id, "number": "99887"})
+    await writes.write(CARD_LIFECYCLE, {"id": made.record_id, "status": "lost", "reason": "at the gate"})
+    await central.start()
+    await settle()
+    (card_id,) = await known_as(store, "99887")
+    assert (central.cards[card_id]["number"], central.cards[card_id]["status"]) == ("99887", "lost")
+    books = await store.outbox.books()
+    assert books.balance()
+    assert (books.parked, books.waiting) == (0, 0)
+    assert not (await store.events.page(EventFilter(types=(int(EventKind.RECORD_PARKED),)))).events
+
+
+async def test_a_refused_create_that_was_deleted_meanwhile_waits_for_nobody(central, store, down, writes, settle):
+    await central.stop()
+    made = await writes.write(CARD_CREATE, {**NEW, "number": central.cards[4001]["number"]})  # begun: it was tried
+    await writes.write(CARD_DELETE, {"id": made.record_id})
+    await central.start()
+    await settle()
+    books = await store.outbox.books()
+    assert books.balance()
+    assert (books.parked, books.waiting, books.dropped) == (0, 0, 2)
+
+
+async def test_what_takes_a_right_away_goes_up_before_all_others(central, store, down, writes, settle):
+    await central.stop()
+    await writes.write(CARD_UPDATE, {"id": 4002, "note": "x"})
+    await writes.write(CARD_UPDATE, {"id": 4001, "note": "y"})
+    await writes.write(CARD_LIFECYCLE, {"id": 4003, "status": "active"})
+    await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})
+    await central.start()
+    central.requests.clear()
+    await settle()
+    sent = [request.path for request in central.requests if request.method == "PATCH"]
+    assert sent == ["/v1/access/lifecycle", "/v1/access", "/v1/access/lifecycle", "/v1/access"]
+    assert central.cards[4001]["status"] == "lost"
+
+
+async def test_a_change_that_central_fails_with_does_not_hold_up_a_lost_card(central, store, down, writes, sender):
+    await central.stop()
+    await writes.write(CARD_UPDATE, {"id": 4001, "note": "y"})
+    await central.start()
+    (row,) = await store.outbox.due(now=2**62)
+    await store.outbox.failed(row, error="something went wrong", next_at=2**61)
+    await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})
+    await sender.send_due()
+    assert central.cards[4001]["status"] == "lost"
+    books = await store.outbox.books()
+    assert (books.balance(), books.waiting) == (True, 1)
+
+
 async def test_a_page_that_is_older_than_a_write_does_not_take_it_back(central, store, down, writes):
     real = central.tables.cards.page
 

@@ -8,6 +8,7 @@ import { byId, setClass, setText } from "./dom.js";
 import { forgetEvents, setUpEvents, showEvents } from "./events.js";
 import { ageLanes, showLanes } from "./lanes.js";
 import { Live } from "./live.js";
+import { showRefused } from "./refused.js";
 import { ageRooms, setUpRooms, showRooms } from "./rooms.js";
 import { clock, follow } from "./time.js";
 
@@ -23,6 +24,7 @@ const live = new Live({
     showAreas(snapshot);
     showEvents(snapshot);
     showRooms(snapshot);
+    showRefused(snapshot);
     byId("board").hidden = false;
   },
   here(now) {

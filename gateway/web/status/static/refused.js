@@ -1,0 +1,96 @@
+// What central refused: a person sends it again, changes a field of it, or lets go of it.
+import { Refused, post } from "./api.js";
+import { asked, confirmed, toast } from "./dialogs.js";
+import { byId, keyed, make, setText } from "./dom.js";
+import { clock } from "./time.js";
+
+let seen = "";
+
+export function showRefused({ books, user }) {
+  const some = books !== null && books.parked > 0 && user.settle_refused;
+  byId("refused").hidden = !some;
+  const now = some ? JSON.stringify(books) : "";
+  if (now === seen) return;
+  seen = now;
+  if (some) load();
+  else byId("refused").replaceChildren();
+}
+
+async function load() {
+  try {
+    const { waiting } = await post("/status/outbox/list");
+    keyed(byId("refused"), waiting, { key: (row) => row.id, create, update });
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    seen = ""; // asked for again with the next snapshot
+  }
+}
+
+function create() {
+  const node = make("li");
+  const buttons = make("p", "actions");
+  for (const [name, act] of [["Send again", sendAgain], ["Change", change], ["Let go", letGo]]) {
+    const button = make("button", "quiet", name);
+    button.type = "button";
+    button.addEventListener("click", () => act(node.row));
+    buttons.append(button);
+  }
+  node.append(make("strong"), make("p", "fault small"), make("p", "dim small"), buttons);
+  return node;
+}
+
+function update(node, row) {
+  node.row = row;
+  const [title, fault, detail, buttons] = node.children;
+  const name = `${row.kind.replaceAll("_", " ")} ${row.record_id}: ${row.action}`;
+  setText(title, name);
+  setText(fault, row.error);
+  const fields = Object.entries(row.fields).map(([field, value]) => `${field}: ${JSON.stringify(value)}`);
+  setText(detail, [`since ${clock(row.since)}`, ...fields].join(" · "));
+  buttons.children[1].hidden = fields.length === 0;
+  for (const button of buttons.children) button.setAttribute("aria-label", `${button.textContent}: ${name}`);
+}
+
+function sendAgain(row) {
+  return done("/status/outbox/retry", { id: row.id }, "Sent again.");
+}
+
+async function change(row) {
+  const said = await asked({
+    title: "What shall go up instead?",
+    text: "One field as name=value. It counts at the site too, and goes up with the rest.",
+    label: "Field",
+    yes: "Change and send",
+    value: `${Object.keys(row.fields)[0]}=`,
+  });
+  const place = said === null ? -1 : said.indexOf("=");
+  if (place < 1) return;
+  const name = said.slice(0, place).trim();
+  const fields = { [name]: meant(said.slice(place + 1), row.fields[name]) };
+  await done("/status/outbox/edit", { id: row.id, fields }, "Changed and sent again.");
+}
+
+// As text where the field is one now; else as JSON, where it is that. null takes a field out.
+function meant(text, before) {
+  if (typeof before === "string" && text.trim() !== "null") return text.trim();
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text.trim();
+  }
+}
+
+async function letGo(row) {
+  const sure = await confirmed("Let go of it?", "Central never gets it. What central has counts again with the next pull.", "Let go");
+  if (sure) await done("/status/outbox/drop", { id: row.id }, "Let go of.");
+}
+
+async function done(path, body, said) {
+  try {
+    await post(path, body);
+    toast(said);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    toast(error.message, true);
+  }
+}
