@@ -1,4 +1,4 @@
-"""The wiring of what goes to central and comes from there; each is None for a site that stands alone."""
+"""The wiring of what goes to central and comes from there; None, each of it, for a site that stands alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from gateway.clock import Clock
 from gateway.domain.commands import GateAction
-from gateway.lanes.lanes import Lanes
+from gateway.lanes import Lanes
 from gateway.recording.exhibits import ExhibitFiles
 from gateway.site import Secrets, Site
 from gateway.store import Store
@@ -24,7 +24,7 @@ from gateway.sync.runner import Sync
 
 
 def central_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClient | None:
-    """The client of central. None for a site that stands alone. Raises ConfigError for a secret that is not there."""
+    """The client of central. Raises ConfigError for a secret that is not there."""
     central = site.central
     if central is None:
         return None
@@ -56,8 +56,8 @@ def people_of_central(site: Site, *, client: CentralClient | None) -> CentralPeo
     return CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles))
 
 
-def pull_from_central(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> DownSync | None:
-    """What fetches central's records."""
+def down_from_central(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> DownSync | None:
+    """What pulls from central."""
     if client is None:
         return None
     zone = ZoneInfo(site.site.timezone)
@@ -80,7 +80,7 @@ def sync_with_central(
     card_renamed: Callable[[int, int], None],
     lanes: Lanes,
 ) -> Sync | None:
-    """What goes down and up."""
+    """What goes down and up, and when."""
     if site.central is None or client is None or down is None:
         return None
     zone = ZoneInfo(site.site.timezone)
@@ -94,12 +94,12 @@ def sync_with_central(
         clock=clock,
         pull_seconds=site.central.pull_seconds,
         evidence=EvidenceSender(client=client, store=store, clock=clock, path=exhibits.path),
-        commands=_lane_commands(site, client=client, store=store, clock=clock, lanes=lanes),
+        commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),
         clock_alert_seconds=site.central.clock_alert_seconds,
     )
 
 
-def _lane_commands(
+def _commands_of_central(
     site: Site, *, client: CentralClient, store: Store, clock: Clock, lanes: Lanes
 ) -> LaneCommands | None:
     central = site.central

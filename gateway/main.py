@@ -15,8 +15,8 @@ import structlog
 from gateway.central import (
     card_fields,
     central_client,
+    down_from_central,
     people_of_central,
-    pull_from_central,
     relay_to_central,
     sync_with_central,
 )
@@ -140,7 +140,7 @@ class House:
         self._outbox_desk = OutboxDesk(
             store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone), fields=card_fields(site)
         )
-        down = pull_from_central(site, client=client, store=self._store, clock=self._clock)
+        down = down_from_central(site, client=client, store=self._store, clock=self._clock)
         self._sync = sync_with_central(
             site,
             client=client,
