@@ -57,6 +57,7 @@ fuzz: $(STAMP)  ## requests of every kind, right and wrong, against a running de
 
 docs: $(STAMP)  ## the pages that are made from the catalogue
 	$(BIN)/python scripts/interface_coverage.py
+	$(BIN)/python scripts/interface_for_programs.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -63,7 +63,7 @@ class DataFolder:
             path.mkdir(mode=_MODE, parents=True, exist_ok=True)
             lock = _open_lock(path / "lock")
         except OSError as error:
-            raise _refusal(path, error) from error
+            raise _refusal_at_start(path, error) from error
         try:
             _take(lock, path)
             takes_nothing = ""
@@ -77,7 +77,7 @@ class DataFolder:
             return cls(path=path, lock=lock, media_condition=media_condition(path), takes_nothing=takes_nothing)
         except OSError as error:
             os.close(lock)
-            raise _refusal(path, error) from error
+            raise _refusal_at_start(path, error) from error
         except BaseException:  # another gateway has the folder, or it was interrupted: nobody would give the lock back
             os.close(lock)
             raise
@@ -174,6 +174,14 @@ def _refusal(path: Path, error: OSError) -> ConfigError | StoreError:
             return ConfigError(f"data folder {path} is not a folder")
         case _:
             return StoreError(f"data folder {path} cannot be used: {error.strerror or error}")
+
+
+def _refusal_at_start(path: Path, error: OSError) -> ConfigError | StoreError:
+    """A folder that no gateway has used has no cards and no events: there is nothing to open gates by."""
+    refusal = _refusal(path, error)
+    if error.errno not in _TAKES_NOTHING or (path / "site.db").exists():
+        return refusal
+    return StoreError(f"{refusal}; it is new, so no gate is driven until it takes data")
 
 
 def media_condition(path: Path) -> MediaCondition:

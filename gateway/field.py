@@ -24,12 +24,12 @@ from drivers.lpr.pushed import PushedPlates
 from drivers.lpr.stream import PlateStream
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.inputs import ModbusInputs
-from drivers.modbus.profile import GateProfile, ProfileError, UnitProfile, load_profile, load_unit_profile
+from drivers.modbus.profile import GateProfile, UnitProfile, load_profile, load_unit_profile
 from drivers.osdp.line import OsdpLine
 from drivers.osdp.reader import OsdpReader
+from drivers.profile_file import ProfileError
 from drivers.serial_line.gate import SerialGate
 from drivers.serial_line.profile import GateProfile as SerialGateProfile
-from drivers.serial_line.profile import ProfileError as SerialProfileError
 from drivers.serial_line.profile import TagReaderProfile, load_gate_profile, load_tag_reader_profile
 from drivers.serial_line.reader import SerialReader
 from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader
@@ -269,7 +269,7 @@ def _loaded(name: str, folders: tuple[Path, ...], load: Callable[[Path], Profile
         raise ConfigError(f"no profile {name!r}")
     try:
         return load(path)
-    except (ProfileError, SerialProfileError) as error:
+    except ProfileError as error:
         raise ConfigError(str(error)) from error
 
 

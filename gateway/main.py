@@ -6,6 +6,7 @@ import asyncio
 import secrets as randomness
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -15,6 +16,7 @@ import structlog
 from gateway.clock import Clock, SystemClock, boot_id, offset_of
 from gateway.data_folder import MEDIA_MARKER, DataFolder, MediaCondition, media_condition
 from gateway.demo.present import demo_cards, present_route
+from gateway.domain.commands import GateAction
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.field import build_field
@@ -27,12 +29,15 @@ from gateway.recording import Recording
 from gateway.recording.exhibits import ExhibitFiles
 from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
+from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite
 from gateway.store import Entry, KnownRecord, Store
 from gateway.supervision import Progress, Supervisor
 from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
 from gateway.sync.evidence import EvidenceSender
+from gateway.sync.field_map import CardFieldMap
+from gateway.sync.lane_commands import LaneCommands, Meaning
 from gateway.sync.outbox import OutboxSender
 from gateway.sync.outbox_desk import OutboxDesk
 from gateway.sync.people import CentralPeople
@@ -58,6 +63,7 @@ _SERVE_AGAIN_SECONDS = 3.0
 _CONTROL_SECONDS = 15.0
 _LAST_WORDS_SECONDS = 5.0
 _DECLARE_AGAIN_SECONDS = 5.0
+_THREADS = 64
 
 
 def run(*, site_path: Path, data: Path) -> int:
@@ -68,7 +74,7 @@ def run(*, site_path: Path, data: Path) -> int:
     redaction = Redaction()
     secrets = Secrets(folder=secrets_folder(site_path), heard=redaction.hide)
     site = load(site_path, secrets=secrets)
-    with DataFolder.open(data) as folder, Logs(redaction=redaction):
+    with DataFolder.open(data) as folder, LineLocks(links=site.links), Logs(redaction=redaction):
         if folder.takes_nothing:
             log.error("gateway_starts_without_recording", why=folder.takes_nothing)
         for doubt in doubtful(site, site_path):
@@ -130,20 +136,32 @@ class House:
         )
         client = _build_client(site, secrets=secrets, clock=self._clock)
         self._writes = CentralWrites(
-            client=client, store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone)
+            client=client,
+            store=self._store,
+            clock=self._clock,
+            zone=ZoneInfo(site.site.timezone),
+            fields=_card_fields(site),
         )
-        self._outbox_desk = OutboxDesk(store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone))
+        self._outbox_desk = OutboxDesk(
+            store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone), fields=_card_fields(site)
+        )
+        down = _build_down(site, client=client, store=self._store, clock=self._clock)
         self._sync = _build_sync(
             site,
             client=client,
+            down=down,
             store=self._store,
             clock=self._clock,
             exhibits=self._recording.exhibits,
             card_renamed=self._lanes.areas.card_renamed,
+            lanes=self._lanes,
         )
         self._relay = _build_relay(site, client=client)
         self._people = _build_people(site, client=client)
-        self._standing = CentralStanding(client=client, started_at=self._clock.wall().micros) if client else None
+        self._standing = None
+        if client is not None and down is not None and self._sync is not None:
+            started_at = self._clock.wall().micros
+            self._standing = CentralStanding(client=client, down=down, sync=self._sync, started_at=started_at)
         hooks = site.webhooks
         self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
         self._webhooks = WebhookSender(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
@@ -152,6 +170,9 @@ class House:
     async def live(self) -> None:
         """Start, serve until told to stop, and end in order: who asks and acts, lines, who remembers."""
         loop = asyncio.get_running_loop()
+        # Whoever reads from a disk that hangs holds a thread, until that is known: signing in, and looking up the names
+        # of devices, must still find one.
+        loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="work"))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         # not by the loop, which gives the signal its deadly meaning back when it is closed
@@ -402,24 +423,64 @@ def _build_people(site: Site, *, client: CentralClient | None) -> CentralPeople 
     return CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles))
 
 
+def _build_down(site: Site, *, client: CentralClient | None, store: Store, clock: Clock) -> DownSync | None:
+    if client is None:
+        return None
+    zone = ZoneInfo(site.site.timezone)
+    return DownSync(client=client, store=store, clock=clock, zone=zone, fields=_card_fields(site))
+
+
+def _card_fields(site: Site) -> CardFieldMap:
+    """Under which names central's cards have what; the usual ones where the site file names none."""
+    return CardFieldMap.model_validate(dict(site.central.card_fields) if site.central else {})
+
+
 def _build_sync(
     site: Site,
     *,
     client: CentralClient | None,
+    down: DownSync | None,
     store: Store,
     clock: Clock,
     exhibits: ExhibitFiles,
     card_renamed: Callable[[int, int], None],
+    lanes: Lanes,
 ) -> Sync | None:
-    if site.central is None or client is None:
+    if site.central is None or client is None or down is None:
         return None
     zone = ZoneInfo(site.site.timezone)
     return Sync(
         client=client,
-        down=DownSync(client=client, store=store, clock=clock, zone=zone),
-        sender=OutboxSender(client=client, store=store, clock=clock, zone=zone, card_renamed=card_renamed),
+        down=down,
+        sender=OutboxSender(
+            client=client, store=store, clock=clock, zone=zone, fields=_card_fields(site), card_renamed=card_renamed
+        ),
         store=store,
         clock=clock,
         pull_seconds=site.central.pull_seconds,
         evidence=EvidenceSender(client=client, store=store, clock=clock, path=exhibits.path),
+        commands=_build_commands(site, client=client, store=store, clock=clock, lanes=lanes),
+        clock_alert_seconds=site.central.clock_alert_seconds,
+    )
+
+
+def _build_commands(
+    site: Site, *, client: CentralClient, store: Store, clock: Clock, lanes: Lanes
+) -> LaneCommands | None:
+    central = site.central
+    if central is None or not central.commands or not site.lanes:
+        return None
+    return LaneCommands(
+        client=client,
+        lanes=lanes,
+        store=store,
+        clock=clock,
+        meanings=tuple(
+            Meaning(type=it.type, category=it.category, subcategory=it.subcategory, action=GateAction(it.action))
+            for it in central.commands
+        ),
+        gates=tuple(lane.gate for lane in site.lanes),
+        zone=ZoneInfo(site.site.timezone),
+        every=central.commands_every_seconds,
+        fresh=central.commands_fresh_seconds,
     )

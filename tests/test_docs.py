@@ -62,10 +62,11 @@ def test_the_site_of_the_readme_is_good(tmp_path):
     assert load(path, secrets=secrets).lanes[0].name == "Entry"
 
 
-def test_the_coverage_page_is_fresh():
-    spec = importlib.util.spec_from_file_location("interface_coverage", ROOT / "scripts" / "interface_coverage.py")
+@pytest.mark.parametrize("name", ["interface_coverage", "interface_for_programs"])
+def test_a_page_that_is_made_is_fresh(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
-    assert (ROOT / "docs" / "interface-coverage.md").read_text("utf-8") == made.page(), "run: make docs"
+    assert made.PAGE.read_text("utf-8") == made.page(), "run: make docs"

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
 from drivers.camera import formats
-from drivers.camera.frames import EncodedFrame, VideoFormat
+from drivers.camera.frames import AudioFormat, EncodedFrame, VideoFormat
 from drivers.contract import ProtocolViolation
 
 MOST_QUEUED = 150
@@ -68,6 +68,11 @@ class Fanout:
     def viewers(self) -> int:
         """How many subscriptions there are."""
         return len(self._subscriptions)
+
+    @property
+    def sound(self) -> AudioFormat | None:
+        """None: it carries pictures alone."""
+        return None
 
     async def format(self) -> VideoFormat:
         """The format, as soon as it is known."""

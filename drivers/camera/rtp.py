@@ -1,16 +1,21 @@
-"""H.264 (RFC 6184, packetization mode 1) and H.265 (RFC 7798) into RTP (RFC 3550). Pure."""
+"""H.264 (RFC 6184, packetization mode 1), H.265 (RFC 7798) and AAC (RFC 3640, AAC-hbr) into RTP (RFC 3550). Pure."""
 
 from __future__ import annotations
 
 import struct
 
 from drivers.camera import h264, h265
-from drivers.camera.frames import EncodedFrame, VideoCodec
+from drivers.camera.frames import TICKS_PER_SECOND, EncodedAudio, EncodedFrame, VideoCodec
 
 PAYLOAD_TYPE = 96
+SOUND_PAYLOAD_TYPE = 97
 _HEADER = struct.Struct("!BBHII")
 _FU_A, _FU = 28, 49
 _MARKER = 0x80
+_SENDER_REPORT = struct.Struct("!BBHIIIIII")
+_REPORT_TYPE = 200
+_NTP_EPOCH = 2_208_988_800
+"""Seconds from 1900, where NTP counts from, to 1970."""
 
 
 class Packetizer:
@@ -55,6 +60,58 @@ class Packetizer:
         sequence = self._sequence
         self._sequence = (sequence + 1) & 0xFFFF
         return _HEADER.pack(0x80, PAYLOAD_TYPE | (_MARKER if marked else 0), sequence, timestamp, self._ssrc)
+
+
+class SoundPacketizer:
+    """AAC of one stream to RTP packets, one access unit in each; keeps the sequence number.
+
+    Args:
+        ssrc: the stream's identifier.
+        sequence: the first packet's sequence number.
+        timestamp: added to each unit's time; random by RFC 3550.
+        rate: samples per second, in which RTP counts its time.
+        largest: bytes of a whole packet, header included.
+    """
+
+    def __init__(self, *, ssrc: int, sequence: int, timestamp: int, rate: int, largest: int = 1400) -> None:
+        self._ssrc = ssrc
+        self._sequence = sequence
+        self._timestamp = timestamp
+        self._rate = rate
+        self._largest = largest - _HEADER.size - 4
+
+    @property
+    def next_sequence(self) -> int:
+        """The sequence number of the packet that comes next."""
+        return self._sequence
+
+    def timestamp(self, pts: int) -> int:
+        """The RTP time of a presentation time."""
+        return (self._timestamp + pts * self._rate // TICKS_PER_SECOND) & 0xFFFFFFFF
+
+    def packets(self, sound: EncodedAudio) -> list[bytes]:
+        """The unit's packets, the last one marked: one, or where it does not fit its fragments."""
+        timestamp, data = self.timestamp(sound.pts), sound.data
+        head = struct.pack("!HH", 16, len(data) << 3 & 0xFFFF)  # the bits of the headers that follow; size, index 0
+        made = []
+        for at in range(0, len(data), self._largest):
+            marker = _MARKER if at + self._largest >= len(data) else 0
+            rtp = _HEADER.pack(0x80, SOUND_PAYLOAD_TYPE | marker, self._sequence, timestamp, self._ssrc)
+            made.append(rtp + head + data[at : at + self._largest])
+            self._sequence = (self._sequence + 1) & 0xFFFF
+        return made
+
+
+def sender_report(*, ssrc: int, timestamp: int, seconds: float, packets: int, octets: int) -> bytes:
+    """What ties a stream's RTP time to a clock that its other streams are tied to (RFC 3550, 6.4.1).
+
+    `seconds` since 1970 of that clock at `timestamp`.
+    """
+    whole = int(seconds)
+    return _SENDER_REPORT.pack(
+        0x80, _REPORT_TYPE, _SENDER_REPORT.size // 4 - 1, ssrc, (whole + _NTP_EPOCH) & 0xFFFFFFFF,
+        int((seconds - whole) * 2**32) & 0xFFFFFFFF, timestamp, packets & 0xFFFFFFFF, octets & 0xFFFFFFFF,
+    )  # fmt: skip
 
 
 def _fragments(unit: bytes, size: int) -> list[bytes]:

@@ -10,12 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from drivers.camera.frames import VideoCodec, VideoFormat
-from drivers.camera.rtp import PAYLOAD_TYPE
+from drivers.camera.frames import AudioCodec, AudioFormat, VideoCodec, VideoFormat
+from drivers.camera.rtp import PAYLOAD_TYPE, SOUND_PAYLOAD_TYPE
 from drivers.contract import ProtocolViolation
 
 METHODS = ("OPTIONS", "DESCRIBE", "SETUP", "PLAY", "GET_PARAMETER", "TEARDOWN")
 TRACK = "trackID=0"
+SOUND_TRACK = "trackID=1"
+_RATES = {
+    rate: index
+    for index, rate in enumerate(
+        (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350)
+    )
+}
 _REASONS = {
     200: "OK",
     400: "Bad Request",
@@ -40,6 +47,8 @@ class RtspRequest:
     path: str
     """The stream's path: the URL's, without query and without the track's name."""
     headers: Mapping[str, str]
+    is_sound: bool = False
+    """Whether the URL names the track of sound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,9 @@ def parse_request(head: bytes) -> RtspRequest:
     if len(parts) != 3 or not parts[2].startswith("RTSP/1."):
         raise ProtocolViolation("not an RTSP request")
     try:
-        path = urlsplit(parts[1]).path.removesuffix(f"/{TRACK}").rstrip("/") or "/"
+        path = urlsplit(parts[1]).path
+        is_sound = path.endswith(f"/{SOUND_TRACK}")
+        path = path.removesuffix(f"/{TRACK}").removesuffix(f"/{SOUND_TRACK}").rstrip("/") or "/"
     except ValueError as error:
         raise ProtocolViolation("an RTSP request for no URL") from error
     headers = {}
@@ -95,7 +106,7 @@ def parse_request(head: bytes) -> RtspRequest:
         name, colon, value = line.partition(":")
         if colon:
             headers[name.strip().lower()] = value.strip()
-    return RtspRequest(method=parts[0], url=parts[1], path=path, headers=headers)
+    return RtspRequest(method=parts[0], url=parts[1], path=path, headers=headers, is_sound=is_sound)
 
 
 def parse_transport(value: str) -> AskedTransport | None:
@@ -114,8 +125,8 @@ def parse_transport(value: str) -> AskedTransport | None:
     return None
 
 
-def session_description(described: VideoFormat, *, host: str) -> bytes:
-    """The SDP of a stream that carries this video alone."""
+def session_description(described: VideoFormat, *, host: str, sound: AudioFormat | None = None) -> bytes:
+    """The SDP of a stream that carries this video, and this AAC."""
     name, parameters = _encoding(described)
     lines = (
         "v=0",
@@ -129,8 +140,32 @@ def session_description(described: VideoFormat, *, host: str) -> bytes:
         f"a=rtpmap:{PAYLOAD_TYPE} {name}/90000",
         f"a=fmtp:{PAYLOAD_TYPE} {parameters}",
         f"a=control:{TRACK}",
+        *(() if sound is None else _sound_description(sound)),
     )
     return "\r\n".join([*lines, ""]).encode()
+
+
+def _sound_description(sound: AudioFormat) -> tuple[str, ...]:
+    """RFC 3640, 4.1 and 3.3.6. Raises KeyError for a rate that has no index (ISO/IEC 14496-3, 1.6.3.4)."""
+    config = sound.object_type << 11 | _RATES[sound.rate] << 7 | sound.channels << 3
+    parameters = f"mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config={config:04x}"
+    return (
+        f"m=audio 0 RTP/AVP {SOUND_PAYLOAD_TYPE}",
+        f"a=rtpmap:{SOUND_PAYLOAD_TYPE} mpeg4-generic/{sound.rate}/{sound.channels}",
+        f"a=fmtp:{SOUND_PAYLOAD_TYPE} streamtype=5;profile-level-id=1;{parameters}",
+        f"a=control:{SOUND_TRACK}",
+    )
+
+
+def may_be_served(sound: AudioFormat | None) -> bool:
+    """Whether a stream can carry this sound: AAC-LC of a usual rate."""
+    return (
+        sound is not None
+        and sound.codec is AudioCodec.AAC
+        and sound.object_type < 31
+        and sound.channels in range(1, 8)
+        and sound.rate in _RATES
+    )
 
 
 def _encoding(described: VideoFormat) -> tuple[str, str]:

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from drivers.camera.frames import EncodedFrame, VideoFormat
-from drivers.camera.rtp import Packetizer
+from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
+from drivers.camera.rtsp_outlets import Interleaved, Outlet, open_datagrams
 from drivers.camera.rtsp_protocol import (
     METHODS,
+    SOUND_TRACK,
     TRACK,
-    AskedTransport,
     Credentials,
     RtspAnswer,
     RtspRequest,
+    may_be_served,
     may_view,
     parse_request,
     parse_transport,
     session_description,
 )
+from drivers.camera.rtsp_tracks import Track
 from drivers.contract import ProtocolViolation
 
 _REALM = "edge-gateway"
@@ -36,8 +37,8 @@ _LONGEST_HEAD = 16_384
 class Frames(Protocol):
     """One viewer's frames."""
 
-    def frames(self) -> AsyncIterator[EncodedFrame]:
-        """Frames in order, until the stream ends."""
+    def frames(self) -> AsyncIterator[EncodedFrame | EncodedAudio]:
+        """Frames in order, and the sound between them, until the stream ends."""
         ...
 
 
@@ -47,6 +48,11 @@ class Feed(Protocol):
     @property
     def viewers(self) -> int:
         """How many subscriptions there are."""
+        ...
+
+    @property
+    def sound(self) -> AudioFormat | None:
+        """The AAC that comes with its frames, None for none."""
         ...
 
     async def format(self) -> VideoFormat:
@@ -79,14 +85,6 @@ class Stream(Protocol):
         ...
 
 
-class _Outlet(Protocol):
-    """Where a viewer's packets go."""
-
-    async def send(self, packets: list[bytes]) -> None: ...
-
-    def close(self) -> None: ...
-
-
 class RtspSession:
     """Serves one connection until the viewer ends it, falls silent over UDP, or does not take its packets."""
 
@@ -106,12 +104,10 @@ class RtspSession:
         self._host = host
         self._nonce = secrets.token_hex(16)
         self._stream: Stream | None = None
-        self._outlet: _Outlet | None = None
+        self._path = ""
+        self._tracks: dict[bool, Track] = {}
         self._sending: asyncio.Task[None] | None = None
         self._ended = False
-        self._packetizer = Packetizer(
-            ssrc=secrets.randbits(32), sequence=secrets.randbits(16), timestamp=secrets.randbits(32)
-        )
 
     def abort(self) -> None:
         """Break the connection."""
@@ -128,7 +124,7 @@ class RtspSession:
                 while not self._ended:
                     request = await self._request()
                     answer = await self._answer(request)
-                    headers = {**answer.headers, **({"Session": self._session()} if self._outlet else {})}
+                    headers = {**answer.headers, **({"Session": self._session()} if self._tracks else {})}
                     await self._write(
                         RtspAnswer(answer.status, headers, answer.body).to_bytes(request.headers.get("cseq", "0"))
                     )
@@ -139,8 +135,8 @@ class RtspSession:
         except* (ConnectionError, TimeoutError, asyncio.IncompleteReadError, ProtocolViolation) as errors:
             raise ConnectionAbortedError("the viewer is gone") from errors
         finally:
-            if self._outlet is not None:
-                self._outlet.close()
+            for track in self._tracks.values():
+                track.close()
             if self._stream is not None:
                 self._stream.left(self)
 
@@ -207,107 +203,61 @@ class RtspSession:
             return RtspAnswer(503, {"Retry-After": "5"})
         base = request.url.rstrip("/") + "/"
         headers = {"Content-Type": "application/sdp", "Content-Base": base}
-        return RtspAnswer(200, headers, session_description(described, host=self._host))
+        sound = found.feed.sound if may_be_served(found.feed.sound) else None
+        return RtspAnswer(200, headers, session_description(described, host=self._host, sound=sound))
 
     async def _setup(self, request: RtspRequest) -> RtspAnswer:
         found = self._find(request)
         if isinstance(found, RtspAnswer):
             return found
-        if self._outlet is not None:
+        sound = found.feed.sound if request.is_sound else None
+        if request.is_sound and (sound is None or not may_be_served(sound)):
+            return RtspAnswer(404)
+        if request.is_sound in self._tracks or self._path not in ("", request.path) or self._sending is not None:
             return RtspAnswer(455)
         asked = parse_transport(request.headers.get("transport", ""))
         if asked is None:
             return RtspAnswer(461)
-        self._stream = found
-        found.joined(self)
+        if self._stream is None:
+            self._stream, self._path = found, request.path
+            found.joined(self)
+        outlet: Outlet
         if asked.interleaved:
-            self._outlet = _Interleaved(writer=self._writer, channel=asked.first)
-            return RtspAnswer(200, {"Transport": f"RTP/AVP/TCP;unicast;interleaved={asked.first}-{asked.second}"})
-        local, remote = (self._writer.get_extra_info(end)[0] for end in ("sockname", "peername"))
-        outlet = await _open_datagrams(local, remote, asked)
-        self._outlet = outlet
-        ports = f"client_port={asked.first}-{asked.second};server_port={outlet.port}-{outlet.port + 1}"
-        return RtspAnswer(200, {"Transport": f"RTP/AVP;unicast;{ports}"})
+            outlet = Interleaved(writer=self._writer, channel=asked.first, control=asked.second)
+            answer = f"RTP/AVP/TCP;unicast;interleaved={asked.first}-{asked.second}"
+        else:
+            local, remote = (self._writer.get_extra_info(end)[0] for end in ("sockname", "peername"))
+            outlet = datagrams = await open_datagrams(local, remote, asked)
+            ports = f"client_port={asked.first}-{asked.second};server_port={datagrams.port}-{datagrams.port + 1}"
+            answer = f"RTP/AVP;unicast;{ports}"
+        self._tracks[request.is_sound] = Track(outlet=outlet, sound=sound)
+        return RtspAnswer(200, {"Transport": answer})
 
     def _play(self, request: RtspRequest) -> RtspAnswer:
-        if self._outlet is None:
+        if not self._tracks:
             return RtspAnswer(454)
-        url = f"{request.url.rstrip('/')}/{TRACK}"
-        return RtspAnswer(200, {"Range": "npt=now-", "RTP-Info": f"url={url};seq={self._packetizer.next_sequence}"})
+        base = request.url.rstrip("/")
+        info = ",".join(
+            f"url={base}/{SOUND_TRACK if is_sound else TRACK};seq={track.next_sequence}"
+            for is_sound, track in self._tracks.items()
+        )
+        return RtspAnswer(200, {"Range": "npt=now-", "RTP-Info": info})
 
     async def _send(self) -> None:
-        if self._stream is None or self._outlet is None:
+        if self._stream is None:
             return
         with self._stream.feed.subscribe() as subscription:
-            await self._send_all(self._stream, self._outlet, subscription)
+            await self._send_all(self._stream, subscription)
         self.abort()
 
-    async def _send_all(self, stream: Stream, outlet: _Outlet, subscription: Frames) -> None:
-        async for frame in subscription.frames():
-            if not stream.stalled:
+    async def _send_all(self, stream: Stream, subscription: Frames) -> None:
+        async for item in subscription.frames():
+            track = self._tracks.get(isinstance(item, EncodedAudio))
+            if track is not None and not stream.stalled:
                 async with asyncio.timeout(_SEND_SECONDS):
-                    await outlet.send(self._packetizer.packets(frame))
+                    await track.send(item)
 
     async def _write(self, data: bytes) -> None:
         self._writer.write(data)
         async with asyncio.timeout(_SEND_SECONDS):
             await self._writer.drain()
-
-
-class _Interleaved:
-    """Packets inside the RTSP connection (RFC 2326, 10.12)."""
-
-    def __init__(self, *, writer: asyncio.StreamWriter, channel: int) -> None:
-        self._writer = writer
-        self._channel = channel
-
-    async def send(self, packets: list[bytes]) -> None:
-        mark = bytes((0x24, self._channel))
-        self._writer.write(b"".join(mark + len(packet).to_bytes(2, "big") + packet for packet in packets))
-        await self._writer.drain()
-
-    def close(self) -> None:
-        """The connection is its owner's to close."""
-
-
-class _Datagrams:
-    """Packets over UDP to the viewer's port."""
-
-    def __init__(self, *, transport: asyncio.DatagramTransport, control: asyncio.DatagramTransport, port: int) -> None:
-        self._transport = transport
-        self._control = control
-        self.port = port
-
-    async def send(self, packets: list[bytes]) -> None:
-        for packet in packets:
-            self._transport.sendto(packet)
-
-    def close(self) -> None:
-        self._transport.close()
-        self._control.close()
-
-
-async def _open_datagrams(local: str, remote: str, asked: AskedTransport) -> _Datagrams:
-    """A pair of neighbouring ports, the even one for packets (RFC 3550, 11)."""
-    loop = asyncio.get_running_loop()
-    for _ in range(50):
-        port = random.randrange(20_000, 60_000, 2)  # noqa: S311  # a port, no secret
-        try:
-            transport, _protocol = await loop.create_datagram_endpoint(
-                asyncio.DatagramProtocol,
-                local_addr=(local, port),
-                remote_addr=(remote, asked.first),
-            )
-        except OSError:
-            continue
-        try:
-            control, _protocol = await loop.create_datagram_endpoint(
-                asyncio.DatagramProtocol,
-                local_addr=(local, port + 1),
-                remote_addr=(remote, asked.second),
-            )
-        except OSError:
-            transport.close()
-            continue
-        return _Datagrams(transport=transport, control=control, port=port)
-    raise ConnectionAbortedError("no free pair of UDP ports")

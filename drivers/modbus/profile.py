@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Self, TypeVar
+from typing import Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from drivers.contract import DriverError
 from drivers.modbus.frames import Read, Table, Write, WriteMany, coil_word
 from drivers.modbus.profile_parts import (
     Block,
@@ -29,6 +27,7 @@ from drivers.modbus.profile_parts import (
     RegisterPosition,
     Writable,
 )
+from drivers.profile_file import profile_of, read_file
 
 __all__ = [
     "Command",
@@ -36,20 +35,12 @@ __all__ = [
     "GateProfile",
     "LimitPosition",
     "Point",
-    "ProfileError",
     "PulseBy",
     "RegisterPosition",
     "UnitProfile",
     "load_profile",
     "load_unit_profile",
 ]
-
-
-Kind = TypeVar("Kind", bound="UnitProfile")
-
-
-class ProfileError(DriverError, ValueError):
-    """A profile file cannot be used; the text names the file, the place in it and the fault, one per line."""
 
 
 class Line(Part):
@@ -203,33 +194,13 @@ class GateProfile(UnitProfile):
 
 def load_profile(path: Path) -> GateProfile:
     """Read the profile file of a gate. Raises ProfileError with every fault of it."""
-    return _validated(path, _raw(path), GateProfile)
+    return profile_of(path, read_file(path), GateProfile)
 
 
 def load_unit_profile(path: Path) -> UnitProfile:
     """Read a profile file, of a gate or of a device with points alone. Raises ProfileError with every fault of it."""
-    raw = _raw(path)
-    return _validated(path, raw, GateProfile if {"position", "commands"} & raw.keys() else UnitProfile)
-
-
-def _raw(path: Path) -> dict[str, object]:
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path}: is not TOML: {error}") from error
-
-
-def _validated(path: Path, raw: dict[str, object], kind: type[Kind]) -> Kind:
-    try:
-        return kind.model_validate(raw)
-    except ValidationError as error:
-        faults = (
-            f"{path}: {'.'.join(str(part) for part in fault['loc']) or 'profile'}: {fault['msg']}"
-            for fault in error.errors(include_url=False)
-        )
-        raise ProfileError("\n".join(faults)) from error
+    raw = read_file(path)
+    return profile_of(path, raw, GateProfile if {"position", "commands"} & raw.keys() else UnitProfile)
 
 
 def _holds(read: Read, place: tuple[Table, int]) -> bool:

@@ -18,6 +18,7 @@ from pydantic import (
 
 from drivers.contract import GatePosition
 from drivers.modbus.frames import Table
+from drivers.profile_file import numbers_for_keys
 
 PartName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 Word = Annotated[int, Field(ge=0, le=0xFFFF)]
@@ -89,13 +90,7 @@ class RegisterPosition(Part):
     values: dict[int, GatePosition] = Field(default_factory=dict)
     when: tuple[PositionRule, ...] = ()
 
-    @field_validator("values", mode="before")
-    @classmethod
-    def _numbers(cls, values: object) -> object:
-        """TOML's keys are strings; here they are numbers, decimal or 0x…."""
-        if not isinstance(values, dict):
-            return values
-        return {int(key, 0) if isinstance(key, str) else key: value for key, value in values.items()}
+    _numbers = field_validator("values", mode="before")(numbers_for_keys)
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, PlainValidator, StringConstraints, Tag, ValidationError, model_validator
+from pydantic import Discriminator, Field, PlainValidator, StringConstraints, Tag, model_validator
 
-from drivers.contract import DriverError, GatePosition
+from drivers.contract import GatePosition
+from drivers.profile_file import profile_of, read_file
 from drivers.serial_line.frames import FixedBytes, FrameSplitter, Framing, Part, Sealing
 from drivers.serial_line.status import LimitPosition, Point, ValuePosition
 from drivers.serial_line.tags import Tags
@@ -18,10 +18,6 @@ from drivers.serial_line.templates import Template, template_of
 
 Written = Annotated[Template, PlainValidator(template_of)]
 PointName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
-
-
-class ProfileError(DriverError, ValueError):
-    """A profile file cannot be used; the text names the file, the place in it and the fault, one per line."""
 
 
 class Acknowledgement(StrEnum):
@@ -292,29 +288,9 @@ class TagReaderProfile(DeviceProfile):
 
 def load_gate_profile(path: Path) -> GateProfile:
     """Read the profile file of a gate. Raises ProfileError with every fault of it."""
-    return _load(path, GateProfile)
+    return profile_of(path, read_file(path), GateProfile)
 
 
 def load_tag_reader_profile(path: Path) -> TagReaderProfile:
     """Read the profile file of a reader. Raises ProfileError with every fault of it."""
-    return _load(path, TagReaderProfile)
-
-
-Profile = TypeVar("Profile", GateProfile, TagReaderProfile)
-
-
-def _load(path: Path, kind: type[Profile]) -> Profile:
-    try:
-        raw = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path}: is not TOML: {error}") from error
-    try:
-        return kind.model_validate(raw)
-    except ValidationError as error:
-        faults = (
-            f"{path}: {'.'.join(str(part) for part in fault['loc']) or 'profile'}: {fault['msg']}"
-            for fault in error.errors(include_url=False)
-        )
-        raise ProfileError("\n".join(faults)) from error
+    return profile_of(path, read_file(path), TagReaderProfile)

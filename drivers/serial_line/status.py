@@ -9,6 +9,7 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from drivers.contract import GatePosition, PointState
+from drivers.profile_file import numbers_for_keys
 from drivers.serial_line.frames import Part
 from drivers.watch import limit_position, position_between
 
@@ -88,13 +89,7 @@ class ValuePosition(Number):
 
     values: dict[int, Shown] = Field(min_length=1)
 
-    @field_validator("values", mode="before")
-    @classmethod
-    def _numbers(cls, values: object) -> object:
-        """TOML's keys are strings; here they are numbers, decimal or 0x…."""
-        if not isinstance(values, dict):
-            return values
-        return {int(key, 0) if isinstance(key, str) else key: value for key, value in values.items()}
+    _numbers = field_validator("values", mode="before")(numbers_for_keys)
 
 
 class LimitPosition(Part):

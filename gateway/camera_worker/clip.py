@@ -21,6 +21,7 @@ from gateway.domain.footage import ClipCut, CutClip, parse_segment_path
 
 _TIME_BASE = Fraction(1, TICKS_PER_SECOND)
 _HEAD_BYTES = 4 * 188
+_UNDECODED = {"codec_whitelist": "aac"}
 _LONGEST_SOUND_TICKS = TICKS_PER_SECOND
 _LEAST_SOUND_TICKS = 90
 """Pieces of sound are longer: two that begin closer together are one, told twice."""
@@ -68,7 +69,7 @@ def _copy_all(sources: list[tuple[Path, int]], target: OutputContainer, *, skip:
     ahead: int | None = None
     sounding = next((path for path, _ in sources if _has_sound(path)), None)
     for path, duration in sources:
-        with _opened(path) as source:
+        with _opened(path, known=tracks is not None) as source:
             if not source.streams.video:
                 raise MediaMissing(f"segment {path.name} holds no video")
             if tracks is None:
@@ -87,9 +88,12 @@ def _copy_all(sources: list[tuple[Path, int]], target: OutputContainer, *, skip:
             return
 
 
-def _opened(path: Path) -> InputContainer:
+def _opened(path: Path, *, known: bool = False) -> InputContainer:
+    """A segment to read. `known`: what it holds is like another, so that no picture of it is decoded to learn more:
+    that would take most of a clip's time.
+    """
     try:
-        return av.open(str(path), "r", format="mpegts")
+        return av.open(str(path), "r", format="mpegts", options=_UNDECODED if known else {})
     except (av.error.FFmpegError, OSError) as error:
         raise MediaMissing(f"segment {path.name} cannot be read ({type(error).__name__})") from error
 
@@ -105,7 +109,7 @@ def _has_sound(path: Path) -> bool:
 
 def _shown_after_decoding(path: Path) -> int:
     """How many ticks after it is decoded the first frame is shown: where frames are reordered, not at once."""
-    with av.open(str(path), "r", format="mpegts") as source:
+    with _opened(path, known=True) as source:
         for packet in source.demux(source.streams.video[0]):
             if packet.size and packet.dts is not None and packet.pts is not None:
                 return packet.pts - packet.dts

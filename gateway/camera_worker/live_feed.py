@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from drivers.camera.frames import EncodedFrame, VideoCodec
+from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoCodec
 
 MOST_GROUP_BYTES = 16_000_000
 MOST_GROUP_FRAMES = 1_500
@@ -42,9 +42,11 @@ class LiveView:
     Belongs to the loop.
     """
 
-    def __init__(self, feed: LiveFeed) -> None:
+    def __init__(self, feed: LiveFeed, *, sound: bool = False) -> None:
+        """`sound`: it takes what is heard too, by `next_of_both`."""
         self._feed = feed
-        self._waiting: deque[tuple[int, EncodedFrame]] = deque()
+        self._takes_sound = sound
+        self._waiting: deque[tuple[int, EncodedFrame | EncodedAudio]] = deque()
         self._arrived = asyncio.Event()
         self._last = -1
         self._needs_keyframe = True
@@ -77,6 +79,12 @@ class LiveView:
         self._waiting.append((number, frame))
         self._arrived.set()
 
+    def hear(self, sound: EncodedAudio) -> None:
+        """Queue a piece of sound after the pictures that came before it; where pictures are missing, so is it."""
+        if self._takes_sound and not self._needs_keyframe and len(self._waiting) < MOST_QUEUED:
+            self._waiting.append((self._last, sound))
+            self._arrived.set()
+
     def end(self) -> None:
         """Nothing follows."""
         self._ended = True
@@ -84,13 +92,23 @@ class LiveView:
 
     async def next(self) -> Picture | None:
         """The next picture, None when the feed has ended."""
+        while await self._has_come():
+            number, frame = self._waiting.popleft()
+            if isinstance(frame, EncodedFrame):
+                return Picture(frame, number, behind=bool(self._waiting))
+        return None
+
+    async def next_of_both(self) -> EncodedFrame | EncodedAudio | None:
+        """The next picture or piece of sound, None when the feed has ended."""
+        return self._waiting.popleft()[1] if await self._has_come() else None
+
+    async def _has_come(self) -> bool:
         while not self._waiting:
             if self._ended:
-                return None
+                return False
             self._arrived.clear()
             await self._arrived.wait()
-        number, frame = self._waiting.popleft()
-        return Picture(frame, number, behind=bool(self._waiting))
+        return True
 
 
 class LiveFeed:
@@ -113,6 +131,14 @@ class LiveFeed:
         self._watched = False
         self._views: set[LiveView] = set()
         self._ended = False
+        self.sound: AudioFormat | None = None
+        """The AAC that comes with the pictures; the reading thread says so when it connects."""
+
+    def offer_sound(self, sound: EncodedAudio) -> None:
+        """A piece of AAC came from the camera. Never blocks for long."""
+        with self._lock:
+            if self._watched:
+                self._loop.call_soon_threadsafe(self._publish_sound, sound)
 
     def offer(self, frame: EncodedFrame) -> None:
         """A frame came from the camera. Never blocks for long."""
@@ -163,9 +189,9 @@ class LiveFeed:
         return len(self._views)
 
     @contextmanager
-    def watch(self) -> Iterator[LiveView]:
-        """One viewer, for the length of the block."""
-        view = LiveView(self)
+    def watch(self, *, sound: bool = False) -> Iterator[LiveView]:
+        """One viewer, for the length of the block; `sound`: it hears too."""
+        view = LiveView(self, sound=sound)
         self._views.add(view)
         with self._lock:
             self._watched = True
@@ -192,6 +218,10 @@ class LiveFeed:
             self._bytes = 0
             return
         self._group.append(item)
+
+    def _publish_sound(self, sound: EncodedAudio) -> None:
+        for view in self._views:
+            view.hear(sound)
 
     def _publish(self, item: tuple[int, EncodedFrame]) -> None:
         for view in self._views:

@@ -149,6 +149,8 @@ class CameraReader:
                 return
             sound, encoder = self._sound_of(source)
             self._sink.put(CameraConnected(announced, sound))
+            if self._live is not None:
+                self._live.sound = sound
             gathered = 1
             for frame in source.frames():
                 if self._stopping.is_set():
@@ -162,6 +164,8 @@ class CameraReader:
                 elif isinstance(frame, EncodedAudio):
                     for each in encoder.encode(frame) if encoder else (frame,):
                         self._sink.put_sound(each)
+                        if self._live is not None:
+                            self._live.offer_sound(each)
                 else:
                     self._pictures = (self._pictures[0] if self._pictures else frame.arrived, frame.arrived)
                     self._sink.put_frame(frame)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from gateway.domain.footage import CameraReported, SegmentFinished
+from gateway.domain.footage import CameraCondition, CameraReported, SegmentFinished
 
 MOST_UNREAD_SEGMENTS = 10_000
 
@@ -17,14 +17,19 @@ class ReportBuffer:
         self._most = most_segments
         self._segments: deque[SegmentFinished] = deque()
         self._cameras: dict[int, CameraReported] = {}
+        self._conditions: dict[int, tuple[CameraCondition, str]] = {}
         self._added = asyncio.Event()
         self.unreported_segments = 0
         """Segments whose report was given up for want of room; their files wait to be adopted by name."""
 
     def add(self, report: SegmentFinished | CameraReported) -> None:
-        """Keep a report until it is taken."""
+        """Keep a report until it is taken. Of a camera that is as it was, figures wait for the next beat."""
         if isinstance(report, CameraReported):
+            condition = report.condition, report.detail
+            before, self._conditions[report.camera_id] = self._conditions.get(report.camera_id), condition
             self._cameras[report.camera_id] = report
+            if condition == before:
+                return
         else:
             if len(self._segments) >= self._most:
                 self._segments.popleft()
@@ -35,6 +40,7 @@ class ReportBuffer:
     def forget(self, camera_id: int) -> None:
         """The camera is no longer this worker's; its state is not told any more, its segments are."""
         self._cameras.pop(camera_id, None)
+        self._conditions.pop(camera_id, None)
 
     def take(self) -> list[SegmentFinished | CameraReported]:
         """All that is unread, segments first."""

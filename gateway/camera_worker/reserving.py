@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 import structlog
 
 from drivers.camera import formats
-from drivers.camera.frames import EncodedFrame, VideoFormat
+from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
 from drivers.camera.rtsp_protocol import Credentials
 from drivers.camera.rtsp_server import RtspServer, ServedStream
 from drivers.contract import ProtocolViolation
@@ -29,10 +29,10 @@ class _Frames:
     def __init__(self, view: LiveView) -> None:
         self._view = view
 
-    async def frames(self) -> AsyncIterator[EncodedFrame]:
-        """Frames in order, until the camera is no longer read."""
-        while (picture := await self._view.next()) is not None:
-            yield picture.frame
+    async def frames(self) -> AsyncIterator[EncodedFrame | EncodedAudio]:
+        """Frames in order, and the sound between them, until the camera is no longer read."""
+        while (item := await self._view.next_of_both()) is not None:
+            yield item
 
 
 class _Feed:
@@ -44,6 +44,10 @@ class _Feed:
     @property
     def viewers(self) -> int:
         return self._live.viewers
+
+    @property
+    def sound(self) -> AudioFormat | None:
+        return self._live.sound
 
     async def format(self) -> VideoFormat:
         """The format, as soon as the camera has sent a keyframe."""
@@ -61,7 +65,7 @@ class _Feed:
     @contextmanager
     def subscribe(self) -> Iterator[_Frames]:
         """One viewer, for the length of the block."""
-        with self._live.watch() as view:
+        with self._live.watch(sound=True) as view:
             yield _Frames(view)
 
 

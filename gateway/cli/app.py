@@ -22,6 +22,7 @@ from gateway.cli import (
     reload,
     run,
     simulate,
+    sync,
     users,
     webhooks,
 )
@@ -69,6 +70,7 @@ app.add_typer(osdp.app, name="osdp")
 app.add_typer(evidence.app, name="evidence")
 app.add_typer(users.app, name="users")
 app.add_typer(outbox.app, name="outbox")
+app.add_typer(sync.app, name="sync")
 app.add_typer(webhooks.app, name="webhooks")
 
 

@@ -52,7 +52,7 @@ def explain_number(
         found = tuple(fit.meaning for fit in fits)
     if not found:
         typer.echo(f"nothing that is known makes {number} fit" + ("" if read is None else " what was read"))
-        if read is not None and length is None and not re.fullmatch(r"[01\s_]+", read):
+        if read is not None and length is None and not re.fullmatch(r"(0[bB])?[01\s_]+", read):
             taken = _bits(read, None)[0]
             typer.echo(f"{read} was taken for {taken} bits: when the reader sent more, say how many, as --length 26")
         raise typer.Exit(1)
@@ -60,6 +60,12 @@ def explain_number(
 
 def _bits(read: str, length: int | None) -> tuple[int, int]:
     text = re.sub(r"[\s_]", "", read)
+    if length is not None and not 0 < length <= MOST_BITS:
+        raise ConfigError(f"--length must be 1 to {MOST_BITS} bits")
+    if re.match("0[bB]", text):
+        text = text[2:]
+        if not re.fullmatch(r"[01]+", text) or length not in (None, len(text)):
+            raise ConfigError(f"--read {read}: after 0b come zeros and ones, as many as --length says")
     if re.fullmatch(r"[01]+", text) and length in (None, len(text)):
         bit_length, bits = len(text), int(text, 2)
     elif re.fullmatch(r"(0[xX])?[0-9A-Fa-f]+", text):

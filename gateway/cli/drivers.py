@@ -11,8 +11,9 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
-from drivers.modbus.profile import GateProfile, ProfileError, UnitProfile, load_unit_profile
+from drivers.modbus.profile import GateProfile, UnitProfile, load_unit_profile
 from drivers.modbus.profile_parts import PulseBy
+from drivers.profile_file import ProfileError
 from gateway.domain.errors import ConfigError
 from gateway.site import Device, shipped_profile_folders
 

@@ -115,6 +115,10 @@ class EventKind(IntEnum):
     RECORD_RELEASED = 507
     RECORD_DROPPED = 508
     CHANGED_ON_BOTH_SIDES = 509
+    CENTRAL_COMMAND_LATE = 511
+    CLOCKS_DIFFER = 512
+    CLOCKS_AGREE = 513
+    NOT_PERMITTED = 514
     WEBHOOK_DISABLED = 521
     WEBHOOK_BACKLOG_FULL = 522
     WEBHOOK_ENABLED = 523
@@ -202,6 +206,10 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.RECORD_DROPPED: ("Refused record let go", Category.SYNC, Severity.WARNING),
         EventKind.WRITES_REFUSED: ("Too many changes wait", Category.SYNC, Severity.WARNING),
         EventKind.CHANGED_ON_BOTH_SIDES: ("Record changed on both sides", Category.SYNC, Severity.NOTICE),
+        EventKind.CENTRAL_COMMAND_LATE: ("Central's command not carried out", Category.SYNC, Severity.WARNING),
+        EventKind.CLOCKS_DIFFER: ("Central's clock differs", Category.SYNC, Severity.ALARM),
+        EventKind.CLOCKS_AGREE: ("Central's clock agrees again", Category.SYNC, Severity.INFO),
+        EventKind.NOT_PERMITTED: ("Not permitted at central", Category.SYNC, Severity.WARNING),
         EventKind.WEBHOOK_DISABLED: ("Webhook disabled", Category.SYNC, Severity.WARNING),
         EventKind.WEBHOOK_BACKLOG_FULL: ("Webhook backlog full", Category.SYNC, Severity.WARNING),
         EventKind.WEBHOOK_ENABLED: ("Webhook enabled", Category.SYNC, Severity.NOTICE),

@@ -127,8 +127,8 @@ class Lanes:
         """Every device, in the site file's order."""
         return self._intake.devices()
 
-    async def command(self, *, device_id: int, action: GateAction, source: str) -> Command:
-        """See `Board.command`."""
+    async def command(self, *, device_id: int, action: GateAction, source: str, command_id: str = "") -> Command:
+        """See `Board.command`. `command_id`: one that whoever commands has given it already."""
         runner = self._by_gate.get(device_id)
         if runner is None:
             raise NotFoundError(f"device {device_id} is not a gate of this site")
@@ -137,7 +137,7 @@ class Lanes:
         life = self._site.policy.command_seconds
         self._commands += 1
         command = Command(
-            command_id=f"{self._boot}-wish-{self._commands}",
+            command_id=command_id or f"{self._boot}-wish-{self._commands}",
             device_id=device_id,
             lane_id=runner.rules.lane_id,
             action=action,

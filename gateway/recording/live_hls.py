@@ -22,7 +22,17 @@ class LiveHls:
     footage must not be taken for the present.
     """
 
-    def __init__(self, *, store: Store, media: Path, clock: Clock, cameras: Callable[[], frozenset[int]]) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        media: Path,
+        clock: Clock,
+        cameras: Callable[[], frozenset[int]],
+        refuse: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`refuse` raises CameraUnavailable while whoever touched a file would hang."""
+        self._refuse = refuse
         self._store = store
         self._media = media
         self._clock = clock
@@ -41,6 +51,7 @@ class LiveHls:
 
     async def segment(self, camera_id: int, number: int) -> Path:
         """The file of a segment, MPEG-TS, for as long as it is kept."""
+        self._refuse()
         if (known := self._found.get((camera_id, number))) is not None:
             return known
         found = await self._store.segments.numbered(camera_id, number) if camera_id in self._cameras() else None

@@ -10,17 +10,17 @@ from pathlib import Path
 import structlog
 
 from gateway.clock import Clock, boot_id
-from gateway.domain.errors import CameraUnavailable, ConfigError, NotFoundError, StoreError
-from gateway.domain.footage import CameraCondition, RtspServing, WorkerCamera
+from gateway.domain.errors import CameraUnavailable, NotFoundError, StoreError
+from gateway.domain.footage import CameraCondition
 from gateway.domain.passages import CameraEvent
-from gateway.domain.viewing import LiveViewing
 from gateway.recording import playlists
-from gateway.recording.assignment import groups, regrouped, socket_folder, worker_camera
+from gateway.recording.assignment import socket_folder
 from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
 from gateway.recording.clock_correction import ClockCorrection
 from gateway.recording.exhibits import ExhibitFiles
+from gateway.recording.fleet import Fleet
 from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.found_files import FoundFiles
 from gateway.recording.incoming import ExhibitLimits
@@ -32,8 +32,6 @@ from gateway.recording.readiness import Readiness
 from gateway.recording.retention import Retention
 from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
-from gateway.recording.worker_client import WorkerClient
-from gateway.recording.workers import CAMERAS_PER_WORKER, CameraWorker
 from gateway.site import Camera, Secrets, Site
 from gateway.store import Segment, Store
 from gateway.supervision import Progress, Supervisor
@@ -44,7 +42,6 @@ _GIGABYTE = 1_000_000_000
 _MEGABYTE = 1_000_000
 _FLUSH_SECONDS = 3.0
 _SWEEP_SECONDS = 120.0
-_NO_SECRET = (CameraCondition.REFUSED, "its password cannot be read at the gateway")
 _NO_ROOM = (
     CameraCondition.DISK_FAILED,
     "the disk has less free space than must stay free; recording pauses until it has again",
@@ -83,13 +80,7 @@ class Recording:
         self._media = media.absolute()
         self._run_folder = run_folder
         self._clock = clock
-        self._progress = progress
-        self._secrets = secrets
-        self._segment_seconds = segment_seconds
-        self._workers: tuple[CameraWorker, ...] = ()
-        self._wanted: dict[int, WorkerCamera] = {}
         self._cameras_changed = False
-        self._marker = marker
         self._paused = False
         self._changed = asyncio.Event()
         self._folder = MediaFolder(
@@ -105,12 +96,22 @@ class Recording:
             changes=store.changes,
             clock=clock,
         )
+        self._fleet = Fleet(
+            site=site,
+            media=self._media,
+            marker=marker,
+            clock=clock,
+            progress=progress,
+            secrets=secrets,
+            watch=self._watch,
+            segment_seconds=segment_seconds,
+        )
         self._readiness = Readiness(store=store, clock=clock, coverage=self._watch.coverage, boot_id=boot_id())
         self._clips = Clips(
             store=store,
             media=self._media,
             clock=clock,
-            worker=self._living_worker,
+            worker=self._fleet.living,
             coverage=self._watch.coverage,
             boot_id=boot_id(),
         )
@@ -126,10 +127,12 @@ class Recording:
             ),
         )
         self._found = FoundFiles(monotonic=clock.monotonic)
-        self._live = LiveHls(store=store, media=self._media, clock=clock, cameras=self._camera_ids)
+        self._live = LiveHls(
+            store=store, media=self._media, clock=clock, cameras=self._camera_ids, refuse=self._refuse_while_silent
+        )
         self._viewing = Viewing(
             cameras=self._camera_ids,
-            workers=lambda: self._workers,
+            workers=lambda: self._fleet.workers,
             most=site.live.viewers,
         )
         self._retention = Retention(
@@ -213,6 +216,7 @@ class Recording:
 
     async def parts(self, camera_event: CameraEvent) -> tuple[tuple[Path, Segment], ...]:
         """The segments that the event's clip is made from, each with its file. Raises as `clip`."""
+        self._refuse_while_silent()
         return tuple((self._media / part.path, part) for part in await self._clips.footage(camera_event))
 
     async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
@@ -263,7 +267,7 @@ class Recording:
 
     def worker_pids(self) -> tuple[int, ...]:
         """The process ids of the workers that live, for diagnostics."""
-        return tuple(worker.pid for worker in self._workers if worker.pid)
+        return tuple(worker.pid for worker in self._fleet.workers if worker.pid)
 
     def _refuse_while_silent(self) -> None:
         """Whoever touches a disk that does not answer hangs with it, in one of the few threads that all share."""
@@ -294,74 +298,33 @@ class Recording:
         return ""
 
     async def _record(self, sockets: Path) -> None:
-        cameras = self._site.cameras
-        wanted = await asyncio.to_thread(self._with_credentials, cameras)
-        rtsp = await asyncio.to_thread(self._rtsp_account)
-        ids = [camera.id for camera in cameras]
-        self._wanted = wanted
-        self._workers = tuple(
-            self._worker(number, frozenset(cameras), sockets=sockets, rtsp=rtsp)
-            for number, cameras in enumerate(groups(ids, most=CAMERAS_PER_WORKER), 1)
-        )
         try:
+            await self._fleet.form(self._site.cameras, sockets)
             await self._assign()
             async with Supervisor(clock=self._clock) as ending_first:
                 ending_first.keep("retention", self._retention.run)
                 ending_first.keep("media folder", self._folder.run)
                 ending_first.keep("pins", self._tell_pins)
                 ending_first.keep("footage sweep", self._sweep)
-                for worker in self._workers:
+                for worker in self._fleet.workers:
                     ending_first.keep(worker.name, worker.run)
                 while True:
                     await self._changed.wait()
                     self._changed.clear()
-                    for worker in await self._take_changes(sockets, rtsp):
-                        ending_first.keep(worker.name, worker.run)
+                    if self._cameras_changed:
+                        self._cameras_changed = False
+                        for worker in await self._fleet.regroup(self._site.cameras):
+                            ending_first.keep(worker.name, worker.run)
                     await self._assign()
         finally:
-            self._workers = ()
+            self._fleet.disband()
 
-    async def _take_changes(self, sockets: Path, rtsp: RtspServing | None) -> tuple[CameraWorker, ...]:
-        """Take the cameras as the site file has them now, each left with the worker that it has; the workers that
-        are new.
-        """
-        if not self._cameras_changed:
-            return ()
-        self._cameras_changed = False
-        cameras = self._site.cameras
-        wanted = await asyncio.to_thread(self._with_credentials, cameras)
-        before = self._wanted
-        self._watch.connected_anew(key for key in wanted.keys() & before.keys() if wanted[key] != before[key])
-        self._wanted = wanted
-        own = regrouped(
-            [worker.cameras for worker in self._workers], [camera.id for camera in cameras], most=CAMERAS_PER_WORKER
-        )
-        for worker, ids in zip(self._workers, own, strict=False):
-            worker.cameras = ids
-        added = tuple(
-            self._worker(number, ids, sockets=sockets, rtsp=rtsp)
-            for number, ids in enumerate(own[len(self._workers) :], len(self._workers) + 1)
-        )
-        self._workers += added
-        return added
-
-    def _worker(self, number: int, cameras: frozenset[int], *, sockets: Path, rtsp: RtspServing | None) -> CameraWorker:
-        live = self._site.live
-        return CameraWorker(
-            name=f"camera-worker-{number}",
-            cameras=cameras,
-            media=self._media,
-            marker=self._marker,
-            socket=sockets / f"camera-worker-{number}.sock",
-            clock=self._clock,
-            progress=self._progress,
-            listener=self._watch,
-            live=LiveViewing(addresses=live.addresses, viewers_per_camera=live.viewers_per_camera),
-            rtsp=None if rtsp is None else rtsp.model_copy(update={"port": rtsp.port + number - 1}),
-        )
+    async def _assign(self) -> None:
+        why_not = (CameraCondition.DISK_FAILED, self._folder.fault) if self._folder.fault else None
+        await self._fleet.assign(why_not or (_NO_ROOM if self._paused else None), in_memory=self._pins.cameras)
 
     async def _tell_pins(self) -> None:
-        await self._pins.run(lambda: self._workers)
+        await self._pins.run(lambda: self._fleet.workers)
 
     async def _sweep(self) -> None:
         while True:
@@ -372,56 +335,7 @@ class Recording:
     def _camera_ids(self) -> frozenset[int]:
         return frozenset(camera.id for camera in self._site.cameras)
 
-    def _with_credentials(self, cameras: tuple[Camera, ...]) -> dict[int, WorkerCamera]:
-        wanted: dict[int, WorkerCamera] = {}
-        for camera in cameras:
-            try:
-                wanted[camera.id] = worker_camera(
-                    camera,
-                    self._secrets,
-                    segment_seconds=self._segment_seconds,
-                    clip_before=self._site.events.clip_before_seconds,
-                )
-            except ConfigError as error:
-                log.error("camera_without_credentials", camera_id=camera.id, error=str(error))  # noqa: TRY400 (the sentence suffices)
-        return wanted
-
-    def _rtsp_account(self) -> RtspServing | None:
-        """How cameras are served on by RTSP: where, and to whom; None: they are not."""
-        section = self._site.rtsp
-        if section is None:
-            return None
-        try:
-            password = self._secrets.get(section.password)
-        except ConfigError as error:
-            log.error("rtsp_not_served", error=str(error))  # noqa: TRY400 (the sentence suffices)
-            return None
-        return RtspServing(host=section.host, port=section.port, username=section.username, password=password)
-
-    async def _assign(self) -> None:
-        wanted = self._wanted
-        own = frozenset().union(*(worker.cameras for worker in self._workers))
-        off = dict.fromkeys(own - wanted.keys(), _NO_SECRET)
-        if self._folder.fault:
-            off |= dict.fromkeys(wanted, (CameraCondition.DISK_FAILED, self._folder.fault))
-        elif self._paused:
-            off |= dict.fromkeys(wanted, _NO_ROOM)
-        self._watch.turn_off(off)
-        # what is held in memory until an event wants it must not be lost because the disk is away for a while
-        assigned = wanted.keys() & (self._pins.cameras | (wanted.keys() - off.keys()))
-        may_write = not (self._folder.fault or self._paused)
-        for worker in self._workers:
-            cameras = [wanted[camera_id] for camera_id in sorted(worker.cameras & assigned)]
-            await worker.assign(cameras, may_write=may_write)
-
     def _starved(self, paused: bool) -> None:  # noqa: FBT001 (told yes or no)
         if paused is not self._paused:
             self._paused = paused
             self._changed.set()
-
-    def _living_worker(self, camera_id: int) -> WorkerClient:
-        """The camera's own worker, or any other: each can read all of the media folder."""
-        for worker in sorted(self._workers, key=lambda worker: camera_id not in worker.cameras):
-            if worker.client is not None:
-                return worker.client
-        raise CameraUnavailable("the camera worker is being restarted; try again in a few seconds")

@@ -10,7 +10,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.simulation import observations as seen
 from gateway.simulation.witness import Witness
 from gateway.sync.answers import CentralFailed, JsonObject
-from gateway.sync.central import CentralClient, Method
+from gateway.sync.central import CentralClient, Known, Method
 
 _NO_ANSWER = 1.0
 
@@ -48,7 +48,15 @@ class SimulatedCentral(CentralClient):
         self._witness = witness
         self._time = clock.monotonic
 
-    async def call(self, method: Method, path: str, body: JsonObject | None = None, *, key: str = "") -> JsonObject:
+    async def call(
+        self,
+        method: Method,
+        path: str,
+        body: JsonObject | None = None,
+        *,
+        key: str = "",
+        known: Known | None = None,  # noqa: ARG002 (the client's form)
+    ) -> JsonObject:
         """See `CentralClient.call`."""
         dice = self._far_end.dice
         if self._far_end.away_until > self._time():

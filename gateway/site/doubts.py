@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from drivers.modbus.profile import Line, ProfileError, load_unit_profile
+from drivers.modbus.profile import Line, load_unit_profile
+from drivers.profile_file import ProfileError
 from gateway.site.fault import Fault
 from gateway.site.models import Link, ModbusDevice, Site
 

@@ -89,6 +89,28 @@ class CentralCommand(_Section):
     action: Literal["open", "close", "stop"]
 
 
+CardField = Literal[
+    "printed",
+    "facility",
+    "number",
+    "status",
+    "enabled",
+    "deleted",
+    "valid_from",
+    "valid_until",
+    "layout",
+    "uid",
+    "plate",
+    "zones",
+    "schedules",
+    "owner",
+    "first_person",
+    "duress",
+    "pin",
+    "holder",
+]
+
+
 class CentralSection(_Section):
     """`[central]`: the service above. Without this section the site stands alone."""
 
@@ -102,6 +124,9 @@ class CentralSection(_Section):
     relay_megabytes: int = Field(default=256, ge=1, le=10_240, description="largest body that is relayed, either way")
     clock_alert_seconds: float = Field(default=30, ge=2, le=86_400, description="clocks that differ by more are told")
     accounts: CentralAccountsSection = CentralAccountsSection()
+    card_fields: dict[CardField, tuple[Name, ...]] = Field(
+        default={}, description="under which names central's cards have them, the likelier first; a dot goes deeper"
+    )
     commands: tuple[CentralCommand, ...] = Field(default=(), description="central's events that command a gate")
     commands_every_seconds: float = Field(default=3, ge=0.5, le=60, description="how often they are asked for")
     commands_fresh_seconds: float = Field(default=20, ge=1, le=120, description="older events command nothing")

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivers.modbus.profile import GateProfile as ModbusGateProfile
-from drivers.modbus.profile import LimitPosition, ProfileError, load_profile, load_unit_profile
+from drivers.modbus.profile import LimitPosition, load_profile, load_unit_profile
+from drivers.profile_file import ProfileError
 from drivers.serial_line.profile import GateProfile as SerialGateProfile
 from drivers.serial_line.status import LimitPosition as SerialLimitPosition
 from gateway.site.draft import Draft

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
+from drivers.profile_file import ProfileError
 from drivers.serial_line.profile import (
     DeviceProfile,
     GateProfile,
-    ProfileError,
     TagReaderProfile,
     load_gate_profile,
     load_tag_reader_profile,

@@ -16,6 +16,7 @@ from gateway.store.parking_entries import EntryFilter, EntryTotals
 from gateway.store.passages import RecordedPassage
 from gateway.store.records import KnownRecord, Records
 from gateway.store.remembered import RememberedAccount
+from gateway.store.second_factor_seal import UNREADABLE
 from gateway.store.segment_rows import Segment
 from gateway.store.segments import Choice
 from gateway.store.sessions import Session
@@ -25,6 +26,7 @@ from gateway.store.webhooks import Webhook, WebhookBooks
 
 __all__ = [
     "LONGEST_PIN",
+    "UNREADABLE",
     "ApiKey",
     "Arriving",
     "Books",

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 from gateway.domain.accounts import AccountRefused
 from gateway.domain.errors import NotFoundError
+from gateway.store.access_log import AccessLog
 from gateway.store.database import Database
+from gateway.store.second_factor_seal import SecondFactorSeal
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,7 @@ class StoredAccount:
     """An account with what its role allows.
 
     Attributes:
-        totp_secret: base32; "" without a second factor.
+        totp_secret: base32; "" without a second factor, UNREADABLE when the key to it is gone.
         codes_left: recovery codes that were not used yet.
     """
 
@@ -34,8 +36,10 @@ class StoredAccount:
 class Accounts:
     """Accounts and roles. Methods that name an account raise NotFoundError when there is none."""
 
-    def __init__(self, *, database: Database) -> None:
+    def __init__(self, *, database: Database, seal: SecondFactorSeal, log: AccessLog) -> None:
         self._database = database
+        self._seal = seal
+        self._log = log
 
     async def all(self) -> tuple[StoredAccount, ...]:
         """Every account, by name."""
@@ -48,7 +52,7 @@ class Accounts:
                     permissions=frozenset(json.loads(row[3] or "[]")),
                     disabled=bool(row[4]),
                     created_at=row[5],
-                    totp_secret=row[6],
+                    totp_secret=self._seal.open(row[6], row[0]),
                     codes_left=row[7],
                 )
                 for row in connection.execute(
@@ -71,6 +75,7 @@ class Accounts:
                 (username, password_hash, role, now),
             )
             _end_sessions(connection, username)  # of central's account of that name, which this one takes the place of
+            self._log.account(connection, username)
 
         await self._database.write(job)
 
@@ -84,6 +89,7 @@ class Accounts:
         def job(connection: sqlite3.Connection) -> None:
             _known_role(connection, role)
             _update(connection, username, "role = ?", role)
+            self._log.account(connection, username)
 
         await self._database.write(job)
 
@@ -99,8 +105,9 @@ class Accounts:
         hashes = tuple(codes)
 
         def job(connection: sqlite3.Connection) -> None:
-            _update(connection, username, "totp_secret = ?, totp_step = ?", secret, step)
+            _update(connection, username, "totp_secret = ?, totp_step = ?", self._seal.seal(secret, username), step)
             _put_codes(connection, username, hashes)
+            self._log.account(connection, username)
 
         await self._database.write(job)
 
@@ -115,6 +122,7 @@ class Accounts:
             if not row[0]:
                 raise AccountRefused(f"{username!r} has no second factor")
             _put_codes(connection, username, hashes)
+            self._log.account(connection, username)
 
         await self._database.write(job)
 
@@ -125,9 +133,11 @@ class Accounts:
         """
 
         def job(connection: sqlite3.Connection) -> bool:
+            row = connection.execute("SELECT totp_secret FROM account WHERE username = ?", (username,)).fetchone()
+            if row is None or not row[0] or self._seal.open(row[0], username) != secret:
+                return False
             changed = connection.execute(
-                "UPDATE account SET totp_step = ? WHERE username = ? AND totp_secret = ? AND totp_step < ?",
-                (step, username, secret, step),
+                "UPDATE account SET totp_step = ? WHERE username = ? AND totp_step < ?", (step, username, step)
             )
             return changed.rowcount == 1
 
@@ -140,6 +150,8 @@ class Accounts:
             gone = connection.execute(
                 "DELETE FROM recovery_code WHERE code_hash = ? AND username = ?", (code_hash, username)
             )
+            if gone.rowcount:
+                self._log.account(connection, username)
             return gone.rowcount == 1
 
         return await self._database.write(job)
@@ -152,6 +164,7 @@ class Accounts:
                 raise NotFoundError(f"there is no account {username!r}")
             _put_codes(connection, username, ())
             _end_sessions(connection, username)
+            self._log.account(connection, username)
 
         await self._database.write(job)
 
@@ -175,6 +188,7 @@ class Accounts:
             holders = _holders(connection, name)
             for username in holders:
                 _end_sessions(connection, username)
+            self._log.role(connection, name)
             return holders
 
         return await self._database.write(job)
@@ -187,6 +201,7 @@ class Accounts:
                 raise AccountRefused(f"{', '.join(holders)} have the role {name!r}; give them another one first")
             if connection.execute("DELETE FROM role WHERE name = ?", (name,)).rowcount == 0:
                 raise NotFoundError(f"there is no role {name!r}")
+            self._log.role(connection, name)
 
         await self._database.write(job)
 
@@ -212,7 +227,25 @@ class Accounts:
         return await self._database.write(job)
 
     async def _change(self, username: str, assignment: str, value: str | int) -> None:
-        await self._database.write(lambda connection: _update(connection, username, assignment, value))
+        def job(connection: sqlite3.Connection) -> None:
+            _update(connection, username, assignment, value)
+            self._log.account(connection, username)
+
+        await self._database.write(job)
+
+    def seal_all(self, connection: sqlite3.Connection) -> None:
+        """At an opening: secrets of before there was a seal are sealed, and nothing of them is left in the file."""
+        kept = connection.execute("SELECT username, totp_secret FROM account WHERE totp_secret != ''").fetchall()
+        plain = [(username, secret) for username, secret in kept if not self._seal.is_sealed(secret)]
+        if not plain:
+            return
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("BEGIN IMMEDIATE")
+        for username, secret in plain:
+            sealed = self._seal.seal(secret, username)
+            connection.execute("UPDATE account SET totp_secret = ? WHERE username = ?", (sealed, username))
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA secure_delete = OFF")
 
 
 def _update(connection: sqlite3.Connection, username: str, assignment: str, *values: str | int) -> None:

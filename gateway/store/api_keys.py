@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gateway.domain.accounts import AccountRefused
 from gateway.domain.errors import NotFoundError
+from gateway.store.access_log import AccessLog
 from gateway.store.database import Database
 
 
@@ -26,8 +27,9 @@ class ApiKey:
 class ApiKeys:
     """The keys."""
 
-    def __init__(self, *, database: Database) -> None:
+    def __init__(self, *, database: Database, log: AccessLog) -> None:
         self._database = database
+        self._log = log
 
     async def all(self) -> tuple[ApiKey, ...]:
         """Every key, by name, expired ones included."""
@@ -52,6 +54,7 @@ class ApiKeys:
                 "INSERT INTO api_key (name, key_hash, permissions, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
                 (name, key_hash, json.dumps(sorted(permissions)), now, expires_at),
             )
+            self._log.key(connection, name)
 
         await self._database.write(job)
 
@@ -61,5 +64,6 @@ class ApiKeys:
         def job(connection: sqlite3.Connection) -> None:
             if connection.execute("DELETE FROM api_key WHERE name = ?", (name,)).rowcount == 0:
                 raise NotFoundError(f"there is no key {name!r}")
+            self._log.key(connection, name)
 
         await self._database.write(job)

@@ -53,7 +53,8 @@ class Cards:
     """The card list.
 
     `listed_at` is when it was last known to be all that central has (wall micros), None when that never was. Whoever
-    looks at what waits for central and changes cards by it does both in one `turn`.
+    looks at what waits for central and changes cards by it does both in one `turn`. `generation` moves on with every
+    `apply` that is on disk.
     """
 
     def __init__(self, *, database: Database) -> None:
@@ -65,6 +66,7 @@ class Cards:
         self._stale.set()
         self.listed_at: int | None = None
         self.turn = asyncio.Lock()
+        self.generation = 0
 
     @property
     def index_size(self) -> int:
@@ -187,6 +189,12 @@ class Cards:
         """Central's record of every card by id: what a sweep compares with."""
         return await self._database.read(lambda connection: dict(connection.execute("SELECT id, record FROM card")))
 
+    async def ids(self) -> frozenset[int]:
+        """The id of every card."""
+        return await self._database.read(
+            lambda connection: frozenset(number for (number,) in connection.execute("SELECT id FROM card"))
+        )
+
     async def made_here(self) -> tuple[int, ...]:
         """Ids of cards that were made at the site and that central has given none yet, as far as is known here."""
         return await self._database.read(
@@ -254,6 +262,7 @@ class Cards:
 
     def _changed(self, put: Sequence[CardRecord], remove: Sequence[int]) -> None:
         """Follow a commit. More than can be followed in a few ms is read anew, and until then the file is asked."""
+        self.generation += 1
         if len(put) + len(remove) > _AT_A_STRETCH:
             self._built = False
             self._stale.set()

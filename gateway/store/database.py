@@ -82,8 +82,22 @@ class Database:
     as the disk takes data again. Until then nothing is locked or indexed on disk: readers take turns with that opening.
     """
 
-    def __init__(self, *, path: Path, steps: tuple[Migration, ...], after_salvage: str = "") -> None:
-        """`after_salvage`: SQL that makes a salvaged file consistent again."""
+    def __init__(
+        self,
+        *,
+        path: Path,
+        steps: tuple[Migration, ...],
+        after_salvage: str = "",
+        mend: Callable[[sqlite3.Connection], str] | None = None,
+        opened: Callable[[sqlite3.Connection], None] | None = None,
+    ) -> None:
+        """`after_salvage`: SQL that makes a salvaged file consistent again.
+
+        `mend` comes after it, and says what it did, "" for nothing to tell. `opened` looks through a sound file that
+        was opened for writing. Both run in the writing thread.
+        """
+        self._mend = mend
+        self._opened = opened
         self.path = path
         self.salvaged: str | None = None
         self.was_unclean = False
@@ -235,7 +249,7 @@ class Database:
 
     def _open_for_writing(self) -> sqlite3.Connection:
         if self._recovery is None:
-            self._recovery = recover(self.path, self._steps, self._after_salvage)
+            self._recovery = recover(self.path, self._steps, self._after_salvage, mend=self._mend)
             self.was_unclean, self.salvaged = self._recovery.unclean, self._recovery.salvaged
         try:
             try:
@@ -243,7 +257,7 @@ class Database:
             except sqlite3.Error as error:
                 if not is_damage(error):
                     raise
-                self._recovery = recover(self.path, self._steps, self._after_salvage, fault=str(error))
+                self._recovery = recover(self.path, self._steps, self._after_salvage, fault=str(error), mend=self._mend)
                 self.salvaged = self._recovery.salvaged
                 return self._connect_writer()
         except (sqlite3.Error, OSError) as error:
@@ -262,16 +276,40 @@ class Database:
             migrate(connection, self._steps)
             self._pass_used_ids(connection)
             self._note_ids(connection)
+            self._look_through(connection)
         except BaseException:  # a refusal, or a migration's own fault: recovery needs the file to itself
             connection.close()
             raise
         return connection
 
+    def _mended(self, connection: sqlite3.Connection) -> str:
+        if self._mend is None:
+            return ""
+        connection.execute("BEGIN IMMEDIATE")
+        told = self._mend(connection)
+        connection.execute("COMMIT")
+        return f"; {told}" if told else ""
+
+    def _look_through(self, connection: sqlite3.Connection) -> None:
+        if self._opened is None:
+            return
+        try:
+            self._opened(connection)
+        except (sqlite3.Error, StoreError) as error:
+            if connection.in_transaction:
+                connection.rollback()
+            if is_damage(error):
+                raise
+            log.warning("not_looked_through", file=self.path.name, error=str(error))  # a full disk must not stop lanes
+
     def _pass_used_ids(self, connection: sqlite3.Connection) -> None:
         """Let ids go on above those that rows which are gone may have had."""
         if is_behind_note(connection, self.path):
             raise_ids(connection, self.path, SALVAGE_GAP)
-            self.salvaged = self.salvaged or f"{self.path.name} is older than ids already given; later rows are missing"
+            told = self._mended(connection)
+            self.salvaged = (
+                self.salvaged or f"{self.path.name} is older than ids already given; later rows are missing{told}"
+            )
             log.error("store_behind_its_ids", file=self.path.name)
         elif self.was_unclean and self.salvaged is None:
             try:

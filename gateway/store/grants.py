@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from gateway.domain.events import Event
 from gateway.domain.grants import Grant, LaneGrants, by_lanes
+from gateway.store.access_log import AccessLog
 from gateway.store.changes import Changes
 from gateway.store.database import Database
 from gateway.store.events import insert_event
@@ -35,8 +36,9 @@ class NewGrant:
 class Grants:
     """Grants that were not revoked. `of_lane` knows them from `recall` on; what is given or revoked counts at once."""
 
-    def __init__(self, *, database: Database, changes: Changes) -> None:
+    def __init__(self, *, database: Database, changes: Changes, log: AccessLog) -> None:
         self._database = database
+        self._log = log
         self._changes = changes
         self._standing: dict[str, Grant] = {}
         self._lanes: Mapping[str, LaneGrants] = {}
@@ -116,6 +118,7 @@ class Grants:
             ).rowcount
             if changed:
                 insert_event(connection, told)
+                self._log.grant_revoked(access_id)
 
         await self._database.write(job, then=self._changes.bump)
 

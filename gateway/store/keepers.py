@@ -21,6 +21,7 @@ from gateway.store.room import refuse_one_more
 
 _RECORD = TypeAdapter(JsonObject)
 _LONGEST_NAME = 120
+_ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True, ensure_ascii=False)
 
 
 class Ids(Protocol):
@@ -234,7 +235,7 @@ class CameraEventKeeper(CameraEventIds):
 
 def record_text(record: JsonObject) -> str:
     """A record as JSON text, the same for the same content."""
-    return json.dumps(record, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    return _ENCODER.encode(record)
 
 
 def record_name(noun: str, record_id: int, record: JsonObject) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,10 +40,21 @@ def closed_mark(path: Path) -> Path:
     return path.with_name(path.name + ".closed")
 
 
-def recover(path: Path, steps: tuple[Migration, ...], after_salvage: str, *, fault: str | None = None) -> Recovery:
+Mend = Callable[[sqlite3.Connection], str]
+
+
+def recover(
+    path: Path,
+    steps: tuple[Migration, ...],
+    after_salvage: str,
+    *,
+    fault: str | None = None,
+    mend: Mend | None = None,
+) -> Recovery:
     """Prepare `path` for opening: check it after an unclean end, and start afresh from what is readable if damaged.
 
-    `fault` says that it is known to be damaged. Raises StoreError for a newer schema and for a disk that refuses.
+    `fault` says that it is known to be damaged; `mend` puts saved rows right and says what is to be told. Raises
+    StoreError for a newer schema and for a disk that refuses.
     """
     try:
         _finish_replacement(path)
@@ -50,7 +62,7 @@ def recover(path: Path, steps: tuple[Migration, ...], after_salvage: str, *, fau
         unclean = known and not closed_mark(path).exists()
         if known and fault is None:
             fault = _fault_of(path, steps, thorough=unclean)
-        salvaged = None if fault is None else _start_afresh(path, steps, after_salvage, fault)
+        salvaged = None if fault is None else _start_afresh(path, steps, after_salvage, fault, mend)
         closed_mark(path).unlink(missing_ok=True)
         _sync_folder(path.parent)
     except (sqlite3.Error, OSError) as error:
@@ -81,7 +93,7 @@ def _fault_of(path: Path, steps: tuple[Migration, ...], *, thorough: bool) -> st
     return f"{lost} commits of its log cannot be read" if lost > 1 else None
 
 
-def _start_afresh(path: Path, steps: tuple[Migration, ...], after_salvage: str, fault: str) -> str:
+def _start_afresh(path: Path, steps: tuple[Migration, ...], after_salvage: str, fault: str, mend: Mend | None) -> str:
     """Build the fresh file beside the damaged one, then put it in place; a crash on the way is taken up again."""
     fresh_path, aside = _part(path, ".fresh"), _free_name(path)
     left = any(_part(path, suffix).exists() for suffix in _PARTS)
@@ -96,6 +108,9 @@ def _start_afresh(path: Path, steps: tuple[Migration, ...], after_salvage: str, 
             raise
         migrate(fresh, steps)
         fresh.executescript(f"BEGIN;\n{after_salvage}\nCOMMIT;")
+        fresh.execute("BEGIN")
+        told = mend(fresh) if mend is not None else ""
+        fresh.execute("COMMIT")
         raise_ids(fresh, path, SALVAGE_GAP)
     plan = _plan(path)
     with plan.open("w") as file:
@@ -106,7 +121,7 @@ def _start_afresh(path: Path, steps: tuple[Migration, ...], after_salvage: str, 
     _finish_replacement(path)
     log.error("store_salvaged", file=path.name, fault=fault, rows=kept, kept_as=aside.name if left else None)
     kept_as = f", the damaged file is kept as {aside.name}" if left else ""
-    return f"{path.name} was damaged ({fault}); {kept} rows were saved{kept_as}"
+    return f"{path.name} was damaged ({fault}); {kept} rows were saved{kept_as}{'; ' if told else ''}{told}"
 
 
 def _finish_replacement(path: Path) -> None:

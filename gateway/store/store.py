@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from gateway.clock import ClockOffset
 from gateway.domain.announcements import Places
+from gateway.store.access_log import AccessLog
 from gateway.store.accounts import Accounts
 from gateway.store.api_keys import ApiKeys
 from gateway.store.camera_events import CameraEvents
@@ -25,7 +27,7 @@ from gateway.store.grants import Grants
 from gateway.store.held import HeldWrites
 from gateway.store.journal import Journal
 from gateway.store.lock import FolderLock
-from gateway.store.migrations import FAMILIES, after_salvage, migrations
+from gateway.store.migrations import Family, after_salvage, migrations
 from gateway.store.outbox import Outbox
 from gateway.store.parking_entries import ParkingEntries
 from gateway.store.passages import Passages
@@ -34,6 +36,7 @@ from gateway.store.recent import RecentWrites
 from gateway.store.records import Records
 from gateway.store.refused import RefusedRows
 from gateway.store.remembered import Remembered
+from gateway.store.second_factor_seal import SecondFactorSeal
 from gateway.store.segments import Segments
 from gateway.store.sessions import Sessions
 from gateway.store.webhooks import Webhooks
@@ -63,10 +66,9 @@ class Store:
         named to webhooks.
         """
         self._lock = FolderLock(folder)
-        self._site, self._cards = (
-            Database(path=folder / f"{family}.db", steps=migrations(family), after_salvage=after_salvage(family))
-            for family in FAMILIES
-        )
+        self._access_log = AccessLog(path=folder / "access.log")
+        self._site = _database(folder, "site", mend=self._access_log.mend, opened=self._look_through)
+        self._cards = _database(folder, "cards")
         self.changes = Changes()
         self.webhooks = Webhooks(database=self._site, places=places, told=self.changes)
         self.journal = Journal(
@@ -96,11 +98,17 @@ class Store:
         self.bases = WaitingBases(database=self._site, changes=self.changes)
         self.commands = Commands(database=self._site)
         self.sessions = Sessions(database=self._site)
-        self.grants = Grants(database=self._site, changes=self.changes)
-        self.accounts = Accounts(database=self._site)
-        self.api_keys = ApiKeys(database=self._site)
+        self.grants = Grants(database=self._site, changes=self.changes, log=self._access_log)
+        self.accounts = Accounts(
+            database=self._site, seal=SecondFactorSeal(path=folder / "second-factor.key"), log=self._access_log
+        )
+        self.api_keys = ApiKeys(database=self._site, log=self._access_log)
         self.remembered = Remembered(database=self._site)
         self.cards = Cards(database=self._cards)
+
+    def _look_through(self, connection: sqlite3.Connection) -> None:
+        self.accounts.seal_all(connection)
+        self._access_log.agree(connection)
 
     async def open(self) -> None:
         """Open both files. Raises StoreError with one sentence, also when another gateway has the folder."""
@@ -160,3 +168,19 @@ class Store:
     def waiting(self) -> int:
         """Writes whose commit has not ended yet."""
         return self._site.waiting + self._cards.waiting
+
+
+def _database(
+    folder: Path,
+    family: Family,
+    *,
+    mend: Callable[[sqlite3.Connection], str] | None = None,
+    opened: Callable[[sqlite3.Connection], None] | None = None,
+) -> Database:
+    return Database(
+        path=folder / f"{family}.db",
+        steps=migrations(family),
+        after_salvage=after_salvage(family),
+        mend=mend,
+        opened=opened,
+    )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
-
 from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.writes import JsonObject
+from gateway.sync.stretches import read_small
 
-JsonObject = dict[str, JsonValue]
+__all__ = ["CentralDenied", "CentralFailed", "JsonObject", "NeedsSignIn", "Verdict", "judge", "judge_read"]
 
-_OBJECT = TypeAdapter(JsonObject)
 _NEEDS_SESSION = "authentication required"
 _DENIAL_WORDS = ("permission", "forbidden", "access denied", "not authorized", "unauthorized")
 _SHOWN_ERROR = 300
@@ -39,9 +38,12 @@ Verdict = JsonObject | NeedsSignIn | CentralRefused | CentralUnavailable
 
 def judge(operation: str, status: int, body: bytes) -> Verdict:
     """What central means by this answer to `operation` ("POST /v1/device/list"): its object, or the error to raise."""
-    try:
-        answer = _OBJECT.validate_json(body)
-    except ValidationError:
+    return judge_read(operation, status, read_small(body))
+
+
+def judge_read(operation: str, status: int, answer: JsonObject | None) -> Verdict:
+    """The same of a body that was read; None: it is no JSON object."""
+    if answer is None:
         return CentralUnavailable(f"{operation}: answered {status} with something that is not a JSON object")
     error = _error_text(answer)
     if status == 401 or (_NEEDS_SESSION in error.casefold() and not _succeeded(status, answer)):

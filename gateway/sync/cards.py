@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from typing import TypeVar
 
 from gateway.clock import Clock
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store import CardRecord, Store
+from gateway.store.cards import CardChanges
 from gateway.store.keepers import record_text
 from gateway.sync.absence import ById
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap, map_card
-from gateway.sync.lists import PageSize, Told, nobody, read_pages
+from gateway.sync.lists import PageMemory, PageSize, Told, nobody, read_pages
 from gateway.sync.site_cards import KIND
 from gateway.sync.sweep import Page, Tally, judge_removal, read_waiting, waiting_text
 
 _CARDS_AT_A_STRETCH = 20  # about 1 ms of work
+_CARDS_IN_A_COMMIT = 100  # few enough to follow them in memory at once
 _ASKED_AT_A_STRETCH = 100
 _PENDING = "pending_removal"
 _MAP = "field_map"
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class CardPull:
         self._client = client
         self._by_id = ById(client=client, path="/v1/access", names=("access_card", "access", "card"))
         self._pages = PageSize()
+        self._memory = PageMemory()
+        self._generation = -1
         self._cards = store.cards
         self._held = store.held
         self._clock = clock
@@ -75,17 +81,25 @@ class CardPull:
         self._without_credential: set[int] = set()
         self._unread: set[int] = set()
 
-    async def pull(self, told: Told = nobody) -> CardsPulled:
-        """Bring the card list in step; `told` hears how many cards came, of how many.
+    async def pull(self, told: Told = nobody, *, anew: bool = False) -> CardsPulled:
+        """Bring the card list in step; `told` hears how many cards came, of how many. `anew`: write every card.
 
         Raises what the client and the store raise; cards taken so far stay.
         """
         map_mark = self._fields.fingerprint(self._zone)
-        anew = await self._cards.remembered(_MAP) != map_mark
+        anew = anew or await self._cards.remembered(_MAP) != map_mark
         written = self._held.pull_begins(KIND)
-        known, before = await asyncio.to_thread(_at_site, await self._cards.records())
-        walk = _Walk(known=known, anew=anew, written=written)
-        tally = await self._walk(walk, told)
+        before = await asyncio.to_thread(_centrals, await self._cards.ids())
+        walk = _Walk(anew=anew, written=written)
+        began = self._cards.generation
+        if anew or began != self._generation:
+            self._memory.end_walk(keep=False)
+        try:
+            tally = await self._walk(walk, told)
+        except BaseException:
+            self._memory.end_walk(keep=False)
+            raise
+        self._memory.end_walk(keep=True)
         if not tally.problem:
             self._judged_all = True
             if walk.anew:
@@ -101,6 +115,8 @@ class CardPull:
             held_back, newly = len(removal.waiting), bool(removal.waiting) and not waited
             if removal.waiting != waited:
                 await self._cards.remember(_PENDING, waiting_text(removal.waiting))
+        # What others changed meanwhile is looked at again.
+        self._generation = began + walk.applied
         if not problem:
             self._without_credential &= tally.ids
             self._unread &= tally.ids
@@ -135,6 +151,7 @@ class CardPull:
         if not unsaid:
             return ""
         second = await self._walk(walk)
+        self._memory.end_walk(keep=True)
         if second.problem:
             return second.problem
         own = await self._own(walk)
@@ -150,7 +167,7 @@ class CardPull:
             return
         async with self._cards.turn:
             going = gone - await self._own(walk)
-            done = await self._cards.apply(remove=sorted(going), now=self._clock.wall().micros)
+            done = await self._apply(walk, remove=sorted(going))
             walk.removed += done.removed
             walk.gone |= going
 
@@ -160,27 +177,43 @@ class CardPull:
         return frozenset(walk.written).union(write.record_id for write in waiting)
 
     async def _walk(self, walk: _Walk, told: Told = nobody) -> Tally:
-        async def take(page: Page) -> None:
-            await self._take(page, walk)
+        async def take(page: Page) -> bool:
+            return await self._take(page, walk)
 
         return await read_pages(
-            self._client, path="/v1/access/list", resource="access_cards", take=take, size=self._pages, told=told
+            self._client,
+            path="/v1/access/list",
+            resource="access_cards",
+            take=take,
+            size=self._pages,
+            memory=self._memory,
+            told=told,
         )
 
-    async def _take(self, page: Page, walk: _Walk) -> None:
-        """Within the turn, so that nothing that is written at the site meanwhile is overwritten."""
+    async def _take(self, page: Page, walk: _Walk) -> bool:
+        """Whether the site has all of the page now as it came: nothing waits of it, nothing was left out.
+
+        Within the turn, so that nothing that is written at the site meanwhile is overwritten.
+        """
         async with self._cards.turn:
             arriving = await self._held.arriving(KIND, [card_id for card_id, _ in page])
+            if walk.known is None:
+                walk.known = dict(await self._cards.records())
+            known = walk.known
             put: list[CardRecord] = []
+            in_step = True
             for place, (card_id, theirs) in enumerate(page, start=1):
                 if place % _CARDS_AT_A_STRETCH == 0:
                     await asyncio.sleep(0)  # lanes come first
-                record = arriving.shown(card_id, theirs)
-                is_new = card_id not in walk.known
+                waits = card_id in arriving.waiting
+                record = arriving.shown(card_id, theirs) if waits else theirs
+                is_new = card_id not in known
                 if record is None or card_id in walk.written or (is_new and arriving.is_own(theirs)):
+                    in_step = False
                     continue
+                in_step = in_step and not waits
                 text = record_text(record)
-                differs = walk.anew or walk.known.get(card_id) != text
+                differs = walk.anew or known.get(card_id) != text
                 if not differs and self._judged_all:
                     continue
                 mapped = map_card(card_id, record, self._fields, self._zone)
@@ -188,37 +221,45 @@ class CardPull:
                 _put_in(self._unread, card_id, member=bool(mapped.unread))
                 if differs:
                     put.append(CardRecord(mapped.card, text))
-            if put:
-                done = await self._cards.apply(put=put, now=self._clock.wall().micros)
+            for stretch in _stretches(put, _CARDS_IN_A_COMMIT):
+                done = await self._apply(walk, put=stretch)
                 walk.added += done.added
                 walk.changed += done.changed
-                walk.known.update((item.card.card_id, item.record) for item in put)
+                known.update((item.card.card_id, item.record) for item in stretch)
+        return in_step
+
+    async def _apply(self, walk: _Walk, *, put: Sequence[CardRecord] = (), remove: Sequence[int] = ()) -> CardChanges:
+        done = await self._cards.apply(put=put, remove=remove, now=self._clock.wall().micros)
+        walk.applied += 1
+        return done
 
 
 @dataclass(slots=True)
 class _Walk:
-    """A pull under way: the site's records by card id, whether all are mapped anew, and what was done.
+    """A pull under way: whether all are mapped anew, and what was done.
 
-    `written`: cards that central has written since, which the pull may bring as they were before.
+    `known`: the site's records by card id, once one has to be compared. `written`: cards that central has written
+    since, which the pull may bring as they were before.
     """
 
-    known: dict[int, str]
     anew: bool
     written: set[int]
+    known: dict[int, str] | None = None
     added: int = 0
     changed: int = 0
     removed: int = 0
+    applied: int = 0
     gone: set[int] = field(default_factory=set)
 
 
-def _at_site(records: Mapping[int, str]) -> tuple[dict[int, str], frozenset[int]]:
-    """The site's records to compare with, and the ids among them that are central's."""
-    return dict(records), frozenset(card_id for card_id in records if card_id < FIRST_PROVISIONAL_ID)
+def _centrals(card_ids: frozenset[int]) -> frozenset[int]:
+    """Those of the ids that are central's."""
+    return frozenset(card_id for card_id in card_ids if card_id < FIRST_PROVISIONAL_ID)
 
 
-def _stretches(numbers: Sequence[int], length: int) -> Iterator[Sequence[int]]:
-    for start in range(0, len(numbers), length):
-        yield numbers[start : start + length]
+def _stretches(items: Sequence[_T], length: int) -> Iterator[Sequence[_T]]:
+    for start in range(0, len(items), length):
+        yield items[start : start + length]
 
 
 def _put_in(members: set[int], card_id: int, *, member: bool) -> None:

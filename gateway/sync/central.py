@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Literal
 
@@ -17,13 +18,17 @@ import structlog
 
 from gateway.clock import Clock, Stamp
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict, judge
+from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict, judge, judge_read
 from gateway.sync.central_clock import ClockOffset, offset_from
 from gateway.sync.session import LOGOUT, GatewaySession
+from gateway.sync.stretches import read_object
 
 log = structlog.get_logger(__name__)
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+Known = Callable[[bytes], JsonObject | None]
+"""Gives the answer for a body that was met before, None for any other."""
 
 BODY_LIMIT = 2 * 1024 * 1024
 _CALLS_AT_ONCE = 4
@@ -125,7 +130,15 @@ class CentralClient:
         self.look_wanted.set()
         return True
 
-    async def call(self, method: Method, path: str, body: JsonObject | None = None, *, key: str = "") -> JsonObject:
+    async def call(
+        self,
+        method: Method,
+        path: str,
+        body: JsonObject | None = None,
+        *,
+        key: str = "",
+        known: Known | None = None,
+    ) -> JsonObject:
         """Call an operation and give its answer, which says success.
 
         Args:
@@ -133,6 +146,7 @@ class CentralClient:
             path: its path, from `/v1` on.
             body: its JSON body; none is sent with GET.
             key: sent as `Idempotency-Key`; the same over all tries of one record.
+            known: gives the answer for a body that it has met before, which is then not read again.
 
         Raises:
             CentralUnavailable: no answer within the time-out, or none that is central's; CentralFailed when central
@@ -141,7 +155,7 @@ class CentralClient:
         """
 
         async def attempt(token: str) -> Verdict:
-            return await self._exchange(method, path, body, key=key, token=token)
+            return await self._exchange(method, path, body, key=key, token=token, known=known)
 
         async with self._slots:
             return self._taken(await self._through(f"{method} {path}", attempt))
@@ -315,7 +329,14 @@ class CentralClient:
         return int(self._clock.wall().micros / 1_000_000 + (offset.seconds if offset else 0))
 
     async def _exchange(
-        self, method: Method, path: str, body: JsonObject | None, *, key: str, token: str | None
+        self,
+        method: Method,
+        path: str,
+        body: JsonObject | None,
+        *,
+        key: str,
+        token: str | None,
+        known: Known | None = None,
     ) -> Verdict:
         """One request and the judgement of its answer."""
         operation = f"{method} {path}"
@@ -344,7 +365,9 @@ class CentralClient:
             raise self._noted(CentralFailed(f"{operation}: {error}")) from error
         except CentralUnavailable as error:
             raise self._noted(CentralUnavailable(f"{operation}: {error}")) from error
-        return judge(operation, status, raw)
+        if known is not None and status == HTTPStatus.OK and (answer := known(raw)) is not None:
+            return answer
+        return judge_read(operation, status, await read_object(raw))
 
     async def _open(self) -> aiohttp.ClientSession:
         async with self._opening:

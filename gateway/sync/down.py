@@ -16,11 +16,12 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store import Entry, KnownRecord, Records, Store
 from gateway.store.keepers import record_kind, record_name, record_text
+from gateway.sync.absence import ById
 from gateway.sync.answers import CentralFailed
 from gateway.sync.cards import CardPull, CardsPulled
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
-from gateway.sync.lists import Take, read_by_cursor, read_whole
+from gateway.sync.lists import Take, Told, read_by_cursor, read_whole
 from gateway.sync.sweep import Page, Tally
 
 log = structlog.get_logger(__name__)
@@ -37,6 +38,7 @@ class PullReport:
         devices: devices that central listed.
         cameras: cameras that central listed.
         cards: what became of the cards.
+        anew: whether all was written anew.
         problems: one sentence per part that central refused or that could not be believed.
     """
 
@@ -44,7 +46,17 @@ class PullReport:
     devices: int = 0
     cameras: int = 0
     cards: CardsPulled = field(default_factory=CardsPulled)
+    anew: bool = False
     problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a pull has come: how many records of its present part came, of how many; None when nobody said."""
+
+    part: str
+    received: int = 0
+    count: int | None = None
 
 
 class DownSync:
@@ -63,27 +75,46 @@ class DownSync:
         self._store = store
         self._clock = clock
         self._cards = CardPull(client=client, store=store, clock=clock, zone=zone, fields=fields or CardFieldMap())
+        self._by_id = {noun: ById(client=client, path=f"/v1/{noun}", names=(noun,)) for noun in ("device", "camera")}
         self._missing: dict[str, AbstractSet[int]] = {}
         self._report: PullReport | None = None
         self._doubted = False
+        self._progress: Progress | None = None
 
     @property
     def report(self) -> PullReport | None:
         """The last pull that reached its end; None before the first."""
         return self._report
 
-    async def pull(self) -> PullReport:
-        """Pull once. Raises CentralUnavailable when central cannot be reached, StoreError when the disk refuses."""
+    @property
+    def progress(self) -> Progress | None:
+        """How far the pull under way has come; None between pulls."""
+        return self._progress
+
+    async def pull(self, *, anew: bool = False) -> PullReport:
+        """Pull once, cards first: what was taken from people takes effect before all else.
+
+        `anew`: write every record, changed or not. Raises CentralUnavailable when central cannot be reached,
+        StoreError when the disk refuses.
+        """
+        try:
+            return await self._pull(anew=anew)
+        finally:
+            self._progress = None
+
+    async def _pull(self, *, anew: bool) -> PullReport:
         problems: list[str] = []
-        devices = await self._part(self._devices, problems)
-        cameras = await self._part(self._cameras, problems)
-        cards = await self._part(self._cards.pull, problems) or CardsPulled()
+        cards = await self._part(lambda: self._cards.pull(self._telling("access cards"), anew=anew), problems)
+        cards = cards or CardsPulled()
+        devices = await self._part(lambda: self._devices(anew=anew), problems)
+        cameras = await self._part(lambda: self._cameras(anew=anew), problems)
         problems += [problem for problem in (_problem(devices), _problem(cameras), cards.problem) if problem]
         report = PullReport(
             at=self._clock.wall(),
             devices=len(devices.ids) if devices else 0,
             cameras=len(cameras.ids) if cameras else 0,
             cards=cards,
+            anew=anew,
             problems=tuple(problems),
         )
         if problems and (self._report is None or self._report.problems != report.problems):
@@ -99,20 +130,35 @@ class DownSync:
             problems.append(str(error))
             return None
 
-    async def _devices(self) -> Tally:
+    def _telling(self, part: str) -> Told:
+        self._progress = Progress(part)
+
+        def told(received: int, count: int | None) -> None:
+            self._progress = Progress(part, received, count)
+            self._store.changes.bump()
+
+        return told
+
+    async def _devices(self, *, anew: bool) -> Tally:
+        self._telling("devices")
+
         async def read(take: Take) -> Tally:
             return await read_by_cursor(self._client, path="/v1/device/list", resource="devices", take=take)
 
-        return await self._records(self._store.devices, "device", read)
+        return await self._records(self._store.devices, "device", read, anew=anew)
 
-    async def _cameras(self) -> Tally:
+    async def _cameras(self, *, anew: bool) -> Tally:
+        self._telling("cameras")
+
         async def read(take: Take) -> Tally:
             return await read_whole(self._client, path="/v1/camera/list", resource="cameras", take=take)
 
-        return await self._records(self._store.cameras, "camera", read)
+        return await self._records(self._store.cameras, "camera", read, anew=anew)
 
-    async def _records(self, records: Records, noun: str, read: Callable[[Take], Awaitable[Tally]]) -> Tally:
-        """Take over what changed; what two whole pulls in a row did not bring goes."""
+    async def _records(
+        self, records: Records, noun: str, read: Callable[[Take], Awaitable[Tally]], *, anew: bool
+    ) -> Tally:
+        """Take over what changed; what two whole pulls in a row did not bring goes, unless central still has it."""
         written = self._store.held.pull_begins(noun)
         known = {item.id: item.record for item in await records.all()}
 
@@ -127,7 +173,7 @@ class DownSync:
                     record=text,
                 )
                 for found, record in page
-                if known.get(found) != (text := record_text(record))
+                if ((text := record_text(record)) != known.get(found) or anew)
                 and found not in written
                 and (found in known or not arriving.is_own(record))
             ]
@@ -138,9 +184,13 @@ class DownSync:
         if not tally.problem:
             centrals = {found for found, record in known.items() if record != "{}" and found < FIRST_PROVISIONAL_ID}
             missing = centrals - tally.ids - written
-            gone = missing & self._missing.get(noun, frozenset())
-            if gone:
+            due = missing & self._missing.get(noun, frozenset())
+            asked = await self._by_id[noun].ask(sorted(due), listed=sorted(tally.ids)) if due else None
+            if asked is not None and (gone := asked.gone | asked.unsaid):
                 await records.pulled((), removed=gone, now=self._clock.wall().micros)
+            if asked is not None and asked.there:
+                await take(asked.there)
+                tally.fault(f"{len(asked.there)} that central still has are not on its list")
             self._missing[noun] = missing
         return tally
 

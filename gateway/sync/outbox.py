@@ -28,6 +28,7 @@ from gateway.sync.field_map import CardFieldMap, record_id
 from gateway.sync.lists import records_found
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
+from gateway.sync.sparing import Sparing
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +37,7 @@ _BATCH = 50
 _LONG_AWAY = 3  # failures in a row after which central counts as away
 _IDLE_SECONDS = 60.0
 _NOT_FOUND = 404
+_PARKED_TOLD = 20  # an hour; the outbox lists them all
 _LONGEST_TOLD = 1000
 
 
@@ -93,6 +95,7 @@ class OutboxSender:
         self._row_backoff = row_backoff or Backoff(first=2.0, longest=300.0)
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
         self._failures = 0
+        self._parked = Sparing(monotonic=clock.monotonic, most=_PARKED_TOLD)
 
     async def start_afresh(self) -> None:
         """Nothing that waits from before a start has to wait any longer."""
@@ -266,7 +269,10 @@ class OutboxSender:
         if not await self._store.outbox.park(row, error=reason):
             return
         log.warning("record_parked", kind=row.kind, record_id=row.record_id, error=reason)
-        await self._tell(row, f"{row.kind} {row.record_id} waits for a person: {reason}")
+        untold = self._parked.turn()
+        if untold is not None:
+            more = f"; {untold} more were refused since one was told last" if untold else ""
+            await self._tell(row, f"{row.kind} {row.record_id} waits for a person: {reason}{more}")
 
     async def _tell(self, row: OutboxRow, text: str) -> None:
         stamp = self._clock.wall()

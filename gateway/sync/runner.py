@@ -14,10 +14,11 @@ from gateway.clock import Clock
 from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.store import Books, Entry, Store
-from gateway.supervision import Supervisor
+from gateway.supervision import Backoff, Supervisor
 from gateway.sync.central import CentralClient, CentralState
 from gateway.sync.down import DownSync, PullReport
 from gateway.sync.evidence import EvidenceSender
+from gateway.sync.lane_commands import LaneCommands
 from gateway.sync.outbox import OutboxSender
 
 log = structlog.get_logger(__name__)
@@ -49,8 +50,22 @@ class Sync:
         clock: Clock,
         pull_seconds: float,
         evidence: EvidenceSender | None = None,
+        commands: LaneCommands | None = None,
+        clock_alert_seconds: float = 30.0,
+        away_backoff: Backoff | None = None,
     ) -> None:
+        """`clock_alert_seconds`: central's clock and this machine's may differ by so much.
+
+        `away_backoff` spaces pulls while central does not answer, unless they come more often anyway.
+        """
         self._evidence = evidence
+        self._commands = commands
+        self.clock_alert_seconds = clock_alert_seconds
+        self._away_backoff = away_backoff or Backoff(first=2.0, longest=60.0)
+        self._clocks_differ = False
+        self._told_not_permitted: frozenset[str] = frozenset()
+        self._anew = False
+        self._telling = asyncio.Lock()
         self._client = client
         self._down = down
         self._sender = sender
@@ -68,6 +83,8 @@ class Sync:
                 supervisor.keep("outbox", partial(self._while_disk_refuses, self._keep_sending))
                 if self._evidence is not None:
                     supervisor.keep("evidence", partial(self._while_disk_refuses, self._evidence.run))
+                if self._commands is not None:
+                    supervisor.keep("central commands", partial(self._while_disk_refuses, self._commands.run))
                 await asyncio.Event().wait()
         except asyncio.CancelledError:  # only then is it over for good: a closed client stays closed
             await self._client.close()
@@ -75,6 +92,16 @@ class Sync:
 
     def pull_soon(self) -> None:
         """Pull now instead of at the next turn."""
+        self._wanted.set()
+
+    @property
+    def refreshing(self) -> bool:
+        """Whether everything is, or will be, fetched anew."""
+        return self._anew
+
+    def refresh(self) -> None:
+        """Pull now, and write every record anew, changed or not."""
+        self._anew = True
         self._wanted.set()
 
     async def snapshot(self) -> SyncSnapshot:
@@ -91,13 +118,18 @@ class Sync:
                 await asyncio.sleep(_REFUSED_SECONDS * random.uniform(1, 1 + _JITTER))  # noqa: S311 (spreads load)
 
     async def _keep_pulling(self) -> None:
+        failures = 0
         while True:
             self._wanted.clear()
             began, rest = self._clock.monotonic(), self._pull_seconds
             try:
-                await self._down.pull()
+                anew = self._anew
+                await self._down.pull(anew=anew)
+                self._anew, failures = self._anew and not anew, 0
                 rest = max(rest, (self._clock.monotonic() - began) * _REST_PER_PULL)
             except CentralUnavailable as error:
+                failures += 1
+                rest = min(rest, self._away_backoff.wait(failures))
                 log.debug("pull_put_off", error=str(error))  # the client tells of loss and recovery, once each
             await self._tell()
             self._store.changes.bump()
@@ -115,20 +147,45 @@ class Sync:
                 await self._store.changes.beyond(version, within=turn.wait)
 
     async def _tell(self) -> None:
+        """Record once what a technician should know of central; pulling and sending both ask for it."""
+        async with self._telling:
+            await self._tell_reached()
+            await self._tell_of_clocks()
+            await self._tell_of_permissions()
+
+    async def _tell_of_clocks(self) -> None:
+        offset = self._client.state.clock_offset
+        if offset is None or self._clocks_differ is offset.exceeds(self.clock_alert_seconds):
+            return
+        differ = not self._clocks_differ
+        kind = EventKind.CLOCKS_DIFFER if differ else EventKind.CLOCKS_AGREE
+        text = f"{offset.sentence()}; cards' dates and commands depend on it" if differ else offset.sentence()
+        log.warning("clocks_differ", seconds=round(offset.seconds)) if differ else log.info("clocks_agree")
+        await self._record(kind, text)
+        self._clocks_differ = differ
+
+    async def _tell_of_permissions(self) -> None:
+        missing = dict(self._client.state.not_permitted)
+        for operation in sorted(missing.keys() - self._told_not_permitted):
+            await self._record(
+                EventKind.NOT_PERMITTED, f"{operation}: {missing[operation] or 'central does not say why'}"
+            )
+        self._told_not_permitted = frozenset(missing)
+
+    async def _record(self, kind: EventKind, text: str) -> None:
+        stamp = self._clock.wall()
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
+        await self._store.journal.record(Entry(events=(event,)))
+
+    async def _tell_reached(self) -> None:
         """Record once that central was reached or lost."""
         state = self._client.state
         if state.reachable is None or state.reachable == self._told_reachable:
             return
         told, self._told_reachable = self._told_reachable, state.reachable
-        stamp = self._clock.wall()
-        event = Event(
-            kind=EventKind.CENTRAL_REACHED if state.reachable else EventKind.CENTRAL_LOST,
-            date_at=stamp.micros,
-            clock_trusted=stamp.trusted,
-            description="central answers" if state.reachable else state.last_error,
-        )
+        kind = EventKind.CENTRAL_REACHED if state.reachable else EventKind.CENTRAL_LOST
         try:
-            await self._store.journal.record(Entry(events=(event,)))
+            await self._record(kind, "central answers" if state.reachable else state.last_error)
         except StoreError:
             self._told_reachable = told
             raise

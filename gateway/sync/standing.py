@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gateway.sync.central import CentralClient
+import structlog
+
+from gateway.sync.central import CentralClient, CentralState
+from gateway.sync.down import DownSync, Progress, PullReport
+from gateway.sync.runner import Sync
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,27 +23,80 @@ class Standing:
         since: since when that is so; the gateway's start before the first exchange.
         error: what the last exchange failed with; "" after a success.
         last_sign_in: when the last sign-in succeeded, None for never.
+        pulled_at: when the last pull ended, None for never.
+        pulled: what it brought, in words.
+        progress: how far the pull under way is, "" between pulls.
+        refreshing: whether everything is, or will be, fetched anew.
+        notices: what a technician should know, a sentence each.
     """
 
     reachable: bool | None
     since: int
     error: str
     last_sign_in: int | None
+    pulled_at: int | None = None
+    pulled: str = ""
+    progress: str = ""
+    refreshing: bool = False
+    notices: tuple[str, ...] = ()
 
 
 class CentralStanding:
-    """The client's state, read without waiting."""
+    """The client's and the pulls' state, read without waiting."""
 
-    def __init__(self, *, client: CentralClient, started_at: int) -> None:
+    def __init__(self, *, client: CentralClient, down: DownSync, sync: Sync, started_at: int) -> None:
         self._client = client
+        self._down = down
+        self._sync = sync
         self._started_at = started_at
 
     def snapshot(self) -> Standing:
         """How the two stand now."""
-        state = self._client.state
+        state, report = self._client.state, self._down.report
         return Standing(
             reachable=state.reachable,
             since=state.since.micros if state.since else self._started_at,
             error=state.last_error,
             last_sign_in=state.signed_in_at.micros if state.signed_in_at else None,
+            pulled_at=report.at.micros if report else None,
+            pulled=pulled_text(report) if report else "",
+            progress=progress_text(self._down.progress),
+            refreshing=self._sync.refreshing,
+            notices=tuple(notices(state, report, clock_alert_seconds=self._sync.clock_alert_seconds)),
         )
+
+    def refresh(self, *, by: str) -> None:
+        """Fetch everything anew, now or as soon as central answers."""
+        log.info("refresh_asked", by=by)
+        self._sync.refresh()
+
+
+def pulled_text(report: PullReport) -> str:
+    """What a pull brought, in words."""
+    return f"{report.cards.cards:,} access cards, {report.devices:,} devices, {report.cameras:,} cameras"
+
+
+def progress_text(progress: Progress | None) -> str:
+    """How far a pull is, in words."""
+    if progress is None:
+        return ""
+    of = "" if progress.count is None else f" of {progress.count:,}"
+    return f"{progress.part}: {progress.received:,}{of}"
+
+
+def notices(state: CentralState, report: PullReport | None, *, clock_alert_seconds: float) -> Iterator[str]:
+    """What a technician should know, a sentence each."""
+    for operation, said in state.not_permitted:
+        yield f"central does not permit {operation} to the gateway's account{f' ({said})' if said else ''}"
+    if state.clock_offset is not None and state.clock_offset.exceeds(clock_alert_seconds):
+        yield state.clock_offset.sentence()
+    if report is None:
+        return
+    yield from report.problems
+    cards = report.cards
+    if cards.held_back:
+        yield f"{cards.held_back:,} access cards are missing on central's list; they stay until the next look agrees"
+    if cards.without_credential:
+        yield f"{cards.without_credential:,} access cards have no number, tag or plate that a reader could read"
+    if cards.unread:
+        yield f"{cards.unread:,} access cards are suspended: their status or dates cannot be read"

@@ -17,6 +17,14 @@ LARGE_SHARE: Final = 0.2
 Page = tuple[tuple[int, JsonObject], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What a page held that was read before: its records' ids, each once, and the count that it stated."""
+
+    ids: tuple[int, ...]
+    count: int | None
+
+
 class Tally:
     """What one walk over a list has brought so far, and whether its pages agree with each other."""
 
@@ -25,6 +33,7 @@ class Tally:
         self._received = 0
         self._without_id = 0
         self._counts: set[int | None] = set()
+        self.last_count: int | None = None
         self._fault = ""
         self.ids: set[int] = set()
 
@@ -37,7 +46,8 @@ class Tally:
         if not isinstance(records, list):
             raise CentralFailed(f"central's answer has no list {self._resource!r}")
         count = answer.get("count")
-        self._counts.add(count if isinstance(count, int) and not isinstance(count, bool) else None)
+        self.last_count = count if isinstance(count, int) and not isinstance(count, bool) else None
+        self._counts.add(self.last_count)
         self._received += len(records)
         page: list[tuple[int, JsonObject]] = []
         for record in records:
@@ -48,6 +58,14 @@ class Tally:
                 self.ids.add(found)
                 page.append((found, record))
         return tuple(page)
+
+    def again(self, met: Met) -> bool:
+        """Count a page that was read before; whether it brought anything that was not there."""
+        before = len(self.ids)
+        self._counts.add(met.count)
+        self._received += len(met.ids)
+        self.ids.update(met.ids)
+        return len(self.ids) > before
 
     @property
     def received(self) -> int:

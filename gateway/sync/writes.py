@@ -20,11 +20,11 @@ from gateway.sync.field_map import CardFieldMap
 from gateway.sync.outbox import answered_record, given_id
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
+from gateway.sync.sparing import Sparing
 
 log = structlog.get_logger(__name__)
 
 _NOT_FOUND = 404
-_TOLD_AGAIN_SECONDS = 3600.0
 
 
 class _Way(Enum):
@@ -52,8 +52,7 @@ class CentralWrites:
         self._store = store
         self._clock = clock
         self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
-        self._turned_away = 0
-        self._told_at = float("-inf")
+        self._turned_away = Sparing(monotonic=clock.monotonic, most=1)
         self._turns: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
 
     async def recall(self) -> None:
@@ -159,9 +158,8 @@ class CentralWrites:
 
     async def _tell_turned_away(self, error: NoRoom) -> None:
         """One event an hour, however many writes are turned away."""
-        self._turned_away += 1
-        now = self._clock.monotonic()
-        if now - self._told_at < _TOLD_AGAIN_SECONDS:
+        untold = self._turned_away.turn()
+        if untold is None:
             return
         stamp = self._clock.wall()
         event = Event(
@@ -169,9 +167,8 @@ class CentralWrites:
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
             description=f"{error}.",
-            data={"refused_since_last_told": self._turned_away},
+            data={"refused_since_last_told": untold + 1},
         )
-        self._turned_away, self._told_at = 0, now
         try:
             await self._store.journal.record(Entry(events=(event,)))
         except StoreError as failed:

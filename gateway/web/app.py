@@ -63,6 +63,7 @@ from gateway.web.status.live import Live
 from gateway.web.status.outbox import StatusOutbox
 from gateway.web.status.page import STATIC, StatusPage
 from gateway.web.status.standing import Standing
+from gateway.web.status.sync import StatusSync
 from gateway.web.status.watch import Watch
 from gateway.web.status.webhooks import StatusWebhooks
 from gateway.web.unread import PlainHandler
@@ -190,6 +191,7 @@ def build_app(
         *Standing(store=store, board=board, areas=areas).routes(),
         *live.routes(),
         *StatusOutbox(desk=outbox).routes(),
+        *StatusSync(central=central).routes(),
         *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
         *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), board=board).routes(),
         *LegacyDevices(

@@ -30,14 +30,18 @@ class Health:
         return success(name="edge-gateway", **self._release(caller))
 
     async def _live(self, _request: web.Request, caller: Caller) -> web.StreamResponse:
-        return success(**self._release(caller))
+        """Always 200: a process that answers lives. What is not ready is no reason to start it again."""
+        return success(**self._release(caller), **self._reasons(caller))
 
     async def _ready(self, _: web.Request, caller: Caller) -> web.StreamResponse:
         """200 or 503; what is not ready is told only to those who signed in."""
         missing = self._readiness()
-        told = {"not_ready": list(missing)} if caller.may(SIGNED_IN) else {}
         error = {"error": "not ready"} if missing else {}
-        return as_json({"success": not missing, **error, **told}, status=503 if missing else 200)
+        return as_json({"success": not missing, **error, **self._reasons(caller)}, status=503 if missing else 200)
+
+    def _reasons(self, caller: Caller) -> dict[str, list[str]]:
+        """What is not ready, for those who signed in: a probe needs a yes or a no."""
+        return {"not_ready": list(self._readiness())} if caller.may(SIGNED_IN) else {}
 
     def _release(self, caller: Caller) -> dict[str, str]:
         """The version, for those who signed in: others might look its faults up."""

@@ -265,6 +265,31 @@ class CentralView(Protocol):
         """When the gateway last signed in, None for never."""
         ...
 
+    @property
+    def pulled_at(self) -> int | None:
+        """When central's lists were last fetched, None for never."""
+        ...
+
+    @property
+    def pulled(self) -> str:
+        """What was fetched then, in words."""
+        ...
+
+    @property
+    def progress(self) -> str:
+        """How far a fetch under way is; "" between them."""
+        ...
+
+    @property
+    def refreshing(self) -> bool:
+        """Whether everything is, or will be, fetched anew."""
+        ...
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a technician should know, a sentence each."""
+        ...
+
 
 class CentralWrites(Protocol):
     """The one way of writing what central also keeps."""
@@ -378,6 +403,10 @@ class Central(Protocol):
 
     def snapshot(self) -> CentralView:
         """How the two stand now. Never waits."""
+        ...
+
+    def refresh(self, *, by: str) -> None:
+        """Fetch everything anew, now or as soon as central answers. Never waits."""
         ...
 
 

@@ -12,7 +12,7 @@ import structlog
 
 from gateway.clock import Clock
 from gateway.domain.errors import StoreError
-from gateway.store import Store
+from gateway.store import UNREADABLE, Store
 from gateway.web.accounts import KnownAccount
 
 log = structlog.get_logger(__name__)
@@ -75,7 +75,7 @@ class SecondFactor:
 
 def step_of(secret: str, code: str, *, at: int) -> int | None:
     """The half minute that `code` is of, if it is the present one or a neighbour; `at` in Unix seconds."""
-    if not secret or not (code.isascii() and code.isdigit()):
+    if secret in ("", UNREADABLE) or not (code.isascii() and code.isdigit()):
         return None
     authenticator = pyotp.TOTP(secret)
     present = at // STEP_SECONDS

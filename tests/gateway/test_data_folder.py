@@ -71,6 +71,9 @@ def test_a_file_in_its_place_is_named(tmp_path):
         DataFolder.open(tmp_path / "data")
 
 
+NEW = "it is new, so no gate is driven until it takes data"
+
+
 def no_own_disk(why):
     if os.environ.get("CI") == "true":
         pytest.fail(f"no disk of its own can be mounted here (Debian: util-linux): {why}")
@@ -92,12 +95,12 @@ def on_own_disk(folder, options, then):
 
 def test_a_full_disk_is_named(tmp_path):
     answer = on_own_disk(tmp_path / "data", "size=16k", "true")
-    assert re.fullmatch(r"StoreError data folder \S*/data is full; free some space on its disk", answer)
+    assert re.fullmatch(rf"StoreError data folder \S*/data is full; free some space on its disk; {NEW}", answer)
 
 
 def test_a_read_only_disk_is_named(tmp_path):
     answer = on_own_disk(tmp_path / "data", "size=1m", 'mount -o remount,ro "$1"')
-    assert re.fullmatch(r"StoreError data folder \S*/data is on a read-only disk", answer)
+    assert re.fullmatch(rf"StoreError data folder \S*/data is on a read-only disk; {NEW}", answer)
 
 
 def test_missing_permission_is_named(tmp_path):

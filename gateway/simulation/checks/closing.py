@@ -130,7 +130,7 @@ class ReopeningCheck:
     def __init__(self) -> None:
         self._unanswered: set[str] = set()
         self._closing: dict[str, float] = {}
-        self._due: dict[str, tuple[float, str]] = {}
+        self._due: dict[tuple[str, str], float] = {}
         self._closed: set[str] = set()
         self._asked: set[str] = set()
         self._taken: set[str] = set()
@@ -192,18 +192,19 @@ class ReopeningCheck:
             return
         if point.point in _SAFETY and began is not None and point.at - began < _CLOSES_WITHIN:
             due = max(point.at, began + _ANSWERS_WITHIN) + _AT_ONCE
-            self._due.setdefault(point.lane, (due, point.point))
+            self._due.setdefault((point.lane, point.point), due)
 
     def _out_of_the_way(self, point: seen.PointReported) -> None:
-        if point.lane in self._unanswered and self._due.get(point.lane, (0.0, ""))[1] == point.point:
-            del self._due[point.lane]
+        if point.lane in self._unanswered:
+            self._due.pop((point.lane, point.point), None)
 
     def _over(self, lane: str) -> None:
         self._closing.pop(lane, None)
-        self._due.pop(lane, None)
+        for point in _SAFETY:
+            self._due.pop((lane, point), None)
 
     def _overdue(self, now: float) -> str:
-        for lane, (due, point) in self._due.items():
+        for (lane, point), due in self._due.items():
             if now > due:
                 self._over(lane)
                 return f"{lane} was closing, {point} became active, and the gate was not opened again"

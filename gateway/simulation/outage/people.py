@@ -19,6 +19,7 @@ from gateway.simulation.outage.house import WiredSync
 _FEWEST_CARDS = 40
 _LARGEST_FILE = 60_000
 _RECENT = 20
+_MEDDLES = 0.15
 
 
 @dataclass
@@ -29,12 +30,14 @@ class Promised:
         notes: by card number, what its note must be at central in the end.
         gone: numbers of cards that were deleted.
         unsure: numbers of cards of whose last change nobody was told what became of it.
+        contested: numbers of cards that people at central changed too: who wins is the gateway's rule.
         files: by camera event (the site's id), the SHA-256 of files that were taken.
     """
 
     notes: dict[str, str] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     unsure: set[str] = field(default_factory=set)
+    contested: set[str] = field(default_factory=set)
     files: set[tuple[int, str]] = field(default_factory=set)
 
 
@@ -118,7 +121,11 @@ class SitePeople:
 class CentralPeople:
     """They make, change and delete cards at central, which the site is to hear of."""
 
-    def __init__(self, *, cards: Table, dice: random.Random, now: Callable[[], int]) -> None:
+    def __init__(
+        self, *, cards: Table, dice: random.Random, now: Callable[[], int], contested: Callable[[str], None]
+    ) -> None:
+        """`contested` hears the number of a card of the site's own that they change."""
+        self._contested = contested
         self._cards = cards
         self._dice = dice
         self._now = now
@@ -128,6 +135,9 @@ class CentralPeople:
         """One change, of any card but those that open gates in this simulation."""
         self._number += 1
         at = iso_utc(self._now())
+        if self._dice.random() < _MEDDLES:
+            self._meddle(at)
+            return
         others = [number for number, card in self._cards.items() if str(card.get("number", "")).startswith("C")]
         throw = self._dice.random()
         if len(others) < _FEWEST_CARDS or throw < 0.4:
@@ -137,6 +147,18 @@ class CentralPeople:
             self._cards.change(self._dice.choice(others), {"note": note, "updated_at": at})
         else:
             self._cards.remove(self._dice.choice(others))
+
+    def _meddle(self, at: str) -> None:
+        """With a card of the site's own."""
+        theirs = [number for number, card in self._cards.items() if str(card.get("number", "")).startswith("S")]
+        if not theirs:
+            return
+        card_id = self._dice.choice(theirs)
+        self._contested(str(self._cards[card_id]["number"]))
+        if self._dice.random() < 0.3:
+            self._cards.remove(card_id)
+        else:
+            self._cards.change(card_id, {"note": f"central's note {self._number}", "updated_at": at})
 
 
 def card(number: str, *, at: str, **fields: str) -> JsonObject:

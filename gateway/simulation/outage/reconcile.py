@@ -115,12 +115,13 @@ def _cards(site: SiteHolds, central: CentralHolds, _: Acknowledged) -> Iterator[
 def _promises(_: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -> Iterator[str]:
     promised = acknowledged.promised
     notes = {str(card.get("number")): card.get("note") for card in central.cards.values()}
-    sure = promised.notes.keys() - promised.unsure - promised.gone
+    doubtful = promised.unsure | promised.contested
+    sure = promised.notes.keys() - doubtful - promised.gone
     yield from _list(
         "cards lack at central what was changed last at the site",
         {n for n in sure if notes.get(n) != promised.notes[n]},
     )
-    yield from _list("cards that the site deleted are at central", (promised.gone - promised.unsure) & notes.keys())
+    yield from _list("cards that the site deleted are at central", (promised.gone - doubtful) & notes.keys())
 
 
 def _books(site: SiteHolds, _central: CentralHolds, _: Acknowledged) -> Iterator[str]:

@@ -38,7 +38,7 @@ from gateway.supervision import Supervisor
 _POLL = 0.5
 _SETTLE = 7.0
 _FIRST_CAMERA = 900
-_CENTRALS_OWN = 60
+_CENTRALS_OWN, _SITES_OWN = 60, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,12 @@ async def _run(
             line=line,
             central=central,
             site_people=people,
-            central_people=CentralPeople(cards=central.tables.cards, dice=dice("central"), now=clock.true_micros),
+            central_people=CentralPeople(
+                cards=central.tables.cards,
+                dice=dice("central"),
+                now=clock.true_micros,
+                contested=people.promised.contested.add,
+            ),
             dice=dice("course"),
         )
         course = Course(scene=scene, tasks=outside, day_begins=day_begins)
@@ -186,4 +191,6 @@ def _central(plan: OutagePlan, clock: VirtualClock) -> Central:
         tables.cards.put({"id": one.card_id, **card(one.number, at=at, **{"status": status, **until})})
     for number in range(_CENTRALS_OWN):
         tables.cards.add(card(f"C9{number:05d}", at=at))
+    for number in range(_SITES_OWN):
+        tables.cards.add(card(f"S9{number:05d}", at=at))
     return central

@@ -24,10 +24,12 @@ WEBHOOK_ENABLE = Operation("POST", "/status/webhook/enable", needs("can_edit_set
 WEBHOOK_REPLAY = Operation("POST", "/status/webhook/replay", needs("can_edit_settings"), "webhook")
 WEBHOOK_TEST = Operation("POST", "/status/webhook/test", needs("can_edit_settings"), "webhook")
 
-OUTBOX_LIST = Operation("POST", "/status/outbox/list", needs("can_edit_settings"), "waiting")
+OUTBOX_LIST = Operation("POST", "/status/outbox/list", needs("can_edit_settings"), "waiting", reads=True)
 OUTBOX_RETRY = Operation("POST", "/status/outbox/retry", needs("can_edit_settings"), "waiting")
 OUTBOX_EDIT = Operation("POST", "/status/outbox/edit", needs("can_edit_settings"), "waiting")
 OUTBOX_DROP = Operation("POST", "/status/outbox/drop", needs("can_edit_settings"), "waiting")
+SYNC_STATE = Operation("POST", "/status/sync", needs("can_edit_settings"), "sync", reads=True)
+SYNC_REFRESH = Operation("POST", "/status/sync/refresh", needs("can_edit_settings"), "sync")
 
 OPERATIONS: tuple[Operation, ...] = (
     STATUS_PAGE,
@@ -47,6 +49,8 @@ OPERATIONS: tuple[Operation, ...] = (
     OUTBOX_RETRY,
     OUTBOX_EDIT,
     OUTBOX_DROP,
+    SYNC_STATE,
+    SYNC_REFRESH,
 )
 
 DEMO_PRESENT = Operation("POST", "/status/demo/present", needs("can_control_devices"), "lane")

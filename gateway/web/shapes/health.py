@@ -13,9 +13,10 @@ class RootAnswer(Answer):
 
 
 class LiveAnswer(Answer):
-    """The process answers. Its version is told to those who signed in."""
+    """The process answers. Its version, and what is not ready, are told to those who signed in."""
 
     version: str | None = None
+    not_ready: tuple[str, ...] | None = None
 
 
 class ReadyAnswer(Answer):

@@ -17,7 +17,7 @@ from gateway.web.catalogue.camera_events import CAMERA_EVENT
 from gateway.web.catalogue.cameras import CAMERA_LIST
 from gateway.web.catalogue.devices import DEVICE_LIST, DEVICE_OPEN
 from gateway.web.catalogue.events import EVENT_LIST
-from gateway.web.catalogue.page import AREA_COUNT, OUTBOX_LIST
+from gateway.web.catalogue.page import AREA_COUNT, SYNC_REFRESH
 from gateway.web.rooms import CameraView, CentralView, DemoCard, StorageView
 from gateway.web.sessions import Caller
 
@@ -132,6 +132,11 @@ class CentralShown(_Shown):
     since: str
     error: str
     last_sign_in: str | None
+    pulled_at: str | None
+    pulled: str
+    progress: str
+    refreshing: bool
+    notices: tuple[str, ...]
 
 
 class BooksShown(_Shown):
@@ -170,7 +175,7 @@ class UserShown(_Shown):
     view_cameras: bool
     view_events: bool
     view_footage: bool
-    settle_refused: bool
+    edit_settings: bool
 
 
 class DemoCardShown(_Shown):
@@ -227,10 +232,10 @@ def user_shown(caller: Caller) -> UserShown:
         view_devices=caller.may(DEVICE_LIST.rule),
         control_devices=caller.may(DEVICE_OPEN.rule),
         correct_counts=caller.may(AREA_COUNT.rule),
-        settle_refused=caller.may(OUTBOX_LIST.rule),
         view_cameras=caller.may(CAMERA_LIST.rule),
         view_events=caller.may(EVENT_LIST.rule),
         view_footage=caller.may(CAMERA_EVENT.rule),
+        edit_settings=caller.may(SYNC_REFRESH.rule),
     )
 
 
@@ -355,6 +360,11 @@ def central_shown(view: CentralView) -> CentralShown:
         since=iso_utc(view.since),
         error=view.error,
         last_sign_in=None if view.last_sign_in is None else iso_utc(view.last_sign_in),
+        pulled_at=None if view.pulled_at is None else iso_utc(view.pulled_at),
+        pulled=view.pulled,
+        progress=view.progress,
+        refreshing=view.refreshing,
+        notices=view.notices,
     )
 
 

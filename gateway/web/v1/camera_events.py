@@ -31,7 +31,7 @@ from gateway.web.catalogue.camera_events import (
     CAMERA_EVENT_VOD,
 )
 from gateway.web.dates import from_micros, until_micros
-from gateway.web.envelope import success
+from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
 from gateway.web.media import JPEG, MP4, as_file, as_playlist, in_time
 from gateway.web.rooms import CentralWrites, Recording
@@ -104,11 +104,11 @@ class CameraEventsFamily:
         exhibits = await self._store.exhibits.of(ids)
         waiting = (await self._store.held.arriving(_KIND, ids)).waiting
         missing = await self._store.segments.missing(item for item in known if item.ready)
-        events = [
+        events = (
             camera_event_record(item, exhibits=exhibits, waiting=waiting.get(item.id, ()), missing=missing.get(item.id))
             for item in known
-        ]
-        return success(events=events, count=count)
+        )
+        return await success_listed("events", events, count=count)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)

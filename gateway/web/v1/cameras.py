@@ -27,7 +27,7 @@ from gateway.web.catalogue.cameras import (
     CAMERA_STATUS,
     CAMERA_THUMBNAIL,
 )
-from gateway.web.envelope import success
+from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
 from gateway.web.media import JPEG, as_file, as_playlist, in_time
 from gateway.web.public_address import public_origin
@@ -112,8 +112,8 @@ class Cameras:
         waiting = defaultdict[int, list[WaitingWrite]](list)
         for write in await self._store.held.waiting(_KIND):
             waiting[write.record_id].append(write)
-        cameras = [self._record(item, request, waiting[item.id]) for item in known]
-        return success(cameras=cameras, count=len(known))
+        cameras = (self._record(item, request, waiting[item.id]) for item in known)
+        return await success_listed("cameras", cameras, count=len(known))
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)

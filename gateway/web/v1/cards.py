@@ -36,7 +36,7 @@ from gateway.web.catalogue.access import (
     ACCESS_USERNAME,
 )
 from gateway.web.dates import asked_period
-from gateway.web.envelope import success
+from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import CentralWrites
 from gateway.web.sessions import Caller
@@ -88,8 +88,8 @@ class CardsFamily:
         wanted = await read_body(request, CardListBody)
         known, count = await self._store.cards.page(search=wanted.search, offset=wanted.offset, limit=wanted.limit)
         waiting = (await self._store.held.arriving(KIND, [item.card.card_id for item in known])).waiting
-        shown = [card_record(item, waiting.get(item.card.card_id, ())) for item in known]
-        return success(access_cards=shown, count=count)
+        shown = (card_record(item, waiting.get(item.card.card_id, ())) for item in known)
+        return await success_listed("access_cards", shown, count=count)
 
     async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """A card that no reading can match is taken, with a warning: its credential may be added later."""

@@ -24,7 +24,7 @@ from gateway.web.catalogue.devices import (
     DEVICE_OPEN,
     DEVICE_PUT,
 )
-from gateway.web.envelope import success
+from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import CentralWrites
 from gateway.web.sessions import Caller
@@ -62,8 +62,8 @@ class Devices:
         )
         cursor = {"next_cursor": known[-1].id} if known else {}
         waiting = (await self._store.held.arriving(_KIND, [item.id for item in known])).waiting
-        devices = [self._record(item, waiting.get(item.id, ())) for item in known]
-        return success(devices=devices, count=count, **cursor)
+        devices = (self._record(item, waiting.get(item.id, ())) for item in known)
+        return await success_listed("devices", devices, count=count, **cursor)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)

@@ -27,7 +27,7 @@ from gateway.web.catalogue.entries import (
     ENTRY_REPORT_EXCEL,
 )
 from gateway.web.dates import asked_period, from_micros
-from gateway.web.envelope import success
+from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import CentralWrites
 from gateway.web.sessions import Caller
@@ -93,12 +93,11 @@ class EntriesFamily:
         )
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        return success(**await self._page(await read_body(request, EntryListBody)))
+        return await self._listed(await read_body(request, EntryListBody))
 
     async def _report(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryListBody)
-        page = await self._page(wanted)
-        return success(**page, totals=totals_record(await self._totals(wanted)))
+        return await self._listed(wanted, totals=totals_record(await self._totals(wanted)))
 
     async def _as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryWhich)
@@ -211,7 +210,7 @@ class EntriesFamily:
     def _now(self) -> int:
         return self._clock.wall().micros
 
-    async def _page(self, wanted: EntryListBody) -> dict[str, object]:
+    async def _listed(self, wanted: EntryListBody, **more: object) -> web.StreamResponse:
         before = wanted.cursor_id
         if 0 < before < FIRST_PROVISIONAL_ID:  # central's id of one
             known = await self._store.entries.get(before, now=self._now)
@@ -220,11 +219,9 @@ class EntriesFamily:
             self._filter(wanted), now=self._now, before=before, offset=wanted.offset, limit=wanted.limit
         )
         waiting = (await self._store.held.arriving(_KIND, [entry.id for entry in page.entries])).waiting
-        shown: dict[str, object] = {
-            "entries": [self._record(entry, waiting.get(entry.id, ())) for entry in page.entries],
-            "count": page.count,
-        }
-        return shown | ({"next_cursor": page.entries[-1].id} if page.entries else {})
+        shown = (self._record(entry, waiting.get(entry.id, ())) for entry in page.entries)
+        cursor = {"next_cursor": page.entries[-1].id} if page.entries else {}
+        return await success_listed("entries", shown, count=page.count, **cursor, **more)
 
     async def _totals(self, wanted: EntryWhich) -> EntryTotals:
         return await self._store.entries.totals(self._filter(wanted), now=self._now)

@@ -164,6 +164,7 @@ async def test_a_lost_keyframe_is_a_loss_and_another_is_asked_for():
     told = script(loses=lambda picture, _times, last: picture == 21 and last, heeds_pli=False)
     async with WhepCamera(told) as camera:
         frames = await asyncio.to_thread(read, camera.url(), 60)
+        assert camera.last.plis >= 1
     lost = [at for at, frame in enumerate(frames) if isinstance(frame, FootageLost)]
     assert frames[lost[0]] == FootageLost(by_network=True)
     assert frames[lost[0] + 1].keyframe

@@ -6,7 +6,8 @@ import pytest
 
 from drivers.contract import GatePosition
 from drivers.modbus.frames import Read, Table, Write
-from drivers.modbus.profile import Point, ProfileError, load_profile, load_unit_profile
+from drivers.modbus.profile import Point, load_profile, load_unit_profile
+from drivers.profile_file import ProfileError
 
 WHOLE = """
 name = "Test"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from drivers.contract import GatePosition, PointState
+from drivers.profile_file import ProfileError
 from drivers.serial_line.profile import (
     GateProfile,
-    ProfileError,
     load_gate_profile,
     load_tag_reader_profile,
 )

@@ -3,7 +3,7 @@ from itertools import pairwise
 import pytest
 from hostile_camera import film
 
-from gateway.camera_worker.clip import cut_clip
+from gateway.camera_worker.clip import _opened, cut_clip
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.camera_worker.thumbnail import take_thumbnail
@@ -94,6 +94,19 @@ def test_begins_and_ends_at_the_frame_that_was_asked_for(tmp_path, record_film, 
     data = (tmp_path / cut.output).read_bytes()
     assert b"elst" in data
     assert data.index(b"moov") < data.index(b"mdat")
+
+
+@pytest.mark.parametrize(("codec", "b_frames"), [("h264", 0), ("h264", 2), ("h265", 0), ("h265", 2)])
+def test_a_segment_of_which_no_picture_was_decoded_is_read_as_any(tmp_path, record_film, codec, b_frames):
+    paths = record_film(film(codec, frames=75, b_frames=b_frames))
+    assert len(paths) > 2
+    for path in paths:
+        found = []
+        for known in (False, True):
+            with _opened(tmp_path / path, known=known) as source:
+                packets = [packet for packet in source.demux(source.streams.video[0]) if packet.size]
+                found.append([(packet.pts, packet.dts, packet.is_keyframe, bytes(packet)) for packet in packets])
+        assert found[0] == found[1]
 
 
 def test_faults_are_told_and_leave_nothing(tmp_path, record):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import subprocess
+from itertools import pairwise
 
 import pytest
+from hostile_camera import HostileCamera, Script, film, sound
 
+from drivers.camera.frames import AudioCodec, EncodedAudio, EncodedFrame
 from drivers.camera.source import CameraRefused, RtspSource
 from gateway.domain.footage import RtspServing, WorkerCamera
 
@@ -65,3 +68,38 @@ async def test_ffmpeg_decodes_it(served, judge):
     words = [judge.ffmpeg, "-v", "error", "-rtsp_transport", "tcp", "-i", url, "-frames:v", "20", "-f", "null", "-"]
     run = await asyncio.to_thread(subprocess.run, words, capture_output=True, timeout=30, check=False)
     assert (run.returncode, run.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(("codec", "transport"), [("aac", "tcp"), ("pcmu", "udp")])
+async def test_sound_that_is_recorded_is_served_on_in_step_with_its_pictures(start_worker, judge, codec, transport):
+    async with HostileCamera(Script(film=film(), sound=sound(codec), reports=True)) as camera:
+        worker = await start_worker()
+        serving = RtspServing(host="127.0.0.1", port=free_port(), username="recorder", password="word")
+        recorded = WorkerCamera(camera_id=201, url=camera.url(), segment_seconds=0.5, audio=True)
+        await worker.assign(recorded, rtsp=serving)
+        await worker.until(lambda: bool(worker.segments(201)))
+        url = f"rtsp://recorder:word@127.0.0.1:{serving.port}/camera/201"
+
+        def heard():
+            with RtspSource(url=url, transport=transport, audio=True) as source:
+                source.open()
+                assert source.sound is not None
+                found = [item for item, _ in zip(source.frames(), range(120), strict=False)]
+                return source.sound, found
+
+        kind, items = await asyncio.to_thread(heard)
+        assert kind.codec is AudioCodec.AAC
+        pictures = [item.pts for item in items if isinstance(item, EncodedFrame)]
+        sounds = [item for item in items if isinstance(item, EncodedAudio)]
+        assert len(pictures) > 5
+        assert len(sounds) > 5
+        assert max(sounds[-1].pts, pictures[-1]) - min(sounds[-1].pts, pictures[-1]) < 2 * 90_000
+        unit = 1024 * 90_000 // kind.rate
+        assert {abs(after.pts - before.pts - unit) <= 90_000 // 100 for before, after in pairwise(sounds)} == {True}
+
+        words = [
+            judge.ffmpeg, "-v", "error", "-rtsp_transport", transport, "-i", url, "-map", "0:v", "-map", "0:a",
+            "-t", "1", "-f", "null", "-",
+        ]  # fmt: skip
+        run = await asyncio.to_thread(subprocess.run, words, capture_output=True, timeout=30, check=False)
+        assert (run.returncode, run.stderr) == (0, b"")

@@ -52,5 +52,28 @@ def test_bits_that_are_none(words):
     assert isinstance(run(*words).exception, ConfigError)
 
 
+def test_bits_after_0b_are_bits():
+    read = "00000000100101101001101001"
+    assert run("001,11572", "--read", f"0b{read}").output == run("001,11572", "--read", read).output
+    assert run("5", "--read", "0b1010").output == run("5", "--read", "1010").output
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--read", "0b1012"), "after 0b come zeros and ones"),
+        (("--read", "0b"), "after 0b come zeros and ones"),
+        (("--read", "0b1010", "--length", "5"), "after 0b come zeros and ones"),
+        (("--read", "0x1F", "--length", "0"), "--length must be 1 to"),
+        (("--read", "0x1F", "--length", "-3"), "--length must be 1 to"),
+        (("--read", "1010", "--length", "0"), "--length must be 1 to"),
+    ],
+)
+def test_what_is_no_length_and_no_bits_is_refused_in_one_sentence(words, told):
+    result = run("5", *words)
+    assert isinstance(result.exception, ConfigError)
+    assert told in str(result.exception)
+
+
 def test_help_has_an_example():
     assert "cards explain 001,11572 --read" in run("--help").output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import json
 import os
 import random
 import signal
@@ -67,6 +68,12 @@ def acknowledged_until_killed(folder, lines):
     return said
 
 
+async def evidence_told(store):
+    """The ids of evidence that events tell of, as often as they do."""
+    page = await store.events.page(EventFilter(types=(int(EventKind.EVIDENCE_ADDED),)), limit=10_000)
+    return sorted(json.loads(event.data)["evidence_id"] for event in page.events)
+
+
 async def test_after_kill_9_rows_and_files_are_the_same_and_nothing_acknowledged_is_missing(tmp_path, clock):
     known: dict[int, tuple[str, str]] = {}
     for number in range(ROUNDS):
@@ -79,8 +86,10 @@ async def test_after_kill_9_rows_and_files_are_the_same_and_nothing_acknowledged
         files = ExhibitFiles(store=store, media=tmp_path, clock=clock, fault=lambda: "", limits=ExhibitLimits(1, 1, 0))
         await files.open()
         rows = {row.id: row for row in await store.exhibits.all()}
+        announced = await evidence_told(store)
         await store.close()
         assert {row.file for row in rows.values()} == there(tmp_path), f"round {number}"
+        assert announced == sorted(rows), "each is told of once, and none that is not whole"
         for row in rows.values():
             content = (tmp_path / FOLDER / row.file).read_bytes()
             assert (hashlib.sha256(content).hexdigest(), len(content)) == (row.sha256, row.size)

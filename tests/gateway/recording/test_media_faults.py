@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,41 @@ async def test_a_clip_of_a_disk_that_is_away_says_so(record, site, store, pin, u
             await recording.clip(event)
         with pytest.raises(CameraUnavailable, match="is not mounted"):
             await recording.event_thumbnail(event)
+
+
+async def test_nobody_touches_a_file_of_a_disk_that_does_not_answer(record, site, store, pin, until):
+    """Each would take one of the threads that all share with it."""
+    answers = threading.Event()
+    answers.set()
+
+    def fault() -> str:
+        answers.wait(60)
+        return ""
+
+    async with record(site, media_fault=fault, look_seconds=0.1) as recording:
+        recording._folder._answer_seconds = 0.1
+        await until(lambda: recording.cameras()[0].last_segment_at)
+        event = await pin(7, before=0, after=0.5)
+        await until(lambda: _ready(store, event.id))
+        (part, *_) = await store.segments.of_event(event)
+        number = int((await recording.live.playlist(7)).split()[-1].removesuffix(".ts"))
+        assert (await recording.live.segment(7, number)).exists()
+        assert (await recording.vod_segment(event, part.id)).exists()
+        answers.clear()
+        try:
+            await until(lambda: recording.cameras()[0].condition is CameraCondition.DISK_FAILED)
+            for asked in (
+                lambda: recording.live.segment(7, number),
+                lambda: recording.vod_segment(event, part.id),
+                lambda: recording.parts(event),
+                lambda: recording.clip(event),
+                lambda: recording.event_thumbnail(event),
+                lambda: recording.camera_thumbnail(7),
+            ):
+                with pytest.raises(CameraUnavailable, match="does not answer"):
+                    await asked()
+        finally:
+            answers.set()
 
 
 async def _ready(store, camera_event_id):

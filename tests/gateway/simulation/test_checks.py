@@ -181,6 +181,19 @@ def test_what_is_gone_before_the_close_is_answered_needs_no_open():
     assert "photocell became active" in told(answered_at=11.0)[0]
 
 
+def test_what_is_gone_again_excuses_nothing_else_that_is_still_in_the_way():
+    check = ReopeningCheck()
+    steps = [
+        wrote(10.0),
+        seen.PointReported(10.1, LANE, "closing_loop", PointState.ON),
+        seen.PointReported(10.2, LANE, "photocell", PointState.ON),
+        seen.PointReported(10.5, LANE, "closing_loop", PointState.OFF),
+        seen.Answered(12.0, LANE, GateAction.CLOSE),
+        seen.Ended(20.0, "boot1", clean=True),
+    ]
+    assert "photocell became active" in "".join(check.see(one) for one in steps)
+
+
 def test_an_open_undoes_a_close_onto_something():
     check = CommandsCheck(command_life=5.0)
     check.see(wrote(10.0))

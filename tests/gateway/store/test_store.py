@@ -32,6 +32,7 @@ async def test_nothing_is_left_after_close(opened, tmp_path, entry):
     assert threading.active_count() == threads
     assert open_files(tmp_path) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "access.log",
         "cards.db",
         "cards.db.closed",
         "site.db",

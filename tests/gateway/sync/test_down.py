@@ -96,6 +96,54 @@ async def test_only_what_changed_is_written(central, store, down):
     assert (await store.cards.get(4002)).card.status is CardStatus.SUSPENDED
 
 
+async def test_pages_that_are_as_they_were_are_not_read_again(central, store, down):
+    await down.pull()
+    await down.pull()
+    compared = []
+    real = store.cards.records
+
+    async def records():
+        compared.append(1)
+        return await real()
+
+    store.cards.records = records
+    report = await down.pull()
+    assert (report.cards.cards, report.problems, compared) == (40, (), [])
+    central.tables.cards.change(4002, {"status": "suspended"})
+    assert (await down.pull()).cards.changed == 1
+    assert compared == [1]
+    central.tables.cards.remove(4003)
+    assert (await down.pull()).cards.removed == 1
+
+
+async def test_a_page_is_read_again_when_somebody_else_changed_a_card(central, store, down):
+    """What was written here and given up again is central's once more, though central's page is as it was."""
+    for _ in range(2):
+        await down.pull()
+    known = await store.cards.get(4002)
+    await store.cards.apply(put=[replace(known, record='{"id":4002,"number":"ours"}')], now=1)
+    assert (await down.pull()).cards.changed == 1
+    assert (await store.cards.get(4002)).record == known.record
+
+
+async def test_a_card_that_was_changed_while_its_list_was_read_is_looked_at_again(central, store, client, down):
+    for _ in range(2):
+        await down.pull()
+    known = await store.cards.get(4002)
+    real = client.call
+
+    async def call(method, path, body, **more):
+        if path == "/v1/access/list" and body["page"] == 2:  # the page with the card has been dealt with by then
+            await store.cards.apply(put=[replace(known, record='{"id":4002,"number":"ours"}')], now=1)
+        return await real(method, path, body, **more)
+
+    client.call = call
+    assert (await down.pull()).cards.changed == 0
+    client.call = real
+    assert (await down.pull()).cards.changed == 1
+    assert (await store.cards.get(4002)).record == known.record
+
+
 async def test_the_sites_own_devices_keep_their_names_and_kinds(central, store, down):
     await store.devices.declare([KnownRecord(101, "Gate A", "modbus-gate", at_site=True)], now=1)
     await down.pull()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC
+from typing import get_args
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from gateway.domain.access import Reason, decide
 from gateway.domain.credentials import CardStatus, Credential, h10301_bits
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
+from gateway.site.models import CardField, CentralSection
 from gateway.sync.field_map import CardFieldMap, map_card, record_id
 
 MONTREAL = ZoneInfo("America/Toronto")
@@ -205,3 +207,51 @@ def test_owner_and_marks():
     card = mapped(customer_id=9000, first_person=True, duress="yes").card
     assert (card.owner, card.first_person, card.duress) == ("9000", True, True)
     assert mapped().card.owner == ""
+
+
+SHAPES = {
+    "flat": {
+        "id": 7, "number": "00112345", "facility_code": 1, "card_number": 12345, "status": "active",
+        "valid_from": "2026-01-01T00:00:00Z", "valid_until": "2027-01-01T00:00:00Z", "customer_id": 9, "zone_id": 3,
+        "schedule_id": 4, "holder_name": "Nora Roy",
+    },
+    "a guest's": {
+        "id": "7", "code": "001,12345", "state": "Valid", "starts_at": "2026-01-01", "expires_at": 1798761600,
+        "guest": {"name": "Nora Roy"}, "guest_id": 9, "zones": ["3"], "schedules": [{"id": 4}],
+    },
+    "linked": {
+        "id": 7, "credential": "1/12345", "enabled": True, "activated_at": 1767225600,
+        "expiry_date": "2027-01-01T00:00Z",
+        "customer": {"id": 9, "name": "Nora Roy"}, "access_zones": [{"id": 3}], "access_schedules": "4",
+        "deleted_at": None,
+    },
+    "strings": {
+        "id": 7, "card_no": "1:12345", "card_status": "1", "start_date": "2026-01-01 00:00:00", "end_date":
+        "2027-01-01 00:00:00", "user_id": "9", "zone": "3", "schedule": 4, "first_name": "Nora", "last_name": "Roy",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("record", SHAPES.values(), ids=SHAPES)
+def test_records_of_several_shapes_are_the_same_card(record):
+    card = map_card(7, record, CardFieldMap(), UTC).card
+    assert record_id(record) == 7
+    assert card.status is CardStatus.ACTIVE
+    assert set(card.aliases) & set(Credential(bit_length=26, bits=h10301_bits(1, 12345)).aliases())
+    assert (card.valid_from, card.unread) == (1_767_225_600_000_000, "")
+    assert card.valid_until == 1_798_761_600_000_000
+    assert (card.owner, card.holder) == ("9", "Nora Roy")
+    assert ("3" in card.zones, "4" in card.schedules) == (True, True)
+
+
+def test_a_shape_that_nobody_thought_of_is_mapped_by_the_site_file():
+    fields = {"facility": ["badge.facility"], "number": ["badge.code"], "valid_until": ["validity.to"]}
+    section = CentralSection(url="http://central", username="g", password="p", card_fields=fields)
+    record = {"badge": {"facility": 1, "code": 12345}, "validity": {"to": "2027-01-01T00:00:00Z"}}
+    card = map_card(7, record, CardFieldMap.model_validate(dict(section.card_fields)), UTC).card
+    assert card.aliases == ("h10301:1:12345",)
+    assert card.valid_until == 1_798_761_600_000_000
+
+
+def test_every_field_can_be_named_in_the_site_file():
+    assert set(get_args(CardField)) == set(CardFieldMap.model_fields)

@@ -26,9 +26,10 @@ class SteppingClock:
     """The machine's clock, with a wall that can be stepped."""
 
     step: int = 0
+    pushed: float = 0.0
 
     def monotonic(self):
-        return SystemClock().monotonic()
+        return SystemClock().monotonic() + self.pushed
 
     def wall(self):
         return Stamp(SystemClock().wall().micros + self.step, trusted=True)
@@ -135,6 +136,28 @@ async def test_what_central_refuses_is_parked_and_the_rest_goes_on(central, stor
     (event,) = (await store.events.page(EventFilter(types=(int(EventKind.RECORD_PARKED),)))).events
     assert "camera 999 not found" in event.description
     assert json.loads(event.data)["record_id"] == bad
+
+
+async def test_a_flood_of_refusals_is_told_twenty_times_an_hour_with_how_many_more(central, client, store, see):
+    clock = SteppingClock()
+    sender = OutboxSender(client=client, store=store, clock=clock, row_backoff=SOON, away_backoff=SOON)
+
+    async def told():
+        page = await store.events.page(EventFilter(types=(int(EventKind.RECORD_PARKED),)), limit=100)
+        return [event.description for event in page.events]
+
+    for _ in range(25):
+        await see(camera_id=999)
+    await send_all(sender)
+    assert (await balanced(store)).parked == 25
+    assert len(await told()) == 20
+    clock.pushed = 3600
+    await see(camera_id=998)
+    await send_all(sender)
+    first, *others = await told()
+    assert len(others) == 20
+    assert first.endswith("camera 998 not found; 5 more were refused since one was told last")
+    assert not any("more were refused" in text for text in others)
 
 
 async def test_a_parked_row_holds_those_of_its_record_back_but_no_other(central, store, sender, see):

@@ -102,7 +102,7 @@ async def test_nothing_is_sent_a_second_time_when_the_line_breaks():
 async def test_a_body_of_unknown_length_comes_whole(central: Central):
     async with relaying(central.url, RelayLimits()) as relay:
         client = CentralClient(url=central.url, username="gateway", password="right horse", clock=SystemClock())
-        token = await client._log_in()
+        token = await client._session.enter()
         content = bytes(range(256)) * 12_000
         form = (
             b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n', content, b"\r\n--x--\r\n"

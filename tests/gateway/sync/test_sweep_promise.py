@@ -67,8 +67,8 @@ class Swept(RuleBasedStateMachine):
         )
         self.down = DownSync(client=self.client, store=self.store, clock=self.clock)
 
-    def page(self, matches, *, page, limit):
-        batch = self.real_page(matches, page=page, limit=limit)
+    def page(self, matches, *, page, limit, **more):
+        batch = self.real_page(matches, page=page, limit=limit, **more)
         records = batch.records
         match self.bends.get(page):
             case "skip":

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from dataclasses import replace
 
 import pytest
 from stopwatch import Stopwatch
@@ -19,6 +20,7 @@ from gateway.supervision import Backoff
 from gateway.sync.down import DownSync
 from gateway.sync.outbox import OutboxSender
 from gateway.sync.runner import Sync
+from gateway.sync.standing import CentralStanding
 
 NOW = 1_769_860_800_000_000
 
@@ -56,6 +58,18 @@ async def main(folder, url, records):
 
 asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
 """
+
+
+class Ahead(SystemClock):
+    """A machine whose clock is ahead by so many seconds."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        self._seconds = seconds
+
+    def wall(self):
+        now = super().wall()
+        return replace(now, micros=now.micros + self._seconds * 1_000_000)
 
 
 @pytest.fixture
@@ -133,6 +147,65 @@ async def test_a_pull_can_be_asked_for(central, client, store, running, until):
         first = down.report
         sync.pull_soon()
         await until(lambda: down.report is not first)
+
+
+async def test_a_refresh_writes_everything_anew_and_tells_how_far_it_is(central, client, store, running, until):
+    clock = SystemClock()
+    down = DownSync(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, store=store, clock=clock)
+    sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
+    standing = CentralStanding(client=client, down=down, sync=sync, started_at=NOW)
+    assert standing.snapshot().pulled_at is None
+    seen = set()
+    real = store.changes.bump
+
+    def bump():
+        seen.add(standing.snapshot().progress)
+        real()
+
+    store.changes.bump = bump
+    async with running(sync.run()):
+        await until(lambda: down.report is not None)
+        standing.refresh(by="user:technician")
+        assert standing.snapshot().refreshing
+        await until(lambda: not standing.snapshot().refreshing)
+    assert down.report.anew
+    assert down.report.cards.changed == 40
+    assert "access cards: 40 of 40" in seen
+    assert standing.snapshot().pulled == "40 access cards, 3 devices, 1 cameras"
+    assert standing.snapshot().progress == ""
+
+
+async def test_a_technician_is_told_what_is_wrong_once(central, client, store, running, until):
+    clock = Ahead(300)
+    client._clock = clock
+    central.faults = Faults(deny="can_view_cameras")
+    central.tables.cards.put({"id": 9000, "holder_name": "No card yet"})
+    down = DownSync(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, store=store, clock=clock)
+    sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=0.5)
+    standing = CentralStanding(client=client, down=down, sync=sync, started_at=NOW)
+    async with running(sync.run()):
+        await until(lambda: sum(request.path == "/v1/camera/list" for request in central.requests) >= 4)
+        notices = standing.snapshot().notices
+    assert any("does not permit POST /v1/camera/list" in text and "can_view_cameras" in text for text in notices)
+    assert any("s behind this machine's" in text for text in notices)
+    assert any(text.startswith("1 access cards have no number") for text in notices)
+    assert await names(store, EventKind.CLOCKS_DIFFER, EventKind.CLOCKS_AGREE) == ["Central's clock differs"]
+    assert await names(store, EventKind.NOT_PERMITTED) == ["Not permitted at central"]
+
+
+async def test_away_from_central_it_does_not_wait_for_the_next_pull(central, client, store, running, until):
+    clock = SystemClock()
+    down = DownSync(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, store=store, clock=clock)
+    soon = Backoff(first=0.02, longest=0.1)
+    sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600, away_backoff=soon)
+    await central.stop()
+    async with running(sync.run()):
+        await until(lambda: client.state.reachable is False)
+        await central.start()
+        await until(lambda: down.report is not None)
 
 
 async def test_its_end_signs_out(central, sync, running, until):

@@ -25,7 +25,7 @@ from gateway.domain.accounts import CentralAdmission
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CameraUnavailable, CentralRefused, CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.footage import SegmentFinished
+from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.domain.viewing import NotShown, ViewOpened, ViewRefusal
 from gateway.lanes.areas import Areas
@@ -308,14 +308,24 @@ class CentralView:
     since: int = START
     error: str = ""
     last_sign_in: int | None = START
+    pulled_at: int | None = START
+    pulled: str = "40 access cards, 3 devices, 1 cameras"
+    progress: str = ""
+    refreshing: bool = False
+    notices: tuple[str, ...] = ()
 
 
 @dataclass
 class CentralInMemory:
     view: CentralView = field(default_factory=CentralView)
+    asked_by: list[str] = field(default_factory=list)
 
     def snapshot(self) -> CentralView:
         return self.view
+
+    def refresh(self, *, by: str) -> None:
+        self.asked_by.append(by)
+        self.view.refreshing = True
 
 
 @dataclass(frozen=True)
@@ -409,8 +419,10 @@ class House:
         )
         return (await self.store.journal.record(Entry(events=(event,)))).event_ids[0]
 
-    async def passed(self, description: str = "A vehicle passed.") -> int:
-        """Record a passage with footage; returns the camera event's id."""
+    async def passed(
+        self, description: str = "A vehicle passed.", *, footage_seconds: float = 10, ready: bool = True
+    ) -> int:
+        """Record a passage with the last so many of its ten seconds of footage; returns the camera event's id."""
         now = self.clock.wall().micros
         event = Event(
             kind=EventKind.VEHICLE_PASSED,
@@ -422,12 +434,16 @@ class House:
         )
         moment = Moment(201, "Vehicle passed", description, now - 5_000_000, now + 5_000_000, clock_trusted=True)
         recorded = await self.store.journal.record(Entry(events=(event,), moments=(moment,)))
-        whole = SegmentFinished(
-            camera_id=201, path=f"201/2026010100/{now - 5_000_000}_10000000.ts", started_at=now - 5_000_000,
-            clock_trusted=True, duration=10_000_000, size=9,
+        duration = int(footage_seconds * 1_000_000)
+        begin = now + 5_000_000 - duration
+        there = SegmentFinished(
+            camera_id=201, path=f"201/2026010100/{begin}_{duration}.ts", started_at=begin, clock_trusted=True,
+            duration=duration, size=9, gap=GapReason.NETWORK if duration < 10_000_000 else GapReason.NONE,
         )  # fmt: skip
-        await self.store.segments.add([whole])
-        await self.store.camera_events.mark_ready(recorded.camera_event_ids[0])
+        if duration:
+            await self.store.segments.add([there])
+        if ready:
+            await self.store.camera_events.mark_ready(recorded.camera_event_ids[0])
         return recorded.camera_event_ids[0]
 
 

@@ -25,6 +25,15 @@ async def test_readiness_tells_why_only_to_those_who_signed_in(house):
 async def test_liveness_is_a_bare_yes_without_a_session(house):
     assert await house.call("/health/live", method="GET", user="") == (200, {"success": True})
     status, answer = await house.call("/health/live", method="GET", user="nobody")
-    assert (status, sorted(answer)) == (200, ["success", "version"])
+    assert (status, sorted(answer)) == (200, ["not_ready", "success", "version"])
     async with house.client.get(f"{house.url}/health/live", headers={"SessionID": "nonsense"}) as probed:
         assert await probed.json() == {"success": True}
+
+
+async def test_a_gateway_that_is_not_ready_still_lives(house):
+    house.not_ready.append("lane entry: its gate has not answered yet")
+    assert await house.call("/health/live", method="GET", user="") == (200, {"success": True})
+    status, answer = await house.call("/health/live", method="GET", user="nobody")
+    assert (status, answer["not_ready"]) == (200, house.not_ready)
+    async with house.client.head(f"{house.url}/health/ready") as probed:
+        assert probed.status == 503

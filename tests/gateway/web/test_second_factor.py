@@ -242,3 +242,11 @@ async def test_a_key_of_a_program_is_no_session(house, change):
     house.clock.pushed -= 86_400
     await change(RemoveKey(name="app"))
     assert (await sent(house, carried, "/api/v1/devices", method="GET"))[0] == 401
+
+
+@pytest.mark.usefixtures("ada")
+async def test_before_it_is_proven_the_probes_say_no_more_than_to_anybody(house):
+    house.not_ready.append("lane entry: its gate has not answered yet")
+    headers, _ = await half_in(house)
+    assert await sent(house, headers, "/health/live", method="GET") == (200, {"success": True})
+    assert await sent(house, headers, "/health/ready", method="GET") == (503, {"success": False, "error": "not ready"})

@@ -14,6 +14,7 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card
 from gateway.domain.events import Event, EventKind
+from gateway.domain.passages import Moment
 from gateway.domain.writes import CARD_UPDATE
 from gateway.lanes.board import Phase
 from gateway.store import CardRecord, Entry
@@ -218,6 +219,48 @@ async def test_a_clip_plays_in_the_page(house, browser_page):
         await expect(page.locator(".clip img")).to_be_visible()
         await page.keyboard.press("Escape")
         await expect(page.locator("#player")).to_be_hidden()
+
+
+async def test_a_clips_mark_tells_what_there_is_of_it(house, browser_page):
+    async with browser_page() as page:
+        await sign_in(page, house)
+
+        def clip_of(words):
+            return page.locator("#events > *").filter(has_text=words).locator(".clips button")
+
+        house.clock.pushed += 60  # each has footage of its own
+        await house.passed("A lorry.", footage_seconds=4)
+        part = clip_of("A lorry.")
+        await expect(part.locator(".play")).to_have_text("▶ !")
+        await expect(part).to_be_enabled()
+        missing = "6.0 s are missing: the camera could not be reached"
+        await expect(part).to_have_accessible_name(f"Play Vehicle passed, Entry overview; {missing}")
+
+        house.clock.pushed += 60
+        coming_id = await house.passed("A van.", ready=False)
+        coming = clip_of("A van.")
+        await expect(coming.locator(".play")).to_have_text("…")
+        await expect(coming).to_be_disabled()
+        await expect(coming).to_have_accessible_name("Entry overview: the clip is still being recorded")
+        assert await coming.locator("img").get_attribute("src") is None, "there is no picture to ask for yet"
+        await house.store.camera_events.mark_ready(coming_id)
+        await expect(coming.locator(".play")).to_have_text("▶")
+        await expect(coming).to_be_enabled()
+        await expect(coming).to_have_accessible_name("Play Vehicle passed, Entry overview")
+
+
+async def test_a_clip_without_footage_is_not_offered_to_be_played(house, browser_page):
+    async with browser_page() as page:
+        await sign_in(page, house)
+        now = house.clock.wall().micros
+        moment = Moment(202, "Moment marked", "", now - 5_000_000, now + 5_000_000, clock_trusted=True)
+        event = Event(kind=EventKind.MOMENT_MARKED, date_at=now, clock_trusted=True, description="A bicycle.")
+        recorded = await house.store.journal.record(Entry(events=(event,), moments=(moment,)))
+        await house.store.camera_events.mark_ready(recorded.camera_event_ids[0])
+        none = page.locator("#events > *").filter(has_text="A bicycle.").locator(".clips button")
+        await expect(none.locator(".play")).to_have_text("\N{EN DASH}")
+        await expect(none).to_be_disabled()
+        await expect(none).to_have_accessible_name("Camera 202: there is no footage: the reason is not known")
 
 
 async def test_a_phone_shows_all_of_it_without_scrolling_sideways(house, browser_page):

@@ -100,6 +100,19 @@ async def test_a_slow_receiver_delays_no_other(site, receiving):
     await site.until(timed_out)
 
 
+async def test_a_receiver_that_is_only_slow_gets_each_event_once_and_loses_nothing(opened, receiving, tmp_path):
+    async with opened(tmp_path, timeout=60.0) as site:
+        receiver = await receiving()
+        receiver.wait = 0.2  # far less than a try may take
+        webhook = await site.hook(receiver.url)
+        told = [await site.happened(description=f"card {number}") for number in range(12)]
+        known = await site.settled(webhook)
+    assert (known.books.accepted, known.books.delivered, known.books.failed) == (12, 12, 0)
+    assert (known.disabled, known.error) == ("", "")
+    assert sorted(got.event_id for got in receiver.got) == sorted(told), "none was sent a second time"
+    assert all(got.is_signed() for got in receiver.got)
+
+
 async def test_410_disables_and_enabling_goes_on_with_what_waits(site, receiving):
     receiver = await receiving()
     receiver.answer = lambda _got, _count: 410

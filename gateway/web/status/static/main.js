@@ -9,7 +9,7 @@ import { forgetEvents, setUpEvents, showEvents } from "./events.js";
 import { ageLanes, showLanes } from "./lanes.js";
 import { Live } from "./live.js";
 import { showRefused } from "./refused.js";
-import { ageRooms, showRooms } from "./rooms.js";
+import { ageRooms, setUpRooms, showRooms } from "./rooms.js";
 import { clock, follow } from "./time.js";
 
 let heardAt = "";
@@ -86,6 +86,7 @@ setUpAccount({ signedIn: () => live.start(), signedOut });
 setUpPlayer();
 setUpMonitor();
 setUpEvents();
+setUpRooms();
 setInterval(() => {
   if (document.body.classList.contains("stale")) return; // what is not heard of any more does not grow older
   ageLanes();

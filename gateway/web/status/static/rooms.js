@@ -1,4 +1,6 @@
 // Cameras, devices, central and the gateway itself.
+import { Refused, post } from "./api.js";
+import { toast } from "./dialogs.js";
 import { showLive } from "./monitor.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { clock, lasting, seconds } from "./time.js";
@@ -9,6 +11,18 @@ const CONDITIONS = {
   refused: ["Refused", "bad"], stalled: ["Stalled", "warn"], disk_failed: ["Disk failed", "bad"],
 };
 let last = null;
+
+export function setUpRooms() {
+  byId("central-refresh").addEventListener("click", async () => {
+    try {
+      await post("/status/sync/refresh", {});
+      toast("Everything is fetched anew, as soon as central answers.");
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      toast(error.message, true);
+    }
+  });
+}
 
 export function showRooms(snapshot) {
   last = snapshot;
@@ -108,7 +122,7 @@ function ageDevice(node) {
   setText(node.querySelector(".state"), detail ? `${state}: ${detail}` : state);
 }
 
-function showCentral({ central, books }) {
+function showCentral({ central, books, user }) {
   byId("central-section").hidden = central === null;
   if (central === null) return;
   const { reachable } = central;
@@ -118,6 +132,18 @@ function showCentral({ central, books }) {
   const signedIn = central.last_sign_in ? `last signed in ${clock(central.last_sign_in)}` : "never signed in yet";
   const parts = [reachable === null ? "" : `since ${clock(central.since)}`, central.error, signedIn];
   setText(byId("central-detail"), parts.filter(Boolean).join(" · "));
+  const fetched = central.pulled_at ? `${central.pulled}, fetched ${clock(central.pulled_at)}` : "Nothing fetched yet";
+  setText(byId("central-fetched"), central.progress ? `Fetching ${central.progress} …` : fetched);
+  keyed(byId("central-notices"), central.notices, {
+    key: (notice) => notice,
+    create: (notice) => make("li", "", notice),
+    update: () => {},
+  });
+  byId("central-notices").hidden = central.notices.length === 0;
+  const refresh = byId("central-refresh");
+  refresh.hidden = !user.edit_settings;
+  refresh.disabled = central.refreshing;
+  setText(refresh, central.refreshing ? "Fetching everything anew …" : "Fetch everything anew");
   if (books === null) return;
   const rows = [
     ["Accepted", books.accepted, books.balance ? "" : "bad"], ["Delivered", books.delivered, ""],

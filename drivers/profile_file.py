@@ -1,0 +1,47 @@
+"""A device's profile as a file: read, held against its model, and every fault of it told with its place."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from drivers.contract import DriverError
+
+Profile = TypeVar("Profile", bound=BaseModel)
+
+
+class ProfileError(DriverError, ValueError):
+    """A profile file cannot be used; the text names the file, the place in it and the fault, one per line."""
+
+
+def read_file(path: Path) -> dict[str, object]:
+    """What the file says. Raises ProfileError."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{path}: is not TOML: {error}") from error
+
+
+def profile_of(path: Path, raw: Mapping[str, object], kind: type[Profile]) -> Profile:
+    """What the file says, as a profile of this kind. Raises ProfileError with every fault of it."""
+    try:
+        return kind.model_validate(raw)
+    except ValidationError as error:
+        faults = (
+            f"{path}: {'.'.join(str(part) for part in fault['loc']) or 'profile'}: {fault['msg']}"
+            for fault in error.errors(include_url=False)
+        )
+        raise ProfileError("\n".join(faults)) from error
+
+
+def numbers_for_keys(values: object) -> object:
+    """TOML's keys are strings; where they stand for numbers they are decimal or 0x…."""
+    if not isinstance(values, dict):
+        return values
+    return {int(key, 0) if isinstance(key, str) else key: value for key, value in values.items()}

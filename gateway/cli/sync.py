@@ -1,0 +1,75 @@
+"""`edge-gateway sync`: how the site stands with central, and everything fetched anew."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gateway.cli.signed_in import PASSWORD, asked, signed_in
+from gateway.domain.errors import GatewayError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="See how the site stands with central, and fetch everything anew.\n\n"
+    "Example: edge-gateway sync status --site /etc/edge-gateway/site.toml --user technician",
+)
+_Site = Annotated[
+    Path, typer.Option("--site", metavar="SITE.toml", help="The site file of the gateway that runs here.")
+]
+_User = Annotated[
+    str, typer.Option("--user", help=f"An account of the site; its password is asked for, or in {PASSWORD}.")
+]
+_LOOK_SECONDS = 0.5
+
+
+@app.command("status")
+def status(site: _Site, user: _User) -> None:
+    """Whether central answers, what was fetched last, and what a technician should know of it.
+
+    Example: edge-gateway sync status --site /etc/edge-gateway/site.toml --user technician
+    """
+    with signed_in(site, user) as (address, session):
+        typer.echo("\n".join(_lines(_state(address, session))))
+
+
+@app.command("refresh")
+def refresh(site: _Site, user: _User) -> None:
+    """Fetch devices, cameras and access cards anew, and wait for the end. Exit status 1 when central does not answer.
+
+    The list that is there goes on to count meanwhile; cards go only when central has them no more.
+
+    Example: edge-gateway sync refresh --site /etc/edge-gateway/site.toml --user technician
+    """
+    with signed_in(site, user) as (address, session):
+        asked(f"{address}/status/sync/refresh", {}, session)
+        said = ""
+        while (state := _state(address, session))["refreshing"]:
+            if state["reachable"] is False:
+                raise GatewayError(
+                    f"central does not answer: {state['error']}; everything is fetched anew as soon as it does"
+                )
+            if state["progress"] not in ("", said):
+                said = state["progress"]
+                typer.echo(said)
+            time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
+        typer.echo("\n".join(_lines(state)))
+
+
+def _state(address: str, session: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(asked(f"{address}/status/sync", {}, session))["sync"]
+    return told
+
+
+def _lines(state: dict[str, Any]) -> list[str]:
+    reach = {True: "central answers", False: f"central does not answer: {state['error']}", None: "not tried yet"}
+    fetched = f"{state['pulled_at']}: {state['pulled']}" if state["pulled_at"] else "nothing was fetched yet"
+    return [
+        f"{reach[state['reachable']]}, since {state['since']}",
+        fetched,
+        *([f"under way: {state['progress']}"] if state["progress"] else []),
+        *(f"! {notice}" for notice in state["notices"]),
+    ]

@@ -1,0 +1,41 @@
+"""How the site is kept in step with central, and everything fetched anew when a technician asks for it."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from gateway.web.admission import Route
+from gateway.web.bodies import Body, read_body
+from gateway.web.catalogue.page import SYNC_REFRESH, SYNC_STATE
+from gateway.web.envelope import success
+from gateway.web.errors import RequestRefused
+from gateway.web.rooms import Central
+from gateway.web.sessions import Caller
+from gateway.web.status.snapshot import central_shown
+
+
+class StatusSync:
+    """`/status/sync` and `/status/sync/refresh`."""
+
+    def __init__(self, *, central: Central | None) -> None:
+        self._central = central
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (Route(SYNC_STATE, self._state), Route(SYNC_REFRESH, self._refresh))
+
+    async def _state(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        await read_body(request, Body)
+        return success(sync=central_shown(self._known().snapshot()).model_dump(mode="json"))
+
+    async def _refresh(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Success means that it will be done, as soon as central answers; `/status/sync` tells how far it is."""
+        await read_body(request, Body)
+        central = self._known()
+        central.refresh(by=f"user:{caller.username}")
+        return success(sync=central_shown(central.snapshot()).model_dump(mode="json"))
+
+    def _known(self) -> Central:
+        if self._central is None:
+            raise RequestRefused(409, "this site stands alone: its site file names no central service")
+        return self._central

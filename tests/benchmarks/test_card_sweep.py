@@ -1,0 +1,122 @@
+"""100,000 cards fetched cold, and with nothing changed, beside a bare loop that only fetches the same pages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+import aiohttp
+import pytest
+from loop_watch import watch_callbacks
+
+from gateway.clock import SystemClock
+from gateway.store import Store
+from gateway.sync.central import CentralClient
+from gateway.sync.down import DownSync
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]
+
+CARDS = 100_000
+PAGE = 500
+AIM_SHARE = 1.5
+AIM_LAG = 0.005
+
+
+def resident():
+    """Resident MiB of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
+
+
+def spent():
+    """Seconds of processor that this process has had, its threads included."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+async def watched(act):
+    """Seconds, CPU seconds, p99 and most of the loop's lag, the longest callback, and the most MiB beyond before."""
+    lags, before = [], resident()
+    most = before
+
+    async def look():
+        nonlocal most
+        looked = 0.0
+        while True:
+            began = time.monotonic()
+            await asyncio.sleep(0.001)
+            lags.append(time.monotonic() - began - 0.001)
+            if began - looked > 0.05:
+                looked = began
+                most = max(most, resident())
+
+    async with asyncio.TaskGroup() as group:
+        looking = group.create_task(look())
+        began, cpu = time.monotonic(), spent()
+        with watch_callbacks(limit=AIM_LAG) as callbacks:
+            given = await act()
+        seconds, cpu = time.monotonic() - began, spent() - cpu
+        looking.cancel()
+    lags.sort()
+    held = callbacks.worst()
+    return given, seconds, cpu, lags[int(len(lags) * 0.99)], lags[-1], held.seconds if held else 0.0, most - before
+
+
+async def bare(url):
+    """Only the pages: asked for, read, and parsed."""
+    async with aiohttp.ClientSession(url) as http:
+        async with http.post("/v1/auth/login", json={"username": "gateway", "password": "demo"}) as answer:
+            token = (await answer.json())["session"]
+        page, records, requests = 0, 1, 0
+        while records:
+            page += 1
+            asked = {"page": page, "page_limit": PAGE}
+            async with http.post("/v1/access/list", json=asked, headers={"SessionID": token}) as answer:
+                records = len(json.loads(await answer.read())["access_cards"])
+            requests += 1
+        return requests
+
+
+async def test_a_sweep_of_100_000_cards(tmp_path):
+    central = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "gateway.demo.central", "--port", "0", "--cards", str(CARDS)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        url = (await central.stdout.readline()).decode().split()[2].rstrip(",")
+        clock = SystemClock()
+        store = Store(folder=tmp_path, site_name="North", sends=True)
+        await store.open()
+        client = CentralClient(url=url, username="gateway", password="demo", clock=clock)
+        down = DownSync(client=client, store=store, clock=clock)
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(store.run())
+            shown = [(name, await watched(act)) for name, act in (
+                ("bare pages", lambda: bare(url)),
+                ("cold", down.pull),
+                ("nothing changed", down.pull),
+                ("bare pages again", lambda: bare(url)),
+            )]  # fmt: skip
+            running.cancel()
+        assert await store.cards.count() == CARDS
+        await client.close()
+        await store.close()
+    finally:
+        central.terminate()
+        await central.wait()
+    print()
+    alone = min(shown[0][1][1], shown[3][1][1])
+    for name, (_, seconds, cpu, p99, most, held, memory) in shown:
+        print(
+            f"{name:18} {seconds:6.2f} s ({seconds / alone:4.2f} of bare), CPU {cpu:5.2f} s, +{memory:4.0f} MiB,"
+            f" loop lag p99 {p99 * 1000:5.2f}, most {most * 1000:6.2f}, by a callback {held * 1000:6.2f} ms"
+        )
+    print(f"{shown[0][1][0]} requests each; aims: {AIM_SHARE} of the bare pages, lag p99 {AIM_LAG * 1000:.0f} ms")
+    assert [report.cards.cards for _, (report, *_) in shown[1:3]] == [CARDS, CARDS]
+    assert shown[2][1][0].cards.changed == 0
+    assert shown[2][1][1] < AIM_SHARE * alone
+    assert max(shown[1][1][3], shown[2][1][3]) < AIM_LAG

@@ -1,0 +1,203 @@
+"""Central's events that command gates: fresh ones, once, and none from before the start."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.demo.central import Faults
+from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.errors import CentralUnavailable, CommandRefused
+from gateway.domain.events import EventKind
+from gateway.store import Entry, EventFilter
+from gateway.sync.lane_commands import LaneCommands, Meaning, Now, Verdict, judge
+
+OPEN, CLOSE = 77, 78
+MEANINGS = (Meaning(OPEN, GateAction.OPEN), Meaning(CLOSE, GateAction.CLOSE, category=4, subcategory=1))
+
+
+class Gates:
+    """Records commands as lanes do, and says whether they may be given."""
+
+    def __init__(self, store):
+        self._store = store
+        self.given = []
+        self.refusal = ""
+
+    async def command(self, *, device_id, action, source, command_id):
+        command = Command(command_id, device_id, "north", action, source, 1, 2, CommandState.RECORDED)
+        await self._store.journal.record(Entry(events=(), commands=(command,)))
+        self.given.append((device_id, action.value, source))
+        if self.refusal:
+            raise CommandRefused(self.refusal)
+        return command
+
+
+@pytest.fixture
+def gates(store):
+    return Gates(store)
+
+
+@pytest.fixture
+def commands(client, store, gates):
+    def make(**changed):
+        wanted = {
+            "client": client,
+            "lanes": gates,
+            "store": store,
+            "clock": SystemClock(),
+            "meanings": MEANINGS,
+            "gates": (102, 101),
+            "zone": UTC,
+            "every": 0.05,
+            "fresh": 20.0,
+        }
+        made = LaneCommands(**(wanted | changed))
+        made._started -= 3600  # it has been up for an hour
+        return made
+
+    return make
+
+
+@pytest.fixture
+def tell(central):
+    """An event at central; returns its id."""
+
+    def put(device_id, kind, *, age=1.0, **fields):
+        at = SystemClock().wall().as_datetime() - timedelta(seconds=age)
+        record = {"device_id": device_id, "type": kind, "category": 0, "subcategory": 0, "name": "", "description": ""}
+        return central.tables.events.add({**record, "date_at": at.isoformat(), "data": "", **fields})["id"]
+
+    return put
+
+
+async def late(store):
+    page = await store.events.page(EventFilter(types=(int(EventKind.CENTRAL_COMMAND_LATE),)))
+    return [event.description for event in page.events]
+
+
+async def test_a_fresh_event_commands_its_gate_once(central, commands, gates, tell):
+    looking = commands()
+    await looking.look()
+    assert gates.given == []
+    first = tell(101, OPEN)
+    tell(101, 5)
+    tell(103, OPEN)  # no gate
+    tell(102, CLOSE)  # other numbers than the map asks for
+    second = tell(102, CLOSE, category=4, subcategory=1)
+    for _ in range(3):
+        await looking.look()
+    assert gates.given == [
+        (101, "open", f"central, event {first}"),
+        (102, "close", f"central, event {second}"),
+    ]
+
+
+async def test_a_late_event_commands_nothing_and_is_told_once(store, commands, gates, tell):
+    looking = commands()
+    number = tell(101, OPEN, age=30)
+    tell(101, OPEN, age=-30)
+    for _ in range(2):
+        await looking.look()
+    assert gates.given == []
+    told = await late(store)
+    assert len(told) == 2
+    assert any(f"its event {number}" in text and "too late" in text for text in told)
+
+
+async def test_what_was_commanded_before_the_start_is_not_carried_out(store, commands, gates, tell):
+    looking = commands()
+    looking._started += 3600
+    tell(101, OPEN, age=10)
+    await looking.look()
+    assert gates.given == []
+    assert await late(store) == []
+
+
+async def test_what_the_last_run_carried_out_is_known_on_disk(commands, gates, tell):
+    """Also where the clocks say that it was given after the start."""
+    tell(101, OPEN)
+    await commands().look()
+    await commands().look()
+    assert len(gates.given) == 1
+
+
+async def test_a_refused_command_is_not_tried_again(commands, gates, tell):
+    gates.refusal = "the closing loop is occupied"
+    looking = commands()
+    tell(101, OPEN)
+    for _ in range(2):
+        await looking.look()
+    assert len(gates.given) == 1
+
+
+async def test_a_burst_is_read_to_its_end_with_the_same_filter(central, commands, gates, tell):
+    tell(102, OPEN, age=3)
+    for _ in range(250):
+        tell(101, 5, age=2)
+    await commands().look()
+    assert gates.given[0][:2] == (102, "open")
+    asked = [request.body for request in central.requests if request.path == "/v1/event/list"]
+    assert len(asked) >= 3
+    assert all('"device_ids": [101, 102]' in body for body in asked)
+
+
+async def test_events_that_are_old_are_not_walked_through(central, commands, tell):
+    for _ in range(250):
+        tell(101, 5, age=4000)
+    await commands().look()
+    assert sum(request.path == "/v1/event/list" for request in central.requests) == 1
+
+
+async def test_it_goes_on_when_central_is_back(central, commands, gates, tell, running, until):
+    looking = commands()
+    central.faults = Faults(down=True)
+    with pytest.raises(CentralUnavailable):
+        await looking.look()
+    async with running(looking.run()):
+        await until(lambda: sum(request.path == "/v1/auth/login" for request in central.requests) >= 2)
+        central.faults = Faults()
+        tell(101, OPEN, age=0)
+        await until(lambda: gates.given)
+
+
+NOW = Now(seconds=1_000_000.0, doubt=0.5, started=999_900.0)
+
+
+@pytest.mark.parametrize(
+    ("age", "verdict"),
+    [
+        (0, Verdict.ACT),
+        (19.4, Verdict.ACT),
+        (19.6, Verdict.LATE),
+        (-1.4, Verdict.ACT),
+        (-1.6, Verdict.NOT_YET),
+        (99.4, Verdict.LATE),
+        (99.6, Verdict.BEFORE_START),
+        (101, Verdict.BEFORE_START),
+    ],
+)
+def test_when_a_command_acts(age, verdict):
+    at = datetime.fromtimestamp(NOW.seconds - age, UTC).isoformat()
+    assert judge(at, NOW, fresh=20, zone=UTC) is verdict
+
+
+@pytest.mark.parametrize("date_at", ["some time ago", "", None, 12, "9999-12-31T23:59:59"])
+def test_a_time_that_says_nothing_is_no_command(date_at):
+    assert judge(date_at, NOW, fresh=20, zone=UTC) in (Verdict.UNDATED, Verdict.NOT_YET)
+
+
+def test_a_time_without_an_offset_is_the_sites():
+    zone = ZoneInfo("America/Toronto")
+    at = datetime.fromtimestamp(NOW.seconds, zone).replace(tzinfo=None).isoformat()
+    assert judge(at, NOW, fresh=20, zone=zone) is Verdict.ACT
+    assert judge(at, NOW, fresh=20, zone=UTC) is not Verdict.ACT
+
+
+def test_without_any_known_time_nothing_acts():
+    at = datetime.fromtimestamp(NOW.seconds, UTC).isoformat()
+    unknown = Now(NOW.seconds, float("inf"), NOW.started)
+    assert judge(at, unknown, fresh=20, zone=UTC) is not Verdict.ACT

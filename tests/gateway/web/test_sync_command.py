@@ -1,0 +1,70 @@
+"""`edge-gateway sync`, and what it asks the interface for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from gateway.cli.sync import app
+
+PROGRAM = Path(sys.executable).with_name("edge-gateway")
+
+
+async def begin(folder, command):
+    return await asyncio.create_subprocess_exec(
+        PROGRAM, "sync", command, "--site", "site.toml", "--user", "chief", cwd=folder,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        env={"PATH": os.environ["PATH"], "EDGE_GATEWAY_PASSWORD": "chief", "EDGE_GATEWAY_SECRET_CHIEF": "chief"},
+    )  # fmt: skip
+
+
+async def ended(program):
+    out, err = await program.communicate()
+    return program.returncode, out.decode(), err.decode()
+
+
+@pytest.fixture
+def folder(house, tmp_path):
+    port = house.url.rpartition(":")[2]
+    accounts = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
+    (tmp_path / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{accounts}')
+    return tmp_path
+
+
+async def test_the_state_is_told(house, folder):
+    house.central.view.notices = ("central does not permit POST /v1/camera/list to the gateway's account",)
+    status, out, err = await ended(await begin(folder, "status"))
+    assert (status, err) == (0, "")
+    assert out.splitlines()[0].startswith("central answers, since ")
+    assert "40 access cards, 3 devices, 1 cameras" in out
+    assert "! central does not permit POST /v1/camera/list" in out
+
+
+async def test_a_refresh_is_followed_to_its_end(house, folder):
+    house.central.view.progress = "access cards: 20 of 40"
+    program = await begin(folder, "refresh")
+    assert (await asyncio.wait_for(program.stdout.readline(), 60)).decode() == "access cards: 20 of 40\n"
+    assert house.central.asked_by == ["user:chief"]
+    house.central.view.progress, house.central.view.refreshing = "", False
+    status, out, err = await ended(program)
+    assert (status, err) == (0, "")
+    assert "40 access cards" in out
+
+
+async def test_a_refresh_without_central_says_so(house, folder):
+    house.central.view.reachable, house.central.view.error = False, "POST /v1/auth/login: no answer within 15 s"
+    status, out, err = await ended(await begin(folder, "refresh"))
+    assert (status, out) == (1, "")
+    assert "no answer within 15 s; everything is fetched anew as soon as it does" in err
+
+
+@pytest.mark.parametrize("command", ["status", "refresh"])
+def test_each_command_has_help_with_an_example(command):
+    answer = CliRunner().invoke(app, [command, "--help"])
+    assert answer.exit_code == 0
+    assert "Example: edge-gateway sync" in " ".join(answer.output.split())
