@@ -17,7 +17,7 @@ from gateway.web.catalogue.camera_events import CAMERA_EVENT
 from gateway.web.catalogue.cameras import CAMERA_LIST
 from gateway.web.catalogue.devices import DEVICE_LIST, DEVICE_OPEN
 from gateway.web.catalogue.events import EVENT_LIST
-from gateway.web.catalogue.page import AREA_COUNT, OUTBOX_LIST, SYNC_REFRESH
+from gateway.web.catalogue.page import AREA_COUNT, SYNC_REFRESH
 from gateway.web.rooms import CameraView, CentralView, DemoCard, StorageView
 from gateway.web.sessions import Caller
 
@@ -176,7 +176,6 @@ class UserShown(_Shown):
     view_events: bool
     view_footage: bool
     edit_settings: bool
-    settle_refused: bool
 
 
 class DemoCardShown(_Shown):
@@ -233,7 +232,6 @@ def user_shown(caller: Caller) -> UserShown:
         view_devices=caller.may(DEVICE_LIST.rule),
         control_devices=caller.may(DEVICE_OPEN.rule),
         correct_counts=caller.may(AREA_COUNT.rule),
-        settle_refused=caller.may(OUTBOX_LIST.rule),
         view_cameras=caller.may(CAMERA_LIST.rule),
         view_events=caller.may(EVENT_LIST.rule),
         view_footage=caller.may(CAMERA_EVENT.rule),

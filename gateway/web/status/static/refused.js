@@ -7,7 +7,7 @@ import { clock } from "./time.js";
 let seen = "";
 
 export function showRefused({ books, user }) {
-  const some = books !== null && books.parked > 0 && user.settle_refused;
+  const some = books !== null && books.parked > 0 && user.edit_settings;
   byId("refused").hidden = !some;
   const now = some ? JSON.stringify(books) : "";
   if (now === seen) return;
