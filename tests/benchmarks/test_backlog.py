@@ -16,7 +16,7 @@ import pytest
 
 from gateway.clock import SystemClock
 from gateway.store import Store
-from gateway.store.outbox import insert_outbox
+from gateway.store.outbox_rows import insert_outbox
 from gateway.sync.central import CentralClient
 from gateway.sync.outbox import OutboxSender
 
