@@ -88,6 +88,8 @@ def settle(operation: WriteOperation, body: JsonObject, base: JsonObject, theirs
             continue
         right = operation.kind == CARD_LIFECYCLE.kind and name in _GIVES
         central = right and ours == _GIVES[name]
+        if right and was in _NOTHING and now == _GIVES[name]:
+            continue  # central has given a new card the state that cards begin with
         conflicts.append(Conflict(name, was, _shown(name, ours), _shown(name, now), central, of_rights=right))
     if centrals := {conflict.field for conflict in conflicts if conflict.centrals_counts}:
         yielded |= {*centrals, _BESIDE_STATE}

@@ -20,6 +20,7 @@ from gateway.site.addresses import Endpoint
 from gateway.site.models import Link
 
 _LISTENS = "http-listen"  # the port itself tells there
+_PSEUDO_TERMINALS = "/dev/pts/"
 
 
 class LineLocks:
@@ -43,7 +44,7 @@ class LineLocks:
 
     def _take(self, link: Link) -> None:
         line = link.line()
-        name = str(line) if isinstance(line, Endpoint) else os.path.realpath(line)
+        name = str(line) if isinstance(line, Endpoint) else _port(line)
         held = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
             held.bind(f"\0edge-gateway/line/{hashlib.sha256(name.encode()).hexdigest()}")
@@ -58,3 +59,11 @@ class LineLocks:
         for held in self._held:
             held.close()
         self._held.clear()
+
+
+def _port(path: str) -> str:
+    """A serial port under the one name that it has. A pseudo-terminal's number is soon another one's: it goes by the
+    name that leads to it.
+    """
+    real = os.path.realpath(path)
+    return os.path.normpath(path) if real.startswith(_PSEUDO_TERMINALS) else real

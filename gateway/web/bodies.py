@@ -20,7 +20,7 @@ PUBLISHED = web.RequestKey("published", type)
 """The model that the operation's description names for the body; nothing is validated with another one."""
 LARGEST_BODY = 1024 * 1024
 LARGEST_ID = 2**63 - 1
-_LARGEST_RECORD = 64 * 1024
+LARGEST_RECORD = 64 * 1024
 _READ_SECONDS = 15.0
 _LARGEST_PAGE = 1_000_000_000
 _CAP = 500
@@ -177,8 +177,8 @@ def _same(one: object, other: object) -> bool:
 
 
 def _of_bounded_size(fields: Fields) -> Fields:
-    if len(json.dumps(fields, ensure_ascii=False).encode()) > _LARGEST_RECORD:
-        raise RequestRefused(400, f"body: a record has at most {_LARGEST_RECORD // 1024} KiB")
+    if len(json.dumps(fields, ensure_ascii=False).encode()) > LARGEST_RECORD:
+        raise RequestRefused(400, f"body: a record has at most {LARGEST_RECORD // 1024} KiB")
     return fields
 
 

@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated
 
 from aiohttp import web
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from gateway.clock import iso_utc
 from gateway.store import OutboxRow
 from gateway.store.outbox_rows import body_object
 from gateway.web.admission import Route
-from gateway.web.bodies import Body, ById, Fields, Id, read_body
+from gateway.web.bodies import LARGEST_RECORD, Body, ById, Fields, Id, read_body, validated
 from gateway.web.catalogue.page import OUTBOX_DROP, OUTBOX_EDIT, OUTBOX_LIST, OUTBOX_RETRY
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import OutboxDesk
 from gateway.web.sessions import Caller
+from gateway.web.shapes.camera_events import ChangedCameraEvent, NewCameraEvent
+from gateway.web.shapes.cameras import ChangedCamera, NewCamera
+from gateway.web.shapes.cards import CardBody, LifecycleBody, NewCardBody
+from gateway.web.shapes.devices import DeviceConfigBody, NewDeviceBody
+from gateway.web.shapes.entries import ChangedEntry, NewEntry
+
+_MODELS: Mapping[tuple[str, str], type[BaseModel]] = MappingProxyType(
+    {
+        ("access_card", "create"): NewCardBody,
+        ("access_card", "update"): CardBody,
+        ("access_card", "lifecycle"): LifecycleBody,
+        ("device", "create"): NewDeviceBody,
+        ("device", "config"): DeviceConfigBody,
+        ("camera", "create"): NewCamera,
+        ("camera", "update"): ChangedCamera,
+        ("camera_event", "create"): NewCameraEvent,
+        ("camera_event", "update"): ChangedCameraEvent,
+        ("entry", "create"): NewEntry,
+        ("entry", "update"): ChangedEntry,
+    }
+)
+"""What the operation of a row takes."""
 
 
 class WantedRows(Body):
@@ -65,12 +90,45 @@ class StatusOutbox:
         wanted = await read_body(request, EditedRow)
         if not wanted.fields.keys() - {"id"}:
             raise RequestRefused(400, "fields: names none to change")
-        fields = {name: value for name, value in wanted.fields.items() if name != "id"}
+        fields = judged(await self._desk.get(wanted.id), wanted.fields)
         return success(waiting=row_told(await self._desk.edit(wanted.id, fields, by=caller.username)))
 
     async def _drop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
         return success(waiting=row_told(await self._desk.drop(wanted.id, by=caller.username)))
+
+
+def judged(row: OutboxRow, fields: Fields) -> Fields:
+    """Fields that may replace those of a row, as its operation takes them; a number may stand for a text.
+
+    Raises RequestRefused with the first fault.
+    """
+    model = _MODELS.get((row.kind, row.action))
+    if model is None:
+        return fields  # whoever edits says why there is nothing to edit
+    body = body_object(row.body) or {}
+    known = model.model_fields
+    for name, value in fields.items():
+        if name not in known and name != "id" and value is not None:
+            raise RequestRefused(400, f"{name}: is no field of this")
+    needed = {name: body[name] for name, field in known.items() if field.is_required() and name in body}
+    whole = {**needed, "id": row.record_id}
+    changed: Fields = {}
+    for name, value in fields.items():
+        if name == "id" or value is None:
+            continue
+        try:
+            validated({**whole, name: value}, model)
+        except RequestRefused:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise
+            changed[name] = json.dumps(value)
+        else:
+            changed[name] = value
+    taken = validated({**whole, **changed}, model).model_dump(mode="json", include=set(changed))
+    if len(json.dumps({**body, **taken}, ensure_ascii=False).encode()) > LARGEST_RECORD:
+        raise RequestRefused(400, f"fields: a record has at most {LARGEST_RECORD // 1024} KiB")
+    return {**taken, **{name: None for name, value in fields.items() if value is None and name != "id"}}
 
 
 def row_told(row: OutboxRow) -> Fields:

@@ -59,3 +59,9 @@ def test_a_state_that_was_said_on_purpose_is_no_such_thing():
     assert settle(CARD_LIFECYCLE, {"status": "lost"}, {"status": "lost"}, {"status": "active"}).body == {
         "status": "lost"
     }
+
+
+def test_the_state_that_central_gives_a_new_card_by_itself_is_no_change_of_central():
+    settled = settle(CARD_LIFECYCLE, {"id": 1, "status": "lost"}, {"status": None}, {"id": 1, "status": "active"})
+    assert settled.conflicts == ()
+    assert settled.body == {"id": 1, "status": "lost"}

@@ -55,6 +55,14 @@ def test_a_port_of_a_file_system_is_one_port_under_each_of_its_names(tmp_path):
         locks(f"serial:{name}").__enter__()
 
 
+def test_a_pseudo_terminal_goes_by_the_name_that_leads_to_it(tmp_path):
+    """Its number is given to another one while a gateway still waits for the first to come back."""
+    for name in ("one", "other"):
+        (tmp_path / name).symlink_to("/dev/pts/999")
+    with locks(f"serial:{tmp_path}/one"), locks(f"serial:{tmp_path}/other"), pytest.raises(ConfigError):
+        locks(f"serial:{tmp_path}/one").__enter__()
+
+
 def test_a_port_that_devices_push_to_is_not_held():
     with ExitStack() as both:
         for _ in range(2):

@@ -66,9 +66,19 @@ async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(house,
     assert unknown == (1, "", "edge-gateway: the gateway refused: nothing waits under the number 999\n")
     assert none == (1, "", "edge-gateway: 'note' is not FIELD=VALUE\n")
 
-    assert (await outbox("edit", str(refused), "note=007"))[1] == f"{refused} is changed and sent again\n"
+    for wrong, said in (
+        ("bogus=1", "bogus: is no field of this"),
+        ("zones=text", "zones: must be"),
+        ("valid_until=31/12/2026", "valid_until: "),
+        ('number={"a": [1]}', "number: must be"),
+    ):
+        status, _, err = await outbox("edit", str(refused), wrong)
+        assert (status, said in err) == (1, True), (wrong, err)
+    assert (await outbox("edit", str(refused), "note=007", "number=99990003"))[
+        1
+    ] == f"{refused} is changed and sent again\n"
     row = await waiting(house)
-    assert json.loads(row.body) == {"id": 4001, "note": "007", "pin": "9753"}
+    assert json.loads(row.body) == {"id": 4001, "note": "007", "number": "99990003", "pin": "9753"}
     assert "goes up by itself" in (await outbox("drop", str(refused), "--yes"))[2]
     await house.store.outbox.park(row, error="note: too short")
     assert (await outbox("retry", str(refused)))[1] == f"{refused} is sent again\n"
