@@ -7,35 +7,40 @@ import os
 import threading
 import time
 
-from loop_watch import watch_callbacks
+import pytest
+from loop_watch import Watched, watch_callbacks
 
 
-async def test_what_computes_is_seen_at_once():
+async def _held_up(*times: float, how) -> Watched:
     with watch_callbacks(limit=0.005) as watched:
         await asyncio.sleep(0)
-        until = time.thread_time() + 0.01
-        while time.thread_time() < until:
-            pass
-        await asyncio.sleep(0)
-    assert watched.worst().seconds > 0.009
-    assert "test_what_computes_is_seen_at_once" in watched.worst().what
+        for seconds in times:
+            how(seconds)
+            await asyncio.sleep(0)
+    return watched
 
 
-async def test_what_waits_is_seen_when_it_does_so_again_or_for_long():
-    with watch_callbacks(limit=0.005) as watched:
-        await asyncio.sleep(0)
-        threading.Event().wait(0.01)
-        await asyncio.sleep(0)
-        assert watched.too_long
-        assert watched.worst() is None
-        threading.Event().wait(0.02)
-        await asyncio.sleep(0)
-        assert 0.02 <= watched.worst().seconds < 1
-    with watch_callbacks(limit=0.005) as watched:
-        await asyncio.sleep(0)
-        threading.Event().wait(0.11)
-        await asyncio.sleep(0)
-    assert watched.worst() is not None
+def _compute(seconds: float) -> None:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+def _wait(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+@pytest.mark.parametrize("how", [_compute, _wait])
+async def test_a_hold_counts_when_it_comes_again_or_is_long(how):
+    once = await _held_up(0.01, how=how)
+    assert once.worst() is None
+    assert once.let_go().place == "test_a_hold_counts_when_it_comes_again_or_is_long"
+    assert once.let_go().seconds > 0.009
+    assert once.let_go().waited == (how is _wait)
+    twice = await _held_up(0.01, 0.02, how=how)
+    assert 0.019 <= twice.worst().seconds < 1
+    assert "test_a_hold_counts" in twice.worst().what
+    assert (await _held_up(0.11, how=how)).worst() is not None
 
 
 async def test_others_that_want_the_processor_do_not_count():

@@ -4,8 +4,10 @@ What counts is the time that a callback computes, and the time that it waits for
 disk, a socket, a lock, a sleep. The time for which the thread was ready and others had the processor does not count, so
 that load on the machine is not taken for a fault of the program.
 
-A wait may still be for another thread that has no processor: one that is just being started, one that holds the
-interpreter. It cannot be told from a wait for a disk, but does not come again and again: one short wait is let go.
+What the machine does to a program that computes cannot all be told from the program's own doing: a wait for another
+thread that has no processor, one that is just being started, one that holds the interpreter; memory that the system
+first has to find; a processor that the machine below takes away. It does not come again and again: one short hold is
+let go, and whoever watches a thing several times remembers its place, where a second one counts.
 """
 
 from __future__ import annotations
@@ -19,16 +21,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-_SHORT_WAIT = 0.1
+_SHORT = 0.1
 
 
 @dataclass(frozen=True)
 class Held:
-    """One callback's share: seconds, whether it waited for most of them, and what it was."""
+    """One callback's share: seconds, whether it waited for most of them, what it was, and the name of its code."""
 
     seconds: float
     waited: bool
     what: str
+    place: str
 
 
 @dataclass
@@ -38,12 +41,15 @@ class Watched:
     limit: float
     too_long: list[Held] = field(default_factory=list)
 
+    def let_go(self) -> Held | None:
+        """The only hold there was, if it was a short one: it may be the machine's doing."""
+        return self.too_long[0] if len(self.too_long) == 1 and self.too_long[0].seconds < _SHORT else None
+
     def worst(self) -> Held | None:
         """The longest of those that are a fault of the program, or None."""
-        waits = [held for held in self.too_long if held.waited]
-        excused = waits if len(waits) == 1 and waits[0].seconds < _SHORT_WAIT else []
-        counted = [held for held in self.too_long if held not in excused]
-        return max(counted, key=lambda held: held.seconds, default=None)
+        if self.let_go() is not None:
+            return None
+        return max(self.too_long, key=lambda held: held.seconds, default=None)
 
 
 @contextlib.contextmanager
@@ -61,7 +67,7 @@ def watch_callbacks(*, limit: float) -> Iterator[Watched]:
         after = clock.read()
         seconds = after.own_since(before)
         if seconds > limit:
-            watched.too_long.append(Held(seconds, after.computed - before.computed < seconds / 2, _name(handle)))
+            watched.too_long.append(_held(handle, seconds, after.computed - before.computed))
 
     gc.disable()
     asyncio.Handle._run = measured
@@ -114,6 +120,12 @@ class _Clock:
         return int(os.pread(self._standing, 100, 0).split()[1]) / 1e9
 
 
-def _name(handle: asyncio.Handle) -> str:
+def _held(handle: asyncio.Handle, seconds: float, computed: float) -> Held:
     step = getattr(handle._callback, "__self__", None)
-    return repr(step if isinstance(step, asyncio.Task) else handle)
+    code = step.get_coro() if isinstance(step, asyncio.Task) else handle._callback
+    return Held(
+        seconds=seconds,
+        waited=computed < seconds / 2,
+        what=repr(step if isinstance(step, asyncio.Task) else handle),
+        place=getattr(code, "__qualname__", type(code).__name__),
+    )
