@@ -25,7 +25,7 @@ _JOB_SECONDS = 120.0
 
 
 class CutterLost(Exception):
-    """The process that made a clip or thumbnail died of it, or did not end; the text says so."""
+    """There was no process to make a clip or thumbnail, it died of it, or did not end; the text says which."""
 
 
 class CuttingRoom:
@@ -42,8 +42,8 @@ class CuttingRoom:
         Raises:
             BadRequest: a path leads out of the media folder, or is no segment's.
             MediaMissing: a segment is gone or unreadable.
-            OSError: the output cannot be written, or no process started.
-            CutterLost: the process died, or did not end.
+            OSError: the output cannot be written.
+            CutterLost: the process could not be started, died, or did not end.
         """
         cutter = self._taken() or await _started()
         try:
@@ -86,13 +86,16 @@ class CuttingRoom:
 
 
 async def _started() -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "gateway.camera_worker.cutter",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
+    try:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "gateway.camera_worker.cutter",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+    except OSError as error:  # the machine's fault, not the media folder's
+        raise CutterLost(f"no process to make clips can be started: {error.strerror}") from error
 
 
 async def _asked(cutter: asyncio.subprocess.Process, order: CutOrder) -> CutOutcome:

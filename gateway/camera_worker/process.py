@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NoReturn
 
 import structlog
-from aiohttp import web
 
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.cutting_room import CuttingRoom
@@ -47,13 +46,11 @@ async def serve(socket: Path, *, parent: int) -> None:
         server = WorkerServer(
             worker=worker, views=views, reserving=reserving, cutting_room=cutting_room, reports=reports
         )
-        runner = web.AppRunner(server.application(), handle_signals=False, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
         # under its own name only once it listens: whoever waits for the name may connect at once
         early = socket.with_name(f"{socket.name}.new")
         mask = os.umask(0o177)
         try:
-            await web.UnixSite(runner, early).start()
+            listening = await asyncio.start_unix_server(server.connected, early)
         finally:
             os.umask(mask)
         os.replace(early, socket)  # noqa: PTH105  # pathlib's would be refused here as blocking, though both are one call
@@ -67,6 +64,7 @@ async def serve(socket: Path, *, parent: int) -> None:
         await server.end(_LAST_REPORTS_SECONDS)
         await reserving.end()
         cutting_room.close()
+        listening.close()
         views.end_all()
 
 
