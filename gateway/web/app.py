@@ -38,6 +38,7 @@ from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks
+from gateway.web.moments import Moments
 from gateway.web.public_address import PUBLIC_URL
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
@@ -170,20 +171,23 @@ def build_app(
     spreadsheets = Spreadsheets(folder=data / "spreadsheets")
     tokens = ViewTokens(monotonic=clock.monotonic)
     segments = SegmentFiles(monotonic=clock.monotonic)
+    moments = Moments(clock=clock, central=central, zone=ZoneInfo(site.site.timezone))
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
         *Health(readiness=readiness, version=release).routes(),
         *Description(release=release).routes(),
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
-        *EntriesFamily(site=site, store=store, writes=writes, clock=clock, spreadsheets=spreadsheets).routes(),
+        *EntriesFamily(
+            site=site, store=store, writes=writes, clock=clock, moments=moments, spreadsheets=spreadsheets
+        ).routes(),
         *CardsFamily(store=store, writes=writes, clock=clock, zone=ZoneInfo(site.site.timezone)).routes(),
         *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens, writes=writes, segments=segments).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
         *CameraEventsFamily(
-            site=site, store=store, recording=recording, writes=writes, clock=clock, segments=segments
+            site=site, store=store, recording=recording, writes=writes, clock=clock, moments=moments, segments=segments
         ).routes(),
         *EvidenceFamily(store=store, shelf=recording.exhibits, clock=clock).routes(),
         *StatusPage().routes(),

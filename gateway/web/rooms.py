@@ -290,9 +290,19 @@ class CentralView(Protocol):
         """What a technician should know, a sentence each."""
         ...
 
+    @property
+    def clock_ahead(self) -> float | None:
+        """By how many seconds its clock is ahead of this machine's at most; None while it does not say."""
+        ...
+
 
 class CentralWrites(Protocol):
     """The one way of writing what central also keeps."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is no central, so that what is written stays at the site."""
+        ...
 
     async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
         """Carry a write out: at central while it answers, otherwise held at the site until it does.

@@ -113,7 +113,7 @@ class EntryRecord(BaseModel):
     plate: str
     manual: bool
     clock_trusted: bool
-    sync: Literal["in_step", "waiting", "refused"]
+    sync: Literal["in_step", "waiting", "refused", "site_only"]
 
 
 class EntryTotalsRecord(BaseModel):

@@ -313,6 +313,7 @@ class CentralView:
     progress: str = ""
     refreshing: bool = False
     notices: tuple[str, ...] = ()
+    clock_ahead: float | None = None
 
 
 @dataclass
