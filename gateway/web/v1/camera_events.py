@@ -118,7 +118,7 @@ class CameraEventsFamily:
             )
             for item in known
         )
-        return await success_listed("events", events, count=count)
+        return await success_listed(request, "events", events, count=count)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)

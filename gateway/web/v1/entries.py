@@ -83,11 +83,11 @@ class EntriesFamily:
         )
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        return await self._listed(await read_body(request, EntryListBody))
+        return await self._listed(request, await read_body(request, EntryListBody))
 
     async def _report(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryListBody)
-        return await self._listed(wanted, totals=totals_record(await self._totals(wanted)))
+        return await self._listed(request, wanted, totals=totals_record(await self._totals(wanted)))
 
     async def _as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryWhich)
@@ -199,7 +199,7 @@ class EntriesFamily:
     def _now(self) -> int:
         return self._clock.wall().micros
 
-    async def _listed(self, wanted: EntryListBody, **more: object) -> web.StreamResponse:
+    async def _listed(self, request: web.Request, wanted: EntryListBody, **more: object) -> web.StreamResponse:
         before = wanted.cursor_id
         if 0 < before < FIRST_PROVISIONAL_ID:  # central's id of one
             known = await self._store.entries.get(before, now=self._now)
@@ -211,7 +211,7 @@ class EntriesFamily:
         site_only = await self._site_only(page.entries, waiting)
         shown = (self._record(entry, waiting.get(entry.id, ()), site_only) for entry in page.entries)
         cursor = {"next_cursor": page.entries[-1].id} if page.entries else {}
-        return await success_listed("entries", shown, count=page.count, **cursor, **more)
+        return await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
 
     async def _totals(self, wanted: EntryWhich) -> EntryTotals:
         return await self._store.entries.totals(self._filter(wanted), now=self._now)
