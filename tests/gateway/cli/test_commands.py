@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from gateway.cli.app import Invocation, app
 
 PROGRAM = Path(sys.executable).with_name("edge-gateway")
 
@@ -62,9 +65,10 @@ def test_version(tmp_path):
         ("webhooks",),
     ],
 )
-def test_every_command_has_help_with_an_example(command, tmp_path):
-    result = call(*command, "--help", cwd=tmp_path)
-    assert result.returncode == 0
+def test_every_command_has_help_with_an_example(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    result = CliRunner().invoke(app, [*command, "--help"], obj=Invocation())
+    assert result.exit_code == 0
     assert "Example: edge-gateway " in result.stdout
 
 
