@@ -42,7 +42,8 @@ from gateway.sync.outbox_desk import OutboxDesk
 from gateway.sync.standing import CentralStanding
 from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import hash_accounts
-from gateway.web.app import build_app, serve
+from gateway.web.app import build_app
+from gateway.web.serving import serve
 from gateway.webhooks.desk import WebhookDesk
 from gateway.webhooks.post import Post
 from gateway.webhooks.sender import WebhookSender

@@ -45,8 +45,9 @@ from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import Accounts, KnownAccount, hash_accounts, hash_password
 from gateway.web.admission import Route
 from gateway.web.api_keys import key_hash
-from gateway.web.app import build_app, serve
+from gateway.web.app import build_app
 from gateway.web.rooms import CentralAccounts, DemoCard, Relay, Viewing
+from gateway.web.serving import serve
 from gateway.webhooks.desk import WebhookDesk
 from gateway.webhooks.post import Post
 
@@ -313,6 +314,7 @@ class CentralView:
     progress: str = ""
     refreshing: bool = False
     notices: tuple[str, ...] = ()
+    clock_ahead: float | None = None
 
 
 @dataclass
