@@ -113,11 +113,7 @@ class Webhooks:
 
     async def all(self) -> tuple[Webhook, ...]:
         """Every one, the oldest first."""
-        return await self._database.read(
-            lambda connection: tuple(
-                _webhook(row) for row in connection.execute(f"SELECT {_WEBHOOK} FROM webhook ORDER BY created_at, id")
-            )
-        )
+        return await self._database.rows(f"SELECT {_WEBHOOK} FROM webhook ORDER BY created_at, id", of=_webhook)
 
     async def get(self, webhook_id: str) -> Webhook | None:
         """One, or None."""

@@ -21,7 +21,8 @@ from gateway.domain.exhibits import Exhibit, download_name
 from gateway.store import Entry, OutboxRow, Store
 from gateway.supervision import Backoff
 from gateway.sync.answers import CentralDenied, JsonObject
-from gateway.sync.central import CentralClient, Upload
+from gateway.sync.central import CentralClient
+from gateway.sync.connections import Upload
 from gateway.sync.field_map import record_id
 from gateway.sync.outbox import answered_record, given_id
 

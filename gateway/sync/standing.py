@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from gateway.sync.central import CentralClient, CentralState
+from gateway.sync.central import CentralClient
+from gateway.sync.central_state import CentralState
 from gateway.sync.down import DownSync, Progress, PullReport
 from gateway.sync.runner import Sync
 

@@ -102,6 +102,10 @@ class Viewing(Protocol):
     CameraUnavailable when it cannot be had now.
     """
 
+    async def expect(self, camera_id: int) -> None:
+        """Somebody has asked where to watch this camera, and may do so in a moment. Never raises, never waits long."""
+        ...
+
     async def open(self, camera_id: int, offer: str) -> ViewOpened:
         """Begin a view by a viewer's SDP offer."""
         ...

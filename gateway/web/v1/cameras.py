@@ -117,7 +117,9 @@ class Cameras:
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
-        return success(camera=await self._shown(await self._known(wanted.id), request))
+        known = await self._known(wanted.id)
+        await self._recording.viewing.expect(known.id)
+        return success(camera=await self._shown(known, request))
 
     async def _status(self, request: web.Request, _: Caller) -> web.StreamResponse:
         camera_id = path_id(request)
