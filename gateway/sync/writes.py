@@ -55,6 +55,11 @@ class CentralWrites:
         self._turned_away = Sparing(monotonic=clock.monotonic, most=1)
         self._turns: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
 
+    @property
+    def alone(self) -> bool:
+        """Whether there is no central, so that what is written stays at the site."""
+        return self._client is None
+
     async def recall(self) -> None:
         """After a start: cards that a crash left behind what was written. Raises StoreError."""
         async with self._store.cards.turn:
