@@ -119,13 +119,8 @@ class CameraEvents:
     async def of_events(self, event_ids: tuple[int, ...]) -> tuple[CameraEvent, ...]:
         """The camera events that prove these events."""
         places = ", ".join("?" * len(event_ids))
-        return await self._database.read(
-            lambda connection: tuple(
-                _camera_event(row)
-                for row in connection.execute(
-                    f"SELECT {_COLUMNS} FROM camera_event WHERE event_id IN ({places}) ORDER BY id", event_ids
-                )
-            )
+        return await self._database.rows(
+            f"SELECT {_COLUMNS} FROM camera_event WHERE event_id IN ({places}) ORDER BY id", event_ids, of=_camera_event
         )
 
     async def awaiting(self, *, now: int, boot_id: str = "", uptime: int = 0) -> tuple[CameraEvent, ...]:
@@ -133,30 +128,22 @@ class CameraEvents:
 
         `uptime`: monotonic micros now in the machine's run `boot_id`; they decide for what was stamped in that run.
         """
-        return await self._database.read(
-            lambda connection: tuple(
-                _camera_event(row)
-                for row in connection.execute(
-                    f"SELECT {_COLUMNS} FROM camera_event WHERE ready = 0 AND CASE WHEN boot_id <> '' AND boot_id = ?"
-                    " THEN pinned_until - clock_offset <= ? ELSE pinned_until <= ? END ORDER BY id LIMIT 100",
-                    (boot_id, uptime, now),
-                )
-            )
+        return await self._database.rows(
+            f"SELECT {_COLUMNS} FROM camera_event WHERE ready = 0 AND CASE WHEN boot_id <> '' AND boot_id = ?"
+            " THEN pinned_until - clock_offset <= ? ELSE pinned_until <= ? END ORDER BY id LIMIT 100",
+            (boot_id, uptime, now),
+            of=_camera_event,
         )
 
     async def stamped_in(self, boot_id: str, *, pinned_after: int) -> tuple[CameraEvent, ...]:
         """Of the newest few hundred, those of a run of the machine that are pinned beyond these monotonic micros of it:
         whatever the clock was set to meanwhile.
         """
-        return await self._database.read(
-            lambda connection: tuple(
-                _camera_event(row)
-                for row in connection.execute(
-                    f"SELECT {_COLUMNS} FROM camera_event WHERE id > (SELECT max(id) FROM camera_event) - ?"
-                    " AND boot_id <> '' AND boot_id = ? AND pinned_until - clock_offset > ? ORDER BY id",
-                    (_NEWEST, boot_id, pinned_after),
-                )
-            )
+        return await self._database.rows(
+            f"SELECT {_COLUMNS} FROM camera_event WHERE id > (SELECT max(id) FROM camera_event) - ?"
+            " AND boot_id <> '' AND boot_id = ? AND pinned_until - clock_offset > ? ORDER BY id",
+            (_NEWEST, boot_id, pinned_after),
+            of=_camera_event,
         )
 
     async def pinned_since(self, camera_ids: Iterable[int], since: int) -> tuple[CameraEvent, ...]:

@@ -69,12 +69,7 @@ class Events:
 
     async def latest(self, *, limit: int) -> tuple[RecordedEvent, ...]:
         """The newest events, by descending id, without counting the rest."""
-        return await self._database.read(
-            lambda connection: tuple(
-                event_of(row)
-                for row in connection.execute(f"SELECT {COLUMNS} FROM event ORDER BY id DESC LIMIT ?", (limit,))
-            )
-        )
+        return await self._database.rows(f"SELECT {COLUMNS} FROM event ORDER BY id DESC LIMIT ?", (limit,), of=event_of)
 
     async def newest(self, *, types: Iterable[int], lane_id: str) -> RecordedEvent | None:
         """The newest event of a lane that is of one of these types, or None."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -15,7 +15,7 @@ from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.domain.writes import CAMERA_EVENT_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_EVENT_UPDATE as WRITE_UPDATE
-from gateway.domain.writes import JsonObject
+from gateway.domain.writes import JsonObject, WaitingWrite
 from gateway.site import Site
 from gateway.store import LONGEST_PIN, CameraEventFilter, Entry, Store
 from gateway.web.admission import Route
@@ -34,6 +34,7 @@ from gateway.web.dates import from_micros, until_micros
 from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
 from gateway.web.media import JPEG, MP4, as_file, as_playlist, in_time
+from gateway.web.moments import Moments
 from gateway.web.rooms import CentralWrites, Recording
 from gateway.web.segments import SegmentFiles
 from gateway.web.sessions import Caller
@@ -43,7 +44,7 @@ from gateway.web.shapes.camera_events import (
     ChangedCameraEvent,
     NewCameraEvent,
 )
-from gateway.web.v1.records import camera_event_record
+from gateway.web.v1.records import camera_event_record, site_only_among
 
 _KIND = "camera_event"
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
@@ -71,6 +72,7 @@ class CameraEventsFamily:
         recording: Recording,
         writes: CentralWrites,
         clock: Clock,
+        moments: Moments,
         segments: SegmentFiles,
     ) -> None:
         self._segments = segments
@@ -78,6 +80,7 @@ class CameraEventsFamily:
         self._recording = recording
         self._writes = writes
         self._clock = clock
+        self._moments = moments
         self._zone = ZoneInfo(site.site.timezone)
         self._before = round(site.events.clip_before_seconds * _SECOND)
         self._after = round(site.events.clip_after_seconds * _SECOND)
@@ -103,12 +106,19 @@ class CameraEventsFamily:
         ids = [item.id for item in known]
         exhibits = await self._store.exhibits.of(ids)
         waiting = (await self._store.held.arriving(_KIND, ids)).waiting
+        site_only = await self._site_only(known, waiting)
         missing = await self._store.segments.missing(item for item in known if item.ready)
         events = (
-            camera_event_record(item, exhibits=exhibits, waiting=waiting.get(item.id, ()), missing=missing.get(item.id))
+            camera_event_record(
+                item,
+                exhibits=exhibits,
+                waiting=waiting.get(item.id, ()),
+                missing=missing.get(item.id),
+                site_only=item.id in site_only,
+            )
             for item in known
         )
-        return await success_listed("events", events, count=count)
+        return await success_listed(request, "events", events, count=count)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
@@ -127,7 +137,7 @@ class CameraEventsFamily:
         event = Event(
             kind=EventKind.INCIDENT_MARKED if wanted.incident else EventKind.MOMENT_MARKED,
             date_at=at.moment,
-            clock_trusted=stated or now.trusted,  # what a person says is not the clock's
+            clock_trusted=self._moments.may_have_been(at.moment) if stated else now.trusted,
             description=f"{caller.username} marked a moment of camera {name}: {wanted.name}.",
             device_id=wanted.camera_id,
             data={"username": caller.username, "camera_id": wanted.camera_id},
@@ -204,7 +214,20 @@ class CameraEventsFamily:
         exhibits = await self._store.exhibits.of((known.id,))
         missing = await self._store.segments.missing((known,) if known.ready else ())
         waiting = await self._store.held.waiting(_KIND, known.id)
-        return camera_event_record(known, exhibits=exhibits, waiting=waiting, missing=missing.get(known.id))
+        site_only = await self._site_only((known,), {known.id: waiting})
+        return camera_event_record(
+            known,
+            exhibits=exhibits,
+            waiting=waiting,
+            missing=missing.get(known.id),
+            site_only=known.id in site_only,
+        )
+
+    async def _site_only(
+        self, known: Iterable[CameraEvent], waiting: Mapping[int, Sequence[WaitingWrite]]
+    ) -> frozenset[int]:
+        unknown = () if self._writes.alone else (item.id for item in known if item.central_id is None)
+        return await site_only_among(self._store.held, _KIND, unknown, waiting)
 
     async def _tell(
         self, kind: EventKind, known: CameraEvent, caller: Caller, text: str, facts: Mapping[str, Scalar]

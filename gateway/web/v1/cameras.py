@@ -113,7 +113,7 @@ class Cameras:
         for write in await self._store.held.waiting(_KIND):
             waiting[write.record_id].append(write)
         cameras = (self._record(item, request, waiting[item.id]) for item in known)
-        return await success_listed("cameras", cameras, count=len(known))
+        return await success_listed(request, "cameras", cameras, count=len(known))
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
