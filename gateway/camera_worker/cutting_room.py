@@ -35,6 +35,7 @@ class CuttingRoom:
         self._idle_seconds = idle_seconds
         self._idle: list[asyncio.subprocess.Process] = []
         self._leaving: dict[int, asyncio.TimerHandle] = {}
+        self._let_gone: list[asyncio.subprocess.Process] = []
 
     async def make(self, media: Path, job: CutClip | TakeThumbnail) -> ClipCut | ThumbnailTaken:
         """What was asked for; it is durable on return.
@@ -60,10 +61,14 @@ class CuttingRoom:
             raise MediaMissing(outcome.missing)
         return outcome.made
 
-    def close(self) -> None:
-        """End all cutters; those at work end with this process."""
+    async def end(self, seconds: float) -> None:
+        """End all cutters, and wait for that so long at most; those at work end with this process."""
         for cutter in list(self._idle):
             self._let_go(cutter)
+        with contextlib.suppress(TimeoutError):  # one that waits for a disk does not end, but nobody waits for it
+            async with asyncio.timeout(seconds):
+                for cutter in self._let_gone:
+                    await cutter.communicate()
 
     def _taken(self) -> asyncio.subprocess.Process | None:
         """The cutter that worked last, of those that still live."""
@@ -82,6 +87,8 @@ class CuttingRoom:
     def _let_go(self, cutter: asyncio.subprocess.Process) -> None:
         self._idle.remove(cutter)
         self._leaving.pop(cutter.pid).cancel()
+        self._let_gone = [before for before in self._let_gone if before.returncode is None]
+        self._let_gone.append(cutter)
         _end(cutter)
 
 
