@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -17,7 +16,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from gateway.clock import Clock
-from gateway.domain.errors import ConfigError, StoreError
+from gateway.domain.errors import ConfigError
 from gateway.lanes.board import AreaBoard, Board
 from gateway.lanes.granting import Granting
 from gateway.lanes.places import places_of
@@ -26,6 +25,7 @@ from gateway.store import Store
 from gateway.web.accounts import Accounts
 from gateway.web.admission import Admission, Route, errors_as_envelopes
 from gateway.web.api_keys import ApiKeys
+from gateway.web.beside import who_may_sign_in
 from gateway.web.bodies import LARGEST_BODY
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.catalogue.legacy import PREFIX as LEGACY
@@ -39,6 +39,7 @@ from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks
 from gateway.web.public_address import PUBLIC_URL
+from gateway.web.reading import Readers
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
 from gateway.web.relay import Relayed
@@ -62,6 +63,7 @@ from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
 from gateway.web.status.outbox import StatusOutbox
 from gateway.web.status.page import STATIC, StatusPage
+from gateway.web.status.readers import StatusReaders
 from gateway.web.status.standing import Standing
 from gateway.web.status.sync import StatusSync
 from gateway.web.status.watch import Watch
@@ -83,7 +85,6 @@ from gateway.web.view_tokens import ViewTokens
 log = structlog.get_logger(__name__)
 
 _SHUTDOWN_SECONDS = 5.0
-_ENDED_SECONDS = 60.0
 USHER = web.AppKey("usher", Usher)
 """Whoever lets connections in."""
 _SECURITY = {
@@ -154,6 +155,8 @@ def build_app(
         idle_minutes=site.api.session_idle_minutes,
         longest_hours=site.api.session_hours,
     )
+    readers = Readers(store=store, clock=clock)
+    status_readers = StatusReaders(store=store, readers=readers, clock=clock, reader_days=site.keep.reader_days)
     watch = Watch(
         site=site,
         store=store,
@@ -166,6 +169,7 @@ def build_app(
         version=release,
         demo_cards=demo_cards,
         notices=site_file.notices if site_file else tuple,
+        readers=status_readers.shown,
     )
     spreadsheets = Spreadsheets(folder=data / "spreadsheets")
     tokens = ViewTokens(monotonic=clock.monotonic)
@@ -176,14 +180,22 @@ def build_app(
         *Description(release=release).routes(),
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
-        *EntriesFamily(site=site, store=store, writes=writes, clock=clock, spreadsheets=spreadsheets).routes(),
+        *EntriesFamily(
+            site=site, store=store, writes=writes, clock=clock, spreadsheets=spreadsheets, readers=readers
+        ).routes(),
         *CardsFamily(store=store, writes=writes, clock=clock, zone=ZoneInfo(site.site.timezone)).routes(),
         *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
-        *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
+        *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone), readers=readers).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens, writes=writes, segments=segments).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
         *CameraEventsFamily(
-            site=site, store=store, recording=recording, writes=writes, clock=clock, segments=segments
+            site=site,
+            store=store,
+            recording=recording,
+            writes=writes,
+            clock=clock,
+            segments=segments,
+            readers=readers,
         ).routes(),
         *EvidenceFamily(store=store, shelf=recording.exhibits, clock=clock).routes(),
         *StatusPage().routes(),
@@ -192,6 +204,7 @@ def build_app(
         *live.routes(),
         *StatusOutbox(desk=outbox).routes(),
         *StatusSync(central=central).routes(),
+        *status_readers.routes(),
         *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
         *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), board=board).routes(),
         *LegacyDevices(
@@ -218,11 +231,12 @@ def build_app(
     run_folder = data / "run"
     app.cleanup_ctx.append(
         partial(
-            _who_may_sign_in,
+            who_may_sign_in,
             roster=roster,
             keys=keys,
             sessions=sessions,
             asked=lambda: listening(register, run_folder=run_folder, site_file=site_file),
+            readers=readers,
         )
     )
     app.on_cleanup.append(segments.close)
@@ -236,33 +250,6 @@ def _central_sign_in(
         return None
     days = site.central.accounts.remember_days
     return CentralSignIn(central=central, store=store, roster=roster, clock=clock, remember_days=days)
-
-
-async def _who_may_sign_in(
-    _: web.Application,
-    *,
-    roster: Roster,
-    keys: ApiKeys,
-    sessions: Sessions,
-    asked: Callable[[], AbstractAsyncContextManager[None]],
-) -> AsyncIterator[None]:
-    """Accounts and keys are read and changed, and sessions at central end with those here, while the app is served."""
-    await roster.load()
-    await keys.load()
-    async with asked(), asyncio.TaskGroup() as group:
-        ending = group.create_task(_end_at_central(sessions), name="end-at-central")
-        yield
-        ending.cancel()
-    await sessions.end_all_at_central()
-
-
-async def _end_at_central(sessions: Sessions) -> None:
-    while True:
-        await asyncio.sleep(_ENDED_SECONDS)
-        try:
-            await sessions.ended_elsewhere()
-        except StoreError as error:
-            log.debug("sessions_not_read", error=str(error))  # the store tells of itself; they are looked at again
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
@@ -13,9 +14,10 @@ from aiohttp import web
 from gateway.clock import Clock, iso_utc
 from gateway.domain.errors import NotFoundError
 from gateway.domain.parking import ParkingEntry
+from gateway.domain.reading import PageTold
 from gateway.domain.writes import ENTRY_CREATE, ENTRY_UPDATE, FIRST_PROVISIONAL_ID, JsonObject, WaitingWrite
 from gateway.site.models import LaneSection, Site
-from gateway.store import EntryFilter, EntryTotals, Store
+from gateway.store import EntryFilter, EntryTotals, Reader, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import read_body, read_change, read_new
 from gateway.web.catalogue.entries import (
@@ -29,13 +31,15 @@ from gateway.web.catalogue.entries import (
 from gateway.web.dates import asked_period, from_micros
 from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
+from gateway.web.reading import Readers
 from gateway.web.rooms import CentralWrites
 from gateway.web.sessions import Caller
-from gateway.web.shapes.entries import ChangedEntry, EntryListBody, EntryTotalsRecord, EntryWhich, NewEntry
+from gateway.web.shapes.entries import ChangedEntry, EntryListBody, EntryWhich, NewEntry
 from gateway.web.spreadsheets import Cell, Column, Spreadsheets
+from gateway.web.v1.entry_records import access_id, entry_record, minutes, totals_record, totals_rows
 from gateway.web.v1.records import Record, standing_with_central
 
-_KIND = "entry"
+_KIND: Final = "entry"
 _MINUTE = 60_000_000
 _SLACK = _MINUTE  # whoever asks may have a clock that is a little ahead
 _DOUBTED = 10 * 365 * 24 * 60 * _MINUTE  # how far behind a clock may be that nothing has set
@@ -69,9 +73,17 @@ class EntriesFamily:
     """`/v1/entry`. An entry's id may be the site's or central's; cursors are the site's ids."""
 
     def __init__(
-        self, *, site: Site, store: Store, writes: CentralWrites, clock: Clock, spreadsheets: Spreadsheets
+        self,
+        *,
+        site: Site,
+        store: Store,
+        writes: CentralWrites,
+        clock: Clock,
+        spreadsheets: Spreadsheets,
+        readers: Readers,
     ) -> None:
         self._store = store
+        self._readers = readers
         self._writes = writes
         self._clock = clock
         self._spreadsheets = spreadsheets
@@ -92,12 +104,14 @@ class EntriesFamily:
             Route(ENTRY_PATCH, self._change),
         )
 
-    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        return await self._listed(await read_body(request, EntryListBody))
+    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, EntryListBody)
+        whole = self._filter(wanted) == EntryFilter()
+        return await self._listed(wanted, Reader(caller.username, _KIND) if wanted.by_cursor and whole else None)
 
     async def _report(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryListBody)
-        return await self._listed(wanted, totals=totals_record(await self._totals(wanted)))
+        return await self._listed(wanted, None, totals=totals_record(await self._totals(wanted)))
 
     async def _as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryWhich)
@@ -210,8 +224,10 @@ class EntriesFamily:
     def _now(self) -> int:
         return self._clock.wall().micros
 
-    async def _listed(self, wanted: EntryListBody, **more: object) -> web.StreamResponse:
+    async def _listed(self, wanted: EntryListBody, reader: Reader | None, **more: object) -> web.StreamResponse:
         before = wanted.cursor_id
+        if reader is not None:
+            self._readers.asks(reader, before)
         if 0 < before < FIRST_PROVISIONAL_ID:  # central's id of one
             known = await self._store.entries.get(before, now=self._now)
             before = known.id if known is not None else before
@@ -221,7 +237,12 @@ class EntriesFamily:
         waiting = (await self._store.held.arriving(_KIND, [entry.id for entry in page.entries])).waiting
         shown = (self._record(entry, waiting.get(entry.id, ())) for entry in page.entries)
         cursor = {"next_cursor": page.entries[-1].id} if page.entries else {}
-        return await success_listed("entries", shown, count=page.count, **cursor, **more)
+        answer = await success_listed("entries", shown, count=page.count, **cursor, **more)
+        if reader is None:
+            return answer
+        following = cursor.get("next_cursor")
+        told = PageTold(wanted.cursor_id, page.newest, following, is_end=page.next_cursor is None)
+        return await self._readers.told(reader, told, answer)
 
     async def _totals(self, wanted: EntryWhich) -> EntryTotals:
         return await self._store.entries.totals(self._filter(wanted), now=self._now)
@@ -262,73 +283,17 @@ class EntriesFamily:
             entry.status.value,
             entry.entry_at,
             entry.exit_at,
-            _minutes(entry.stayed),
+            minutes(entry.stayed),
             self._lanes.get(entry.entry_lane, entry.entry_lane),
             self._lanes.get(entry.exit_lane, entry.exit_lane),
             entry.area,
-            _access_id(entry),
+            access_id(entry),
             entry.credential,
             entry.plate,
             "yes" if entry.manual else "",
             "" if entry.clock_trusted else "no",
             note if isinstance(note, str) else "",
         ]
-
-
-def entry_record(entry: ParkingEntry) -> Record:
-    """An entry as the interface shows it, but for what others know of it."""
-    is_exit = entry.entry_at is None
-    moments = [None if micros is None else iso_utc(micros) for micros in (entry.entry_at, entry.exit_at)]
-    return {
-        **json.loads(entry.record),
-        "id": entry.central_id or entry.id,
-        "site_id": entry.id,
-        "central_id": entry.central_id,
-        "type": "exit" if is_exit else "entry",
-        "status": entry.status.value,
-        "date_at": moments[1] if is_exit else moments[0],
-        "entry_at": moments[0],
-        "exit_at": moments[1],
-        "duration_minutes": _minutes(entry.stayed),
-        "device_id": entry.exit_device_id if is_exit else entry.entry_device_id,
-        "exit_device_id": entry.exit_device_id,
-        "lane_id": entry.entry_lane,
-        "exit_lane_id": entry.exit_lane,
-        "area": entry.area,
-        "access_id": _access_id(entry),
-        "credential": entry.credential,
-        "plate": entry.plate,
-        "manual": entry.manual,
-        "clock_trusted": entry.clock_trusted,
-    }
-
-
-def totals_record(totals: EntryTotals) -> EntryTotalsRecord:
-    """Totals as the interface shows them."""
-    return EntryTotalsRecord(
-        count=totals.count,
-        **{status.value: count for status, count in totals.by_status},
-        average_minutes=_minutes(totals.stayed_on_average),
-        longest_minutes=_minutes(totals.stayed_longest),
-    )
-
-
-def totals_rows(totals: EntryTotals) -> list[list[Cell]]:
-    """Totals as the last rows of a sheet: what, and how many."""
-    shown = totals_record(totals)
-    said: list[tuple[str, object]] = [("Entries", shown.count)]
-    said += ((status.value.replace("_", " ").capitalize(), count) for status, count in totals.by_status)
-    said += (("Minutes on average", shown.average_minutes), ("Minutes at most", shown.longest_minutes))
-    return [[name, "" if value is None else str(value)] for name, value in said]
-
-
-def _access_id(entry: ParkingEntry) -> int | None:
-    """The card of an entry. What passed by a grant's code has an id below 0, which means nothing to others."""
-    return entry.card_id if entry.card_id is not None and entry.card_id > 0 else None
-
-
-def _minutes(micros: int | None) -> float | None:
-    return None if micros is None else round(micros / _MINUTE, 2)
 
 
 def _moment_of_an_exit() -> RequestRefused:
