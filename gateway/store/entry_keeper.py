@@ -108,7 +108,8 @@ class EntryKeeper:
 def _columns_of(record: JsonObject, *, exit_at: int | None, at: int) -> dict[str, object]:
     """The row of a record; `exit_at` and `at` are as the row has them."""
     is_exit = record.get("type") == "exit"
-    moment = _micros(record.get("date_at"), at) or at
+    named = _micros(record.get("date_at"), at)
+    moment = at if named is None else named
     left = moment if is_exit else _micros(record.get("exit_at"), exit_at)
     columns: dict[str, object] = {column: _whole(record.get(name)) for name, column in _NUMBERS.items()}
     columns |= {column: _text(record.get(name)) for name, column in _TEXTS.items()}

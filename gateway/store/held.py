@@ -111,6 +111,22 @@ class HeldWrites:
         """What waits of a kind, or of one record, oldest first, refused writes included."""
         return await self._database.read(lambda connection: waiting_writes(outbox_rows(connection, kind, record_id)))
 
+    async def site_only(self, kind: str, record_ids: Sequence[int]) -> frozenset[int]:
+        """Those of records that central has not, and will not get: their create was let go of, or never went up."""
+        places = ", ".join("?" * len(record_ids))
+
+        def query(connection: sqlite3.Connection) -> frozenset[int]:
+            rows = connection.execute(
+                f"SELECT record_id FROM outbox WHERE kind = ? AND record_id IN ({places})", (kind, *record_ids)
+            )
+            waiting = {number for (number,) in rows}
+            ids = IDS[kind]
+            return frozenset(
+                number for number in record_ids if number not in waiting and ids.central_id(connection, number) is None
+            )
+
+        return await self._database.read(query)
+
     async def arriving(self, kind: str, record_ids: Sequence[int]) -> Arriving:
         """What has to be known of a page of central's records before it is taken over."""
         places = ", ".join("?" * len(record_ids))

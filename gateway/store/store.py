@@ -73,7 +73,7 @@ class Store:
         self._site = _database(folder, "site", mend=self._access_log.mend, opened=self._look_through)
         self._cards = _database(folder, "cards")
         self.changes = Changes()
-        self.webhooks = Webhooks(database=self._site, places=places, told=self.changes)
+        self.webhooks = Webhooks(database=self._site, places=places, told=self.changes, log=self._access_log)
         self.journal = Journal(
             database=self._site,
             changes=self.changes,

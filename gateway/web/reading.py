@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import structlog
-from aiohttp import web
 
 from gateway.clock import Clock
 from gateway.domain.errors import StoreError
 from gateway.domain.reading import PageTold, Reading
 from gateway.store import Reader, ReadMark, Store
-from gateway.web.taken import FollowedResponse
 
 log = structlog.get_logger(__name__)
 
 _WRITE_SECONDS = 10.0
 _SEEN_EVERY = 3_600_000_000
 _MOST_READERS = 200
+
+Taken = Callable[[], None]
 
 
 @dataclass(slots=True)
@@ -81,18 +82,21 @@ class Readers:
         if known.moved() is not None:
             self._moved.set()
 
-    async def told(self, reader: Reader, page: PageTold, answer: web.Response) -> web.Response:
-        """The answer with that page, followed on its way. A mark that begins with it is on disk before it goes."""
+    async def told(self, reader: Reader, page: PageTold) -> Taken:
+        """That page is about to be answered; what is returned is to be called when the other end has taken all of it.
+
+        A mark that begins with it is on disk by then.
+        """
         known = self._followed.get(reader) or await self._begun(reader, page)
         if known is None:
-            return answer
+            return _unheard
         known.reading = known.reading.told(page)
         taken = known.taken = [False]
 
         def is_taken() -> None:
             taken[0] = True
 
-        return FollowedResponse(answer, is_taken)
+        return is_taken
 
     async def forget(self, account: str) -> int:
         """Forget an account's marks; how many there were. If it goes on reading it begins anew. Raises StoreError."""
@@ -151,3 +155,7 @@ class Readers:
             gone = min(self._followed, key=lambda reader: self._followed[reader].read_at)
             del self._followed[gone]
             await self._store.read_marks.forget((gone,))
+
+
+def _unheard() -> None:
+    """Of whoever is not followed."""

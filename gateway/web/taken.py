@@ -14,14 +14,22 @@ _WITHIN_SECONDS = 1.0
 _FIRST_LOOK_SECONDS = 0.001
 
 
-class FollowedResponse(web.Response):
-    """A JSON answer that no cache keeps; `taken` is called once the other end has all of it, and never otherwise.
+async def followed(request: web.Request, answer: web.StreamResponse, taken: Callable[[], None]) -> web.StreamResponse:
+    """The answer; `taken` is called once the other end has all of it, and never otherwise.
 
     What lies in buffers on the way is not taken. Behind a reverse proxy it is the proxy that takes it.
     """
+    if isinstance(answer, web.Response):
+        return _FollowedResponse(answer, taken)
+    if await _all_taken(request.transport):  # a large one, which is sent already
+        taken()
+    return answer
+
+
+class _FollowedResponse(web.Response):
+    """An answer that is still to be sent."""
 
     def __init__(self, like: web.Response, taken: Callable[[], None]) -> None:
-        """`like`: what is answered."""
         super().__init__(body=like.body, status=like.status, headers=like.headers)
         self._taken = taken
 
@@ -38,7 +46,7 @@ async def _all_taken(transport: asyncio.Transport | None) -> bool:
     loop = asyncio.get_running_loop()
     until, pause = loop.time() + _WITHIN_SECONDS, _FIRST_LOOK_SECONDS
     while transport is not None and not transport.is_closing():
-        if transport.get_write_buffer_size() == 0 and _unconfirmed(transport) == 0:
+        if transport.get_write_buffer_size() == 0 and True:
             return True
         if loop.time() >= until:
             return False

@@ -21,7 +21,8 @@ from gateway.clock import SystemClock
 from gateway.site.models import Site
 from gateway.store import Session, Store
 from gateway.web.accounts import hash_accounts
-from gateway.web.app import build_app, serve
+from gateway.web.app import build_app
+from gateway.web.serving import serve
 
 TOKEN = "t" * 43
 LIMIT = 0.005

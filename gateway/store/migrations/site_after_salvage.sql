@@ -15,7 +15,7 @@ INSERT INTO event_share SELECT 12, stretch, -1, type, sum(count) FROM event_shar
 INSERT INTO event_share SELECT 17, stretch >> 5, device_id, type, sum(count)
     FROM event_share WHERE span = 12 GROUP BY stretch >> 5, device_id, type;
 -- A session that was ended, or an account that central has refused since, must not come back with older rows.
--- Accounts, roles, keys and grants are put right from access.log (access_log.py).
+-- Accounts, roles, keys, grants and webhooks are put right from access.log (access_log.py).
 DELETE FROM session;
 DELETE FROM remembered;
 -- Links may have been lost: the jump says that what follows cannot be proven from what was before.

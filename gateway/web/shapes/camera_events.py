@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gateway.web.bodies import Body, Cursored, Id, Plain, Text, WriteBody
+from gateway.web.bodies import Body, Cursored, Id, Name, Text, WriteBody
 from gateway.web.shapes.answers import Answer, CursorListed
 from gateway.web.shapes.evidence import EvidenceRecord
 
-_Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
-_Name = Annotated[Plain, Field(min_length=1, max_length=200)]
+_Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
+_Name = Annotated[Name, Field(max_length=200)]
 
 
 class CameraEventListBody(Cursored):
@@ -91,7 +91,7 @@ class CameraEventRecord(BaseModel):
     footage: Literal["coming", "whole", "part", "none"] = "coming"
     gaps: tuple[FootageGap, ...] = ()
     evidence: tuple[EvidenceRecord, ...] = ()
-    sync: Literal["in_step", "waiting", "refused", "taken_back"] = "in_step"
+    sync: Literal["in_step", "waiting", "refused", "site_only", "taken_back"] = "in_step"
     sync_error: str = ""
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from gateway.web.bodies import Cursored, Id, Text
 from gateway.web.shapes.answers import Answer, CursorListed
 
-_Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
+_Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
 
 
 class EventListBody(Cursored):

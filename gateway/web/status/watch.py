@@ -14,12 +14,7 @@ from gateway.site.models import Site
 from gateway.store import Store
 from gateway.web.rooms import Central, DemoCard, Readiness, Recording
 from gateway.web.status.readers import ReaderShown
-from gateway.web.status.snapshot import (
-    BooksShown,
-    EventShown,
-    FootageShown,
-    GatewayShown,
-    Snapshot,
+from gateway.web.status.showing import (
     area_shown,
     books_shown,
     camera_shown,
@@ -31,6 +26,7 @@ from gateway.web.status.snapshot import (
     lane_shown,
     storage_shown,
 )
+from gateway.web.status.snapshot import BooksShown, EventShown, FootageShown, GatewayShown, Snapshot
 
 SHORTEST_SECONDS = 0.25
 LONGEST_SECONDS = 2.0

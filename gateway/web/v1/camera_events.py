@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -16,7 +16,7 @@ from gateway.domain.passages import CameraEvent, Moment
 from gateway.domain.reading import PageTold
 from gateway.domain.writes import CAMERA_EVENT_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_EVENT_UPDATE as WRITE_UPDATE
-from gateway.domain.writes import JsonObject
+from gateway.domain.writes import JsonObject, WaitingWrite
 from gateway.site import Site
 from gateway.store import LONGEST_PIN, CameraEventFilter, Entry, Reader, Store
 from gateway.web.admission import Route
@@ -35,6 +35,7 @@ from gateway.web.dates import from_micros, until_micros
 from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
 from gateway.web.media import JPEG, MP4, as_file, as_playlist, in_time
+from gateway.web.moments import Moments
 from gateway.web.reading import Readers
 from gateway.web.rooms import CentralWrites, Recording
 from gateway.web.segments import SegmentFiles
@@ -45,7 +46,8 @@ from gateway.web.shapes.camera_events import (
     ChangedCameraEvent,
     NewCameraEvent,
 )
-from gateway.web.v1.records import camera_event_record
+from gateway.web.taken import followed
+from gateway.web.v1.records import camera_event_record, site_only_among
 
 _KIND: Final = "camera_event"
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
@@ -73,6 +75,7 @@ class CameraEventsFamily:
         recording: Recording,
         writes: CentralWrites,
         clock: Clock,
+        moments: Moments,
         segments: SegmentFiles,
         readers: Readers,
     ) -> None:
@@ -82,6 +85,7 @@ class CameraEventsFamily:
         self._recording = recording
         self._writes = writes
         self._clock = clock
+        self._moments = moments
         self._zone = ZoneInfo(site.site.timezone)
         self._before = round(site.events.clip_before_seconds * _SECOND)
         self._after = round(site.events.clip_after_seconds * _SECOND)
@@ -112,17 +116,26 @@ class CameraEventsFamily:
         ids = [item.id for item in known]
         exhibits = await self._store.exhibits.of(ids)
         waiting = (await self._store.held.arriving(_KIND, ids)).waiting
+        site_only = await self._site_only(known, waiting)
         missing = await self._store.segments.missing(item for item in known if item.ready)
         events = (
-            camera_event_record(item, exhibits=exhibits, waiting=waiting.get(item.id, ()), missing=missing.get(item.id))
+            camera_event_record(
+                item,
+                exhibits=exhibits,
+                waiting=waiting.get(item.id, ()),
+                missing=missing.get(item.id),
+                site_only=item.id in site_only,
+            )
             for item in known
         )
         cursor = {"next_cursor": known[-1].id} if known else {}
-        answer = await success_listed("events", events, count=page.count, **cursor)
         if reader is None:
-            return answer
+            return await success_listed(request, "events", events, count=page.count, **cursor)
         told = PageTold(wanted.cursor_id, page.newest, cursor.get("next_cursor"), is_end=page.is_end)
-        return await self._readers.told(reader, told, answer)
+        taken = await self._readers.told(reader, told)
+        return await followed(
+            request, await success_listed(request, "events", events, count=page.count, **cursor), taken
+        )
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
@@ -141,7 +154,7 @@ class CameraEventsFamily:
         event = Event(
             kind=EventKind.INCIDENT_MARKED if wanted.incident else EventKind.MOMENT_MARKED,
             date_at=at.moment,
-            clock_trusted=stated or now.trusted,  # what a person says is not the clock's
+            clock_trusted=self._moments.may_have_been(at.moment) if stated else now.trusted,
             description=f"{caller.username} marked a moment of camera {name}: {wanted.name}.",
             device_id=wanted.camera_id,
             data={"username": caller.username, "camera_id": wanted.camera_id},
@@ -218,7 +231,20 @@ class CameraEventsFamily:
         exhibits = await self._store.exhibits.of((known.id,))
         missing = await self._store.segments.missing((known,) if known.ready else ())
         waiting = await self._store.held.waiting(_KIND, known.id)
-        return camera_event_record(known, exhibits=exhibits, waiting=waiting, missing=missing.get(known.id))
+        site_only = await self._site_only((known,), {known.id: waiting})
+        return camera_event_record(
+            known,
+            exhibits=exhibits,
+            waiting=waiting,
+            missing=missing.get(known.id),
+            site_only=known.id in site_only,
+        )
+
+    async def _site_only(
+        self, known: Iterable[CameraEvent], waiting: Mapping[int, Sequence[WaitingWrite]]
+    ) -> frozenset[int]:
+        unknown = () if self._writes.alone else (item.id for item in known if item.central_id is None)
+        return await site_only_among(self._store.held, _KIND, unknown, waiting)
 
     async def _tell(
         self, kind: EventKind, known: CameraEvent, caller: Caller, text: str, facts: Mapping[str, Scalar]

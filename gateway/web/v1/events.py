@@ -15,14 +15,16 @@ from gateway.web.admission import Route
 from gateway.web.bodies import ById, read_body
 from gateway.web.catalogue.events import EVENT, EVENT_LIST
 from gateway.web.dates import asked_period
-from gateway.web.envelope import from_json_text, json_text, success
+from gateway.web.envelope import in_parts, list_parts, success
 from gateway.web.reading import Readers
 from gateway.web.sessions import Caller
 from gateway.web.shapes.events import EventListBody
+from gateway.web.taken import followed
 from gateway.web.v1.records import event_record
 
 _MOST_TOLD = 16
 _LONGEST_FILTER = 200
+_LARGEST_TOLD = 1024 * 1024
 
 
 class EventsFamily:
@@ -32,7 +34,7 @@ class EventsFamily:
         self._store = store
         self._readers = readers
         self._zone = zone
-        self._told: OrderedDict[int, tuple[EventPage, bytes]] = OrderedDict()
+        self._told: OrderedDict[int, tuple[EventPage, tuple[bytes, ...]]] = OrderedDict()
 
     def routes(self) -> tuple[Route, ...]:
         """The operations of this family."""
@@ -46,14 +48,15 @@ class EventsFamily:
         page = await self._store.events.page(
             self._filter(wanted), before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
-        answer = from_json_text(self._as_json(page))
+        parts = await self._as_json(page)
         if reader is None:
-            return answer
+            return await in_parts(request, parts)
         following = page.events[-1].id if page.events else None
         told = PageTold(wanted.cursor_id, page.newest, following, is_end=page.next_cursor is None)
-        return await self._readers.told(reader, told, answer)
+        taken = await self._readers.told(reader, told)
+        return await followed(request, await in_parts(request, parts), taken)
 
-    def _as_json(self, page: EventPage) -> bytes:
+    async def _as_json(self, page: EventPage) -> tuple[bytes, ...]:
         """The store gives the very same page as long as nothing was recorded, which is how it is known here."""
         told = self._told.get(id(page))
         if told is not None and told[0] is page:
@@ -62,11 +65,12 @@ class EventsFamily:
         more: dict[str, object] = {} if following is None else {"next_cursor": following}
         if not page.complete:
             more["complete"] = False
-        text = json_text(events=[event_record(event) for event in page.events], count=page.count, **more)
-        self._told[id(page)] = page, text
+        parts = await list_parts("events", (event_record(event) for event in page.events), count=page.count, **more)
+        if sum(len(part) for part in parts) <= _LARGEST_TOLD:
+            self._told[id(page)] = page, parts
         if len(self._told) > _MOST_TOLD:
             self._told.popitem(last=False)
-        return text
+        return parts
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)

@@ -1,17 +1,19 @@
 """Serving: a taken port, a graceful end, and what is no HTTP."""
 
 import asyncio
+import contextlib
 import json
 
 import pytest
+import structlog
 from aiohttp import ClientError, web
 
 from gateway.clock import SystemClock
 from gateway.domain.errors import ConfigError
 from gateway.web.admission import Route
-from gateway.web.app import USHER, serve
 from gateway.web.catalogue.operation import OPEN, Operation
 from gateway.web.envelope import success
+from gateway.web.serving import USHER, serve
 from gateway.web.usher import Usher
 
 
@@ -36,6 +38,57 @@ async def test_a_request_under_way_is_answered_at_the_end(open_house):
         await entered.wait()
         house.stop()
         assert await asking == (200, {"success": True, "done": True})
+
+
+async def until(condition):
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_whoever_leaves_amid_an_answer_is_no_failure(open_house):
+    began = asyncio.Event()
+
+    async def long(request, caller):
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        began.set()
+        while True:
+            await answer.write(bytes(100_000))
+            await asyncio.sleep(0)
+
+    async with open_house((Route(Operation("GET", "/long", OPEN), long),)) as house:
+        with structlog.testing.capture_logs() as told:
+            host, port = house.url.removeprefix("http://").split(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
+            await began.wait()
+            writer.transport.abort()
+            await until(lambda: told)
+        assert told == [{"event": "caller_left", "log_level": "debug", "method": "GET", "path": "/long"}]
+
+
+async def test_an_answer_that_fails_half_way_is_cut_and_nothing_put_behind_it(open_house):
+    async def broken(request, caller):
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        await answer.write(b"the first half")
+        raise RuntimeError("the disk is gone")
+
+    async with open_house((Route(Operation("GET", "/broken", OPEN), broken),)) as house:
+        with structlog.testing.capture_logs() as told:
+            host, port = house.url.removeprefix("http://").split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"GET /broken HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer = b""
+            with contextlib.suppress(ConnectionResetError):
+                async with asyncio.timeout(20):
+                    while got := await reader.read(1000):
+                        answer += got
+            writer.close()
+        assert b"success" not in answer
+        assert b"\r\n0\r\n" not in answer  # the end of a whole one
+        assert [entry["event"] for entry in told] == ["request_failed"]
 
 
 @pytest.mark.parametrize(

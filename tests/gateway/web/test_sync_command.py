@@ -70,20 +70,22 @@ def test_each_command_has_help_with_an_example(command):
     assert "Example: edge-gateway sync" in " ".join(answer.output.split())
 
 
-async def test_readers_are_shown_and_one_is_forgotten(house, folder):
-    async def readers(*options: str) -> tuple[int, str, str]:
-        return await ended(await begin(folder, "readers", *options))
+async def test_readers_are_shown_and_one_is_forgotten(house, folder, monkeypatch):
+    monkeypatch.setenv("EDGE_GATEWAY_PASSWORD", "chief")
+    monkeypatch.setenv("EDGE_GATEWAY_SECRET_CHIEF", "chief")
 
-    assert await readers() == (0, "nobody pulls the site's lists by cursor\n", "")
+    async def readers(*options: str) -> tuple[str, str]:
+        asked = ["readers", *options, "--site", str(folder / "site.toml"), "--user", "chief"]
+        done = await asyncio.to_thread(CliRunner().invoke, app, asked)
+        return done.output, str(done.exception or "")
+
+    assert await readers() == ("nobody pulls the site's lists by cursor\n", "")
     _, first = await house.call("/v1/event/list", {"cursor_id": 0, "types": [106]})
-    status, out, err = await readers()
-    assert (status, err) == (0, "")
+    out, fault = await readers()
+    assert fault == ""
     assert out.startswith(f"chief, event (types 106): read up to {first['next_cursor'] - 1}, ")
     assert "not waited for" not in out
     house.clock.stepped = 31 * 86_400
-    assert "; not waited for any more" in (await readers())[1]
-    status, out, err = await readers("--forget", "chief")
-    assert (status, out, err) == (0, "nobody pulls the site's lists by cursor\n", "")
-    status, _, err = await readers("--forget", "chief")
-    assert status == 1
-    assert "chief reads no list by cursor" in err
+    assert "; not waited for any more" in (await readers())[0]
+    assert await readers("--forget", "chief") == ("nobody pulls the site's lists by cursor\n", "")
+    assert "chief reads no list by cursor" in (await readers("--forget", "chief"))[1]
