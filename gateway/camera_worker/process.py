@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import structlog
+from aiohttp import web
 
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.cutting_room import CuttingRoom
@@ -25,7 +26,6 @@ from gateway.heap import share_one_arena
 _PARENT_CHECK_SECONDS = 0.5
 _END_SECONDS = 0.7
 _LAST_REPORTS_SECONDS = 0.2
-_CUTTERS_SECONDS = 0.1
 
 
 async def serve(socket: Path, *, parent: int) -> None:
@@ -47,11 +47,13 @@ async def serve(socket: Path, *, parent: int) -> None:
         server = WorkerServer(
             worker=worker, views=views, reserving=reserving, cutting_room=cutting_room, reports=reports
         )
+        runner = web.AppRunner(server.application(), handle_signals=False, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
         # under its own name only once it listens: whoever waits for the name may connect at once
         early = socket.with_name(f"{socket.name}.new")
         mask = os.umask(0o177)
         try:
-            listening = await asyncio.start_unix_server(server.connected, early)
+            await web.UnixSite(runner, early).start()
         finally:
             os.umask(mask)
         os.replace(early, socket)  # noqa: PTH105  # pathlib's would be refused here as blocking, though both are one call
@@ -64,8 +66,7 @@ async def serve(socket: Path, *, parent: int) -> None:
         await worker.stop(_END_SECONDS)
         await server.end(_LAST_REPORTS_SECONDS)
         await reserving.end()
-        await cutting_room.end(_CUTTERS_SECONDS)
-        listening.close()
+        cutting_room.close()
         views.end_all()
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from http import HTTPStatus
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
+import structlog
+from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from gateway.camera_worker.cutting_room import CutterLost, CuttingRoom
-from gateway.camera_worker.local_http import Request, Response, serve_connection
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.camera_worker.reserving import Reserving
@@ -29,12 +28,15 @@ from gateway.domain.footage import (
 )
 from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewRefused
 
+log = structlog.get_logger(__name__)
+
 BEAT_SECONDS = 1.0
+_WRITE_SECONDS = 10.0
 _MOST_WAITING_JOBS = 16
 _MOST_JOBS_AT_ONCE = 2
 
 Asked = TypeVar("Asked", bound=BaseModel)
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class WorkerServer:
@@ -59,9 +61,20 @@ class WorkerServer:
         self._slots = asyncio.Semaphore(_MOST_JOBS_AT_ONCE)
         self._ending = False
 
-    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection to its end."""
-        await serve_connection(reader, writer, self._answer)
+    def application(self) -> web.Application:
+        """The aiohttp application with all its routes."""
+        app = web.Application(middlewares=[_errors], client_max_size=4_000_000)
+        app.router.add_put("/cameras", self._put_cameras)
+        app.router.add_put("/pins", self._put_pins)
+        app.router.add_get("/reports", self._get_reports)
+        app.router.add_post("/clips", self._post_clip)
+        app.router.add_post("/thumbnails", self._post_thumbnail)
+        app.router.add_get("/health", self._get_health)
+        app.router.add_post("/views", self._post_view)
+        app.router.add_post("/views/expected", self._post_expected_view)
+        app.router.add_patch("/views/{view}", self._patch_view)
+        app.router.add_delete("/views/{view}", self._delete_view)
+        return app
 
     async def end(self, seconds: float) -> None:
         """Tell the reader what is left to tell and end its stream; give up after `seconds`."""
@@ -70,158 +83,128 @@ class WorkerServer:
         if self._reader is not None:
             await asyncio.wait([self._reader], timeout=seconds)
 
-    async def _answer(self, request: Request) -> Response:
-        try:
-            return await self._handler(request)(request)
-        except _Refused as error:
-            return _failed(str(error), error.status)
-        except (BadRequest, ValidationError) as error:
-            # a validation error's own text may quote a camera's URL
-            return _failed(str(error) if isinstance(error, BadRequest) else _places(error), HTTPStatus.BAD_REQUEST)
-        except NotShown as error:
-            return _json(ViewRefused(refusal=error.refusal, error=str(error)), HTTPStatus.CONFLICT)
-        except MediaMissing as error:
-            return _failed(str(error), HTTPStatus.NOT_FOUND)
-        except OSError as error:
-            return _failed(f"the media folder takes no data: {error.strerror}", HTTPStatus.INSUFFICIENT_STORAGE)
-
-    def _handler(self, request: Request) -> Handler:
-        handler: Handler
-        match request.method, request.path:
-            case "PUT", ("cameras",):
-                handler = self._put_cameras
-            case "PUT", ("pins",):
-                handler = self._put_pins
-            case "GET", ("reports",):
-                handler = self._get_reports
-            case "POST", ("clips",):
-                handler = self._post_clip
-            case "POST", ("thumbnails",):
-                handler = self._post_thumbnail
-            case "GET", ("health",):
-                handler = self._get_health
-            case "POST", ("views",):
-                handler = self._post_view
-            case "POST", ("views", "expected"):
-                handler = self._post_expected_view
-            case "PATCH", ("views", _):
-                handler = self._patch_view
-            case "DELETE", ("views", _):
-                handler = self._delete_view
-            case _:
-                raise _Refused("there is nothing of that name here", HTTPStatus.NOT_FOUND)
-        return handler
-
-    async def _put_cameras(self, request: Request) -> Response:
-        assignment = _asked(request, WorkerAssignment)
+    async def _put_cameras(self, request: web.Request) -> web.StreamResponse:
+        assignment = await _asked(request, WorkerAssignment)
         self._views.allow(assignment.live)
         await self._worker.assign(assignment)
         await self._reserving.serve(assignment.rtsp)
-        return Response(HTTPStatus.NO_CONTENT)
+        return web.Response(status=204)
 
-    async def _put_pins(self, request: Request) -> Response:
-        self._worker.pin(_asked(request, PinnedFootage).pins)
-        return Response(HTTPStatus.NO_CONTENT)
+    async def _put_pins(self, request: web.Request) -> web.StreamResponse:
+        self._worker.pin((await _asked(request, PinnedFootage)).pins)
+        return web.Response(status=204)
 
-    async def _post_clip(self, request: Request) -> Response:
-        return await self._job(_asked(request, CutClip))
+    async def _post_clip(self, request: web.Request) -> web.StreamResponse:
+        return await self._job(await _asked(request, CutClip))
 
-    async def _post_thumbnail(self, request: Request) -> Response:
-        return await self._job(_asked(request, TakeThumbnail))
+    async def _post_thumbnail(self, request: web.Request) -> web.StreamResponse:
+        return await self._job(await _asked(request, TakeThumbnail))
 
-    async def _post_view(self, request: Request) -> Response:
-        return _json(await self._views.open(_asked(request, OpenView)), HTTPStatus.CREATED)
+    async def _post_view(self, request: web.Request) -> web.StreamResponse:
+        return _json(await self._views.open(await _asked(request, OpenView)), status=201)
 
-    async def _post_expected_view(self, _request: Request) -> Response:
+    async def _post_expected_view(self, _request: web.Request) -> web.StreamResponse:
         self._views.expect()
-        return Response(HTTPStatus.NO_CONTENT)
+        return web.Response(status=204)
 
-    async def _patch_view(self, request: Request) -> Response:
-        await self._views.trickle(request.path[1], _asked(request, TrickleView))
-        return Response(HTTPStatus.NO_CONTENT)
+    async def _patch_view(self, request: web.Request) -> web.StreamResponse:
+        await self._views.trickle(request.match_info["view"], await _asked(request, TrickleView))
+        return web.Response(status=204)
 
-    async def _delete_view(self, request: Request) -> Response:
-        self._views.end(request.path[1])
-        return Response(HTTPStatus.NO_CONTENT)
+    async def _delete_view(self, request: web.Request) -> web.StreamResponse:
+        self._views.end(request.match_info["view"])
+        return web.Response(status=204)
 
-    async def _get_health(self, _request: Request) -> Response:
+    async def _get_health(self, _request: web.Request) -> web.StreamResponse:
         health = WorkerHealth(
             cameras=tuple(self._worker.states()), unreported_segments=self._reports.unreported_segments
         )
         return _json(health)
 
-    async def _get_reports(self, _request: Request) -> Response:
+    async def _get_reports(self, request: web.Request) -> web.StreamResponse:
         """NDJSON without end. A new reader takes over from the one before."""
         if self._reader is not None:
             self._reader.cancel()
-        self._reader = asyncio.current_task()
-        return Response(HTTPStatus.OK, lines=self._reported())
-
-    async def _reported(self) -> AsyncGenerator[bytes, None]:
-        me = asyncio.current_task()
+        self._reader = me = asyncio.current_task()
+        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+        await response.prepare(request)
+        for state in self._worker.states():
+            await _send(response, state)
         try:
-            for state in self._worker.states():
-                yield _line(state)
             while True:
                 for report in self._reports.take():
-                    yield _line(report)
-                yield _line(
-                    WorkerBeat(
-                        cameras=self._worker.cameras,
-                        viewers=self._views.count,
-                        unreported_segments=self._reports.unreported_segments,
-                    )
+                    await _send(response, report)
+                beat = WorkerBeat(
+                    cameras=self._worker.cameras,
+                    viewers=self._views.count,
+                    unreported_segments=self._reports.unreported_segments,
                 )
+                await _send(response, beat)
                 if self._ending:
-                    return
-                with contextlib.suppress(TimeoutError):  # nothing to tell but that it lives
+                    break
+                try:
                     async with asyncio.timeout(BEAT_SECONDS):
                         await self._reports.wait()
+                except TimeoutError:
+                    continue
+        except (ConnectionError, TimeoutError):
+            log.info("reports_reader_left")
         finally:
             if self._reader is me:
                 self._reader = None
+        if self._ending:
+            await response.write_eof()
+            response.force_close()
+        return response
 
     def _media(self) -> Path:
         if self._worker.media is None:
-            raise _Refused("no cameras are assigned yet", HTTPStatus.CONFLICT)
+            raise web.HTTPConflict(text="no cameras are assigned yet")
         return self._worker.media
 
-    async def _job(self, job: CutClip | TakeThumbnail) -> Response:
+    async def _job(self, job: CutClip | TakeThumbnail) -> web.Response:
         media = self._media()
         if self._jobs >= _MOST_WAITING_JOBS:
-            raise _Refused("too many clips and thumbnails are waiting", HTTPStatus.SERVICE_UNAVAILABLE)
+            raise web.HTTPServiceUnavailable(text="too many clips and thumbnails are waiting")
         self._jobs += 1
         try:
             async with self._slots:
                 return _json(await self._cutting_room.make(media, job))
         except CutterLost as error:
-            raise _Refused(str(error), HTTPStatus.INTERNAL_SERVER_ERROR) from error
+            raise web.HTTPInternalServerError(text=str(error)) from error
         finally:
             self._jobs -= 1
 
 
-class _Refused(Exception):
-    """This cannot be done; the text says why."""
-
-    def __init__(self, text: str, status: HTTPStatus) -> None:
-        super().__init__(text)
-        self.status = status
-
-
-def _asked(request: Request, model: type[Asked]) -> Asked:
-    return model.model_validate_json(request.body)
-
-
-def _line(report: BaseModel) -> bytes:
-    return report.model_dump_json().encode() + b"\n"
-
-
-def _json(body: BaseModel, status: HTTPStatus = HTTPStatus.OK) -> Response:
-    return Response(status, body.model_dump_json().encode())
+@web.middleware
+async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except (BadRequest, ValidationError) as error:
+        # a validation error's own text may quote a camera's URL
+        text = str(error) if isinstance(error, BadRequest) else _places(error)
+        return _json(WorkerFailed(error=text), status=400)
+    except NotShown as error:
+        return _json(ViewRefused(refusal=error.refusal, error=str(error)), status=409)
+    except MediaMissing as error:
+        return _json(WorkerFailed(error=str(error)), status=404)
+    except web.HTTPException as error:
+        return _json(WorkerFailed(error=error.text or error.reason), status=error.status)
+    except OSError as error:
+        return _json(WorkerFailed(error=f"the media folder takes no data: {error.strerror}"), status=507)
 
 
-def _failed(text: str, status: HTTPStatus) -> Response:
-    return _json(WorkerFailed(error=text), status)
+async def _asked(request: web.Request, model: type[Asked]) -> Asked:
+    return model.model_validate_json(await request.read())
+
+
+async def _send(response: web.StreamResponse, report: BaseModel) -> None:
+    async with asyncio.timeout(_WRITE_SECONDS):
+        await response.write(report.model_dump_json().encode() + b"\n")
+
+
+def _json(body: BaseModel, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=body.model_dump_json().encode(), content_type="application/json")
 
 
 def _places(error: ValidationError) -> str:
