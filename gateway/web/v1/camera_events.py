@@ -277,7 +277,9 @@ class CameraEventsFamily:
         at = now if moment is None else moment
         begin = self._dated("start_date", wanted.start_date, from_micros)
         end = self._dated("end_date", wanted.end_date, until_micros)
-        span = _Span(at, at - self._before if begin is None else begin, at + self._after if end is None else end)
+        span = _Span(
+            at, max(0, at - self._before) if begin is None else begin, at + self._after if end is None else end
+        )
         if not 0 <= at <= now + _SLACK:
             raise RequestRefused(400, "date_at: must be a moment that has been")
         if not 0 <= span.begin <= at:
