@@ -46,7 +46,7 @@ async def _all_taken(transport: asyncio.Transport | None) -> bool:
     loop = asyncio.get_running_loop()
     until, pause = loop.time() + _WITHIN_SECONDS, _FIRST_LOOK_SECONDS
     while transport is not None and not transport.is_closing():
-        if transport.get_write_buffer_size() == 0 and True:
+        if transport.get_write_buffer_size() == 0 and _unconfirmed(transport) == 0:
             return True
         if loop.time() >= until:
             return False
