@@ -46,17 +46,22 @@ _MOST_URGENT = 200
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """accepted = delivered + dropped + waiting + parked."""
+    """accepted = delivered + replaced + dropped + waiting + parked.
+
+    `replaced` have lost nothing: newer content of the same record, or its deletion, took their place. What was
+    `dropped` never gets to central.
+    """
 
     accepted: int
     delivered: int
     dropped: int
     waiting: int
     parked: int
+    replaced: int = 0
 
     def balance(self) -> bool:
         """Whether nothing is missing and nothing is there twice."""
-        return self.accepted == self.delivered + self.dropped + self.waiting + self.parked
+        return self.accepted == self.delivered + self.replaced + self.dropped + self.waiting + self.parked
 
 
 class Outbox:
@@ -107,7 +112,14 @@ class Outbox:
             return True
 
         def job(connection: sqlite3.Connection) -> bool:
-            return connection.execute("UPDATE outbox SET begun = 1 WHERE id = ?", (row.id,)).rowcount > 0
+            ids = IDS.get(row.kind) if row.action == "create" else None
+            newest = next(iter(ids.given(connection, 1)), None) if ids is not None else None
+            return (
+                connection.execute(
+                    "UPDATE outbox SET begun = 1, newest_before = ? WHERE id = ?", (newest, row.id)
+                ).rowcount
+                > 0
+            )
 
         return await self._database.write(job)
 
@@ -142,7 +154,7 @@ class Outbox:
                         (known, row.kind, row.record_id),
                     )
             if deletes:
-                take_out(connection, (item.id for item in outbox_rows(connection, row.kind, known)), "dropped")
+                take_out(connection, (item.id for item in outbox_rows(connection, row.kind, known)), "replaced")
             else:
                 supersede(connection, row.kind, known, body_object(row.body) or {}, before=row.id)
             keeper = KEEPERS.get(row.kind)
@@ -165,11 +177,16 @@ class Outbox:
 
         await self._database.write(job)
 
-    async def failed(self, row: OutboxRow, *, error: str, next_at: int) -> None:
-        """Central could not take it; tried again from `next_at` (wall micros) on."""
+    async def failed(self, row: OutboxRow, *, error: str, next_at: int, at_central: bool = True) -> None:
+        """Central could not take it; tried again from `next_at` (wall micros) on.
+
+        `at_central`: whether it may be there all the same; without it, it certainly is not.
+        """
+        begun = "begun" if at_central else "0"
         await self._database.write(
             lambda connection: connection.execute(
-                "UPDATE outbox SET tries = tries + 1, next_at = ?, error = ? WHERE id = ?", (next_at, error, row.id)
+                f"UPDATE outbox SET tries = tries + 1, next_at = ?, error = ?, begun = {begun} WHERE id = ?",
+                (next_at, error, row.id),
             )
         )
 
@@ -182,7 +199,7 @@ class Outbox:
 
         def job(connection: sqlite3.Connection) -> bool:
             parked = connection.execute(
-                "UPDATE outbox SET tries = tries + 1, parked = 1, error = ? WHERE id = ?", (error, row.id)
+                "UPDATE outbox SET tries = tries + 1, parked = 1, begun = 0, error = ? WHERE id = ?", (error, row.id)
             ).rowcount
             return parked > 0 and not (row.action == "create" and _overtaken(connection, row))
 
@@ -206,6 +223,7 @@ class Outbox:
                 accepted=counts["accepted"],
                 delivered=counts["delivered"],
                 dropped=counts["dropped"],
+                replaced=counts["replaced"],
                 waiting=waiting,
                 parked=parked,
             )
@@ -245,7 +263,7 @@ def _overtaken(connection: sqlite3.Connection, row: OutboxRow) -> bool:
     rows = outbox_rows(connection, row.kind, row.record_id)
     behind = waiting_writes(item for item in rows if item.id > row.id)
     if any(write.operation.effect is Effect.DELETE for write in behind):
-        take_out(connection, (item.id for item in rows), "dropped")
+        take_out(connection, (item.id for item in rows), "replaced")
         return True
     body = body_object(row.body)
     if body is None or (newer := with_newer(body, [write.body for write in behind])) == body:

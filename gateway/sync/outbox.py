@@ -3,7 +3,8 @@
 Reactions to a try that fails:
 - central cannot be reached, or refuses the account: everything waits, and goes on by itself;
 - central failed with this row: the row waits, others go on;
-- central refuses the row: it is parked for a person, with central's words, and later rows of its record behind it.
+- central refuses the row: it is parked for a person, with central's words, and later rows of its record behind it;
+- nobody knows whether a create was carried out: it is looked for before it is made again, see `lookups`.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from gateway.clock import Clock
 from gateway.domain.conflicts import READS, Settled, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.writes import WRITES, Effect, WriteOperation, is_twin
+from gateway.domain.writes import WRITES, Effect, WriteOperation
 from gateway.store import Entry, OutboxRow, Store
 from gateway.supervision import Backoff
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.sync.central import CentralClient, Method
 from gateway.sync.field_map import CardFieldMap, record_id
-from gateway.sync.lists import records_found
+from gateway.sync.lookups import Found, Looks, Lookups, NotThere, NotYet, Sought, Unclear
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
 from gateway.sync.sparing import Sparing
@@ -71,7 +72,8 @@ class OutboxSender:
     """Sends what waits in the store's outbox.
 
     `row_backoff` spaces the tries of one row, `away_backoff` those of central as a whole. Their times are wall time in
-    the store; a wall clock that stepped back does not keep rows waiting longer than the longest backoff.
+    the store; a wall clock that stepped back does not keep rows waiting longer than the longest backoff. For `may_take`
+    seconds central may still carry out a write whose answer was lost.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class OutboxSender:
         clock: Clock,
         row_backoff: Backoff | None = None,
         away_backoff: Backoff | None = None,
+        may_take: float = 60.0,
         zone: tzinfo = UTC,
         fields: CardFieldMap | None = None,
         card_renamed: Callable[[int, int], None] | None = None,
@@ -94,6 +97,7 @@ class OutboxSender:
         self._clock = clock
         self._row_backoff = row_backoff or Backoff(first=2.0, longest=300.0)
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
+        self._lookups = Lookups(client=client, store=store, looks=Looks(monotonic=clock.monotonic, may_take=may_take))
         self._failures = 0
         self._parked = Sparing(monotonic=clock.monotonic, most=_PARKED_TOLD)
 
@@ -107,6 +111,7 @@ class OutboxSender:
         Raises StoreError when the outcome of a row cannot be kept; that row is sent again, with its key.
         """
         rows = await self._store.outbox.due(now=self._clock.wall().micros, limit=_BATCH)
+        self._lookups.begin_turn(sought for row in rows if (sought := sought_in(row)) is not None)
         for row in rows:
             if not await self._send(row):
                 return Turn(self._away_backoff.wait(self._failures), new_rows_count=False)
@@ -128,24 +133,48 @@ class OutboxSender:
         if isinstance(shipment, str):
             await self._park(row, shipment)
             return True
+        at_central = row.begun
         try:
-            if row.begun and (twin := await self._twin(shipment)) is not None:
-                await self._delivered(row, shipment, twin)
+            if row.begun and not await self._is_to_go(row, shipment):
                 return True
+            at_central = False
             settled = await self._settled(row, shipment)
             if settled is None or not await self._store.outbox.begin(settled[0]):
                 return True
             row, shipment = settled
             operation = shipment.operation
             answer = await self._client.call(operation.method, operation.path, shipment.body, key=row.key)
-        except (CentralUnavailable, CentralDenied) as error:
-            return await self._failed(row, error)
+        except CentralDenied as error:
+            return await self._failed(row, error, at_central=at_central)
+        except CentralUnavailable as error:
+            return await self._failed(row, error, at_central=at_central or error.sent)
         except CentralRefused as error:
             await self._refused(row, shipment, error)
         else:
             await self._delivered(row, shipment, answer)
         await self._through()
         return True
+
+    async def _is_to_go(self, row: OutboxRow, shipment: Shipment) -> bool:
+        """Whether a row that may have reached central is sent again now; otherwise it has found its end, or waits."""
+        if shipment.operation.effect is not Effect.CREATE:
+            return True  # carried out twice it comes to the same
+        if row.taken_as is not None:
+            await self._delivered(row, shipment, {"success": True, "id": row.taken_as})
+            return False
+        told = await self._lookups.judge(Sought(row, shipment.operation, shipment.body))
+        match told:
+            case Found():
+                await self._delivered(row, shipment, told.record)
+            case NotYet():
+                wait = told.wait or self._row_backoff.wait(row.tries + 1)
+                next_at = self._clock.wall().micros + int(wait * 1_000_000)
+                await self._store.unknown.look_later(row, reason=told.reason, next_at=next_at)
+            case Unclear():
+                await self._ask_a_person(row, told.reason)
+            case NotThere():
+                return True
+        return False
 
     async def _shipment(self, row: OutboxRow) -> Shipment | str:
         """The operation for a row and its body with central's id, or why there is none."""
@@ -156,22 +185,6 @@ class OutboxSender:
         if central_id is None:
             return "central has never got its record"
         return replace(shipment, body={**shipment.body, "id": central_id})
-
-    async def _twin(self, shipment: Shipment) -> JsonObject | None:
-        """Central's record of a create that it may have carried out already; None when it has none."""
-        lookup = shipment.operation.lookup
-        if lookup is None or shipment.operation.effect is not Effect.CREATE:
-            return None
-        kind = shipment.operation.kind
-        async for record in records_found(self._client, lookup, shipment.body):
-            found = record_id(record)
-            if (
-                found is not None
-                and is_twin(shipment.body, record)
-                and not await self._store.held.is_given(kind, found)
-            ):
-                return record
-        return None
 
     async def _settled(self, row: OutboxRow, shipment: Shipment) -> tuple[OutboxRow, Shipment] | None:
         """The row as it is to go up once central's record was looked at; None when nothing of it is left.
@@ -254,12 +267,14 @@ class OutboxSender:
                     await self._cards.forget(row.record_id)
             await self._tell_dropped(row, str(error))
 
-    async def _failed(self, row: OutboxRow, error: CentralUnavailable | CentralDenied) -> bool:
+    async def _failed(
+        self, row: OutboxRow, error: CentralUnavailable | CentralDenied, *, at_central: bool = True
+    ) -> bool:
         self._failures += 1
         if self._failures == 1 and isinstance(error, CentralDenied | CentralFailed):
             log.warning("outbox_held_up", kind=row.kind, record_id=row.record_id, error=str(error))
         next_at = self._clock.wall().micros + int(self._row_backoff.wait(row.tries + 1) * 1_000_000)
-        await self._store.outbox.failed(row, error=str(error), next_at=next_at)
+        await self._store.outbox.failed(row, error=str(error), next_at=next_at, at_central=at_central)
         return isinstance(error, CentralFailed) and self._failures < _LONG_AWAY
 
     async def _tell_dropped(self, row: OutboxRow, reason: str) -> None:
@@ -268,6 +283,14 @@ class OutboxSender:
     async def _park(self, row: OutboxRow, reason: str) -> None:
         if not await self._store.outbox.park(row, error=reason):
             return
+        await self._tell_parked(row, reason)
+
+    async def _ask_a_person(self, row: OutboxRow, reason: str) -> None:
+        """It is neither made again, which might double it, nor taken for delivered, which might lose it."""
+        if await self._store.unknown.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
+            await self._tell_parked(row, f"it is not known whether central has it: {reason}")
+
+    async def _tell_parked(self, row: OutboxRow, reason: str) -> None:
         log.warning("record_parked", kind=row.kind, record_id=row.record_id, error=reason)
         untold = self._parked.turn()
         if untold is not None:
@@ -300,6 +323,14 @@ def shipment_of(row: OutboxRow) -> Shipment | str:
         return "its body is not a JSON object"
     operation = WRITES.get((row.kind, row.action))
     return f"no operation takes {row.action!r} of {row.kind!r}" if operation is None else Shipment(operation, body)
+
+
+def sought_in(row: OutboxRow) -> Sought | None:
+    """A create that may have reached central; None for any other row."""
+    shipment = shipment_of(row) if row.begun else ""
+    if isinstance(shipment, str) or shipment.operation.effect is not Effect.CREATE:
+        return None
+    return Sought(row, shipment.operation, shipment.body)
 
 
 def answered_record(answer: JsonObject, resources: tuple[str, ...]) -> JsonObject | None:
