@@ -21,7 +21,8 @@ from gateway.central import (
     sync_with_central,
 )
 from gateway.clock import SystemClock, boot_id, offset_of
-from gateway.data_folder import MEDIA_MARKER, DataFolder, MediaCondition, media_condition
+from gateway.data_folder import MEDIA_MARKER, DataFolder, media_fault
+from gateway.declaring import Declaring
 from gateway.demo.present import demo_cards, present_route
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
@@ -36,7 +37,7 @@ from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
 from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite
-from gateway.store import Entry, KnownRecord, Store
+from gateway.store import Entry, Store
 from gateway.supervision import Progress, Supervisor
 from gateway.sync.outbox_desk import OutboxDesk
 from gateway.sync.standing import CentralStanding
@@ -58,7 +59,6 @@ _BEAT_SECONDS = 1.0
 _SERVE_AGAIN_SECONDS = 3.0
 _CONTROL_SECONDS = 15.0
 _LAST_WORDS_SECONDS = 5.0
-_DECLARE_AGAIN_SECONDS = 5.0
 _THREADS = 64
 
 
@@ -92,7 +92,6 @@ class House:
         self._progress = Progress(clock=self._clock)
         self._stop = asyncio.Event()
         self._reload_asked = asyncio.Event()
-        self._undeclared = asyncio.Event()
         self._interface_fault = "the interface is not served yet"
         self._store = Store(
             folder=folder.path,
@@ -101,6 +100,7 @@ class House:
             offset=partial(offset_of, self._clock, boot_id()),
             places=places_of(site),
         )
+        self._declaring = Declaring(store=self._store, clock=self._clock, site=site)
         self._site_file = RunningSite(
             path=site_path,
             site=site,
@@ -127,7 +127,7 @@ class House:
             clock=self._clock,
             progress=self._progress,
             secrets=secrets,
-            media_fault=self._media_fault,
+            media_fault=partial(media_fault, folder.path),
             marker=MEDIA_MARKER,
         )
         client = central_client(site, secrets=secrets, clock=self._clock)
@@ -179,9 +179,8 @@ class House:
                 lasting.keep("store", self._store.run)
                 lasting.keep("recorder", self._lanes.recorder.run)
                 await self._remember_start()
-                if not await self._declared():
-                    self._undeclared.set()
-                lasting.keep("declare", self._declare)
+                await self._declaring.begin()
+                lasting.keep("declare", self._declaring.run)
                 async with Supervisor(clock=self._clock) as lines:
                     self._field.start_lines(lines)
                     async with Supervisor(clock=self._clock) as house:
@@ -309,22 +308,6 @@ class House:
         """Why nothing can be recorded just now, "" while it can."""
         return f"nothing can be recorded: {self._store.failing}" if self._store.failing else ""
 
-    def _media_fault(self) -> str:
-        """Why footage must not be written now. Blocks on the disk."""
-        adopt = f"edge-gateway media adopt {self._folder.path}"
-        sentences = {
-            MediaCondition.READY: "",
-            MediaCondition.MARKER_MISSING: (
-                f"the media folder has lost its marker: is its disk mounted? For a new disk: {adopt}"
-            ),
-            MediaCondition.OTHER_DISK: (
-                f"the media folder is on another disk than before; if it is to be used: {adopt}"
-            ),
-            MediaCondition.READ_ONLY: "the media folder's disk is read-only",
-            MediaCondition.NOT_WRITABLE: "the media folder cannot be written",
-        }
-        return sentences[media_condition(self._folder.path)]
-
     async def _remember_start(self) -> None:
         """Note the start, and take up what the last end left behind: also when the disk takes nothing for now."""
         site = self._site
@@ -345,28 +328,6 @@ class House:
                 log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
         log.info("gateway_started", site=site.site.name, data=str(self._folder.path))
 
-    async def _declared(self) -> bool:
-        """Note the site's devices and cameras; whether the disk took it."""
-        now, site = self._clock.wall().micros, self._site
-        devices = [KnownRecord(id=item.id, name=item.name, kind=item.driver, at_site=True) for item in site.devices]
-        cameras = [KnownRecord(id=item.id, name=item.name, kind="", at_site=True) for item in site.cameras]
-        try:
-            await self._store.devices.declare(devices, now=now)
-            await self._store.cameras.declare(cameras, now=now)
-        except StoreError as error:
-            log.warning("devices_not_noted", error=str(error))
-            return False
-        return True
-
-    async def _declare(self) -> None:
-        """Note devices and cameras when there are others, until the disk takes it."""
-        while True:
-            await self._undeclared.wait()
-            self._undeclared.clear()
-            if not await self._declared():
-                self._undeclared.set()
-                await asyncio.sleep(_DECLARE_AGAIN_SECONDS)
-
     async def _reload_when_asked(self) -> None:
         while True:
             await self._reload_asked.wait()
@@ -376,7 +337,7 @@ class House:
     async def _take_cameras(self, site: Site) -> None:
         self._site = site
         self._recording.change_cameras(site.cameras)
-        self._undeclared.set()
+        self._declaring.declare(site)
 
     async def _last_words(self) -> None:
         """Everything that lanes said goes to disk, then that the gateway stopped."""

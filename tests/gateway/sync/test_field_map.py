@@ -11,7 +11,7 @@ import pytest
 from gateway.domain.access import Reason, decide
 from gateway.domain.credentials import CardStatus, Credential, h10301_bits
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
-from gateway.site.models import CardField, CentralSection
+from gateway.site.central_sections import CardField, CentralSection
 from gateway.sync.field_map import CardFieldMap, map_card, record_id
 
 MONTREAL = ZoneInfo("America/Toronto")

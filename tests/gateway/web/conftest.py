@@ -35,7 +35,8 @@ from gateway.lanes.recorder import Recorder
 from gateway.recording.exhibits import ExhibitFiles
 from gateway.recording.forecast import StorageForecast
 from gateway.recording.incoming import ExhibitLimits
-from gateway.site.models import CentralAccountsSection, CentralSection, Site
+from gateway.site.central_sections import CentralAccountsSection, CentralSection
+from gateway.site.models import Site
 from gateway.store import CardRecord, Entry, KnownRecord, Segment, Store
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap, map_card
