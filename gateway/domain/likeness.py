@@ -14,7 +14,8 @@ from pydantic import JsonValue
 
 from gateway.domain.writes import JsonObject, Lookup, alike
 
-_SOURCE = ("source_name", "source_id")
+_NUMBER = "source_id"
+_SOURCE = ("source_name", _NUMBER)
 _AT = "date_at"
 _NEVER_SHOWN = frozenset({"pin"})
 """What central takes and need not show again."""
@@ -38,7 +39,7 @@ def likeness(lookup: Lookup, sent: JsonObject, record: JsonObject, *, newer: boo
         newer: whether its id is above all that central had given before it was sent; None when nobody knows.
     """
     stated, shown = _stated(sent), _stated(record)
-    if all(name in stated and name in shown for name in _SOURCE):
+    if _NUMBER in stated and _NUMBER in shown:
         return _by_source(stated, shown, newer=newer)
     compared = stated.keys() & shown.keys()
     differs = any(not alike(stated[name], shown[name]) for name in compared)
@@ -57,7 +58,7 @@ def likeness(lookup: Lookup, sent: JsonObject, record: JsonObject, *, newer: boo
 
 def _by_source(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue], *, newer: bool | None) -> Likeness:
     """The site's own number is given once, but a site that was set up anew begins with 1 again."""
-    if not all(alike(stated[name], shown[name]) for name in _SOURCE):
+    if not all(alike(stated.get(name), shown.get(name)) for name in _SOURCE):
         return Likeness.OTHER
     if newer or (_AT in stated and _AT in shown and alike(stated[_AT], shown[_AT])):
         return Likeness.SAME

@@ -5,6 +5,7 @@ from gateway.store.api_keys import ApiKey
 from gateway.store.camera_events import CameraEventFilter
 from gateway.store.cards import CardChanges, CardRecord
 from gateway.store.changes import Changes
+from gateway.store.deliveries import Delivery
 from gateway.store.event_footage import LONGEST_PIN
 from gateway.store.event_pages import EventFilter, EventPage
 from gateway.store.exhibits import TooMany
@@ -35,6 +36,7 @@ __all__ = [
     "CardRecord",
     "Changes",
     "Choice",
+    "Delivery",
     "Entry",
     "EntryFilter",
     "EntryTotals",

@@ -15,11 +15,12 @@ from itertools import product
 
 from gateway.domain.errors import CentralRefused
 from gateway.domain.likeness import Likeness, likeness
-from gateway.domain.writes import Lookup, WriteOperation
+from gateway.domain.writes import Effect, Lookup, WriteOperation
 from gateway.store import OutboxRow, Store
 from gateway.sync.answers import CentralDenied, JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.descent import Descent
+from gateway.sync.shipments import shipment_of
 from gateway.sync.sweep import Page
 
 _CLEAN_LOOKS = 2
@@ -198,6 +199,14 @@ class Lookups:
         for number, glance in glances.items():
             glance.problem = descent.problem
             self._glances[number] = glance
+
+
+def sought_in(row: OutboxRow) -> Sought | None:
+    """A create that may have reached central; None for any other row."""
+    shipment = shipment_of(row) if row.begun else ""
+    if isinstance(shipment, str) or shipment.operation.effect is not Effect.CREATE:
+        return None
+    return Sought(row, shipment.operation, shipment.body)
 
 
 async def _compare(page: Page, lookup: Lookup, together: dict[int, Sought], glances: dict[int, _Glance]) -> None:
