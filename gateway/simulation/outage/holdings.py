@@ -26,7 +26,7 @@ async def site_holds(folder: Path) -> SiteHolds:
     try:
         camera_events: dict[int, int | None] = {}
         fields: dict[tuple[str, int], JsonObject] = {}
-        while len(page := (await store.camera_events.page(offset=len(camera_events), limit=_PAGE))[0]):
+        while len(page := (await store.camera_events.page(offset=len(camera_events), limit=_PAGE)).events):
             camera_events.update((event.id, event.central_id) for event in page)
             fields.update((("camera_event", event.id), _fields_of(event)) for event in page)
         entries: dict[int, tuple[int | None, str]] = {}
