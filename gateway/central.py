@@ -91,12 +91,24 @@ def sync_with_central(
         client=client,
         down=down,
         sender=OutboxSender(
-            client=client, store=store, clock=clock, zone=zone, fields=card_fields(site), card_renamed=card_renamed
+            client=client,
+            store=store,
+            clock=clock,
+            may_take=site.central.write_may_take_seconds,
+            zone=zone,
+            fields=card_fields(site),
+            card_renamed=card_renamed,
         ),
         store=store,
         clock=clock,
         pull_seconds=site.central.pull_seconds,
-        evidence=EvidenceSender(client=client, store=store, clock=clock, path=exhibits.path),
+        evidence=EvidenceSender(
+            client=client,
+            store=store,
+            clock=clock,
+            path=exhibits.path,
+            may_take=site.central.write_may_take_seconds,
+        ),
         commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),
         clock_alert_seconds=site.central.clock_alert_seconds,
     )

@@ -86,7 +86,7 @@ def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, 
             )
     others = () if alone and known == row.record_id else outbox_rows(connection, row.kind, known)
     if deletes:
-        take_out(connection, (item.id for item in others), "dropped")
+        take_out(connection, (item.id for item in others), "replaced")
     elif others:
         supersede(connection, row.kind, known, body_object(row.body) or {}, before=row.id)
     keeper = KEEPERS.get(row.kind)

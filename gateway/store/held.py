@@ -92,17 +92,6 @@ class HeldWrites:
         """Central's id of a record, None while it has none."""
         return await self._database.read(lambda connection: IDS[kind].central_id(connection, record_id))
 
-    async def is_given(self, kind: str, central_id: int) -> bool:
-        """Whether central's id belongs to a record that was made at this site."""
-        return await self._database.read(
-            lambda connection: (
-                connection.execute(
-                    "SELECT 1 FROM provisional WHERE kind = ? AND central_id = ?", (kind, central_id)
-                ).fetchone()
-                is not None
-            )
-        )
-
     async def record(self, kind: str, record_id: int) -> JsonObject | None:
         """A record as the site has it; None where it is kept elsewhere, or is not here."""
         return await self._database.read(lambda connection: KEEPERS[kind].get(connection, record_id))
@@ -236,7 +225,7 @@ class HeldWrites:
             known = keeper.site_id(connection, record_id)
             self._recent.note(operation.kind, record_id, known)
             if operation.effect is Effect.DELETE:
-                take_out(connection, (row.id for row in outbox_rows(connection, operation.kind, known)), "dropped")
+                take_out(connection, (row.id for row in outbox_rows(connection, operation.kind, known)), "replaced")
                 keeper.remove(connection, known)
                 return None
             supersede(connection, operation.kind, known, sent)
@@ -255,7 +244,7 @@ def _amend_create(connection: sqlite3.Connection, kind: str, record_id: int, new
     """A create that central refused is tried again as the record is now; what waits behind it follows in its turn."""
     rows = outbox_rows(connection, kind, record_id)
     create = next((row for row in rows if row.action == "create" and row.parked), None)
-    if create is None:
+    if create is None or create.begun:
         return
     created, *behind = waiting_writes(row for row in rows if row.id >= create.id)
     rewrite(connection, create.id, with_newer(created.body, [*(write.body for write in behind), newer]))
@@ -266,7 +255,7 @@ def _take_back(connection: sqlite3.Connection, kind: str, record_id: int) -> boo
     """Take back all that waits of a record that central cannot have; whether that was so."""
     rows = outbox_rows(connection, kind, record_id)
     first = next((row for row in rows if row.action == "create"), None)
-    if first is None or (first.begun and not first.parked):
+    if first is None or first.begun:
         return False
-    take_out(connection, (row.id for row in rows), "dropped")
+    take_out(connection, (row.id for row in rows), "replaced")
     return True

@@ -10,7 +10,7 @@ from functools import partial
 from gateway.domain.writes import WRITES, Effect, JsonObject, takes_away, with_newer
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery, deliver
-from gateway.store.keepers import KEEPERS
+from gateway.store.keepers import IDS, KEEPERS
 from gateway.store.outbox_rows import (
     COLUMNS,
     OutboxRow,
@@ -46,17 +46,22 @@ _MOST_URGENT = 200
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """accepted = delivered + dropped + waiting + parked."""
+    """accepted = delivered + replaced + dropped + waiting + parked.
+
+    `replaced` have lost nothing: newer content of the same record, or its deletion, took their place. What was
+    `dropped` never gets to central.
+    """
 
     accepted: int
     delivered: int
     dropped: int
     waiting: int
     parked: int
+    replaced: int = 0
 
     def balance(self) -> bool:
         """Whether nothing is missing and nothing is there twice."""
-        return self.accepted == self.delivered + self.dropped + self.waiting + self.parked
+        return self.accepted == self.delivered + self.replaced + self.dropped + self.waiting + self.parked
 
 
 class Outbox:
@@ -107,14 +112,18 @@ class Outbox:
 
     async def begin_together(self, rows: Sequence[OutboxRow]) -> tuple[OutboxRow, ...]:
         """The same of many in one commit; those that still wait, as they are now, oldest first."""
-        places = ", ".join("?" * len(rows))
 
         def job(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
-            found = connection.execute(
-                f"UPDATE outbox SET begun = 1 WHERE id IN ({places}) AND parked = 0 RETURNING {COLUMNS}",
-                [row.id for row in rows],
-            ).fetchall()
-            return tuple(as_row(row) for row in sorted(found))
+            found = []
+            for kind in {row.kind for row in rows}:
+                ids, numbers = IDS.get(kind), [row.id for row in rows if row.kind == kind]
+                newest = next(iter(ids.given(connection, 1)), None) if ids is not None else None
+                found += connection.execute(
+                    f"UPDATE outbox SET begun = 1, newest_before = ? WHERE id IN ({', '.join('?' * len(numbers))})"
+                    f" AND parked = 0 RETURNING {COLUMNS}",
+                    (newest, *numbers),
+                ).fetchall()
+            return tuple(sorted(map(as_row, found), key=lambda row: row.id))
 
         return await self._database.write(job)
 
@@ -160,11 +169,18 @@ class Outbox:
 
         await self._database.write(job)
 
-    async def failed(self, row: OutboxRow, *, error: str, next_at: int, unheard: bool = False) -> None:
-        """Central could not take it; tried again from `next_at` (wall micros) on. `unheard`: central did not answer."""
+    async def failed(
+        self, row: OutboxRow, *, error: str, next_at: int, unheard: bool = False, at_central: bool = True
+    ) -> None:
+        """Central could not take it; tried again from `next_at` (wall micros) on.
+
+        `unheard`: central did not answer. `at_central`: it may be there all the same; without it, it certainly is not.
+        """
+        begun = "begun" if at_central else "0"
         await self._database.write(
             lambda connection: connection.execute(
-                "UPDATE outbox SET tries = tries + 1, next_at = ?, error = ?, unheard = ? WHERE id = ?",
+                f"UPDATE outbox SET tries = tries + 1, next_at = ?, error = ?, unheard = ?, begun = {begun}"
+                " WHERE id = ?",
                 (next_at, error, unheard, row.id),
             )
         )
@@ -178,7 +194,7 @@ class Outbox:
 
         def job(connection: sqlite3.Connection) -> bool:
             parked = connection.execute(
-                "UPDATE outbox SET tries = tries + 1, parked = 1, error = ? WHERE id = ?", (error, row.id)
+                "UPDATE outbox SET tries = tries + 1, parked = 1, begun = 0, error = ? WHERE id = ?", (error, row.id)
             ).rowcount
             return parked > 0 and not (row.action == "create" and _overtaken(connection, row))
 
@@ -215,6 +231,7 @@ class Outbox:
                 accepted=counts["accepted"],
                 delivered=counts["delivered"],
                 dropped=counts["dropped"],
+                replaced=counts["replaced"],
                 waiting=waiting,
                 parked=parked,
             )
@@ -254,7 +271,7 @@ def _overtaken(connection: sqlite3.Connection, row: OutboxRow) -> bool:
     rows = outbox_rows(connection, row.kind, row.record_id)
     behind = waiting_writes(item for item in rows if item.id > row.id)
     if any(write.operation.effect is Effect.DELETE for write in behind):
-        take_out(connection, (item.id for item in rows), "dropped")
+        take_out(connection, (item.id for item in rows), "replaced")
         return True
     body = body_object(row.body)
     if body is None or (newer := with_newer(body, [write.body for write in behind])) == body:

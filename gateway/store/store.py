@@ -41,6 +41,7 @@ from gateway.store.remembered import Remembered
 from gateway.store.second_factor_seal import SecondFactorSeal
 from gateway.store.segments import Segments
 from gateway.store.sessions import Sessions
+from gateway.store.unknown import UnknownOutcomes
 from gateway.store.webhooks import Webhooks
 
 _NOWHERE = Places()
@@ -100,6 +101,7 @@ class Store:
         recent = RecentWrites()
         self.outbox = Outbox(database=self._site, recent=recent)
         self.refused = RefusedRows(database=self._site, changes=self.changes)
+        self.unknown = UnknownOutcomes(database=self._site, cards=self._cards, changes=self.changes)
         self.held = HeldWrites(database=self._site, changes=self.changes, recent=recent)
         self.bases = WaitingBases(database=self._site, changes=self.changes)
         self.commands = Commands(database=self._site)

@@ -186,7 +186,9 @@ class CentralClient:
                 http = await self._connections.open()
                 return await fetch(http, "POST", self._url + path, upload.form(file), headers)
         except aiohttp.ConnectionTimeoutError as error:
-            raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s") from error
+            raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False) from error
+        except aiohttp.ClientConnectorError as error:
+            raise CentralUnavailable(f"{operation}: {error}", sent=False) from error
         except TimeoutError as error:
             raise CentralUnavailable(f"{operation}: no answer within {seconds:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -251,6 +253,8 @@ class CentralClient:
         try:
             token = await self._session.enter(stale=stale, ends_stale=ends_stale)
         except (CentralRefused, CentralUnavailable) as error:
+            if isinstance(error, CentralUnavailable):
+                error.sent = False  # of what the session was wanted for
             raise self._noted(error) from error
         self._state = replace(self._state, signed_in_at=self._session.signed_in_at)
         return token
@@ -295,9 +299,11 @@ class CentralClient:
                 began = self._clock.monotonic()
                 status, raw = await fetch(http, method, self._url + path, body, headers, heard=heard)
         except aiohttp.ConnectionTimeoutError as error:
-            raise self._unheard(f"{operation}: no connection within {self._connect:g} s") from error
+            raise self._unheard(f"{operation}: no connection within {self._connect:g} s", sent=False) from error
         except TimeoutError as error:
             raise self._unheard(f"{operation}: no answer within {self._timeout:g} s") from error
+        except aiohttp.ClientConnectorError as error:
+            raise self._noted(CentralUnavailable(f"{operation}: {error}", sent=False)) from error
         except (aiohttp.ClientError, OSError) as error:
             raise self._noted(CentralUnavailable(f"{operation}: {error or type(error).__name__}")) from error
         except TooLarge as error:
@@ -319,10 +325,10 @@ class CentralClient:
         self._note(reachable=True, error="")
         return verdict
 
-    def _unheard(self, error: str) -> CentralRefused | CentralUnavailable:
+    def _unheard(self, error: str, *, sent: bool = True) -> CentralRefused | CentralUnavailable:
         """It timed out: whoever comes next is not to wait as long."""
         self._silent_until = self._clock.monotonic() + _HOLD_OFF_SECONDS
-        return self._noted(CentralUnavailable(error))
+        return self._noted(CentralUnavailable(error, sent=sent))
 
     def _noted(self, error: CentralRefused | CentralUnavailable) -> CentralRefused | CentralUnavailable:
         self._note(reachable=isinstance(error, CentralRefused | CentralFailed), error=str(error))

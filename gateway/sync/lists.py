@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from hashlib import blake2b
 
 from gateway.domain.errors import CentralRefused
-from gateway.domain.writes import Lookup
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.sweep import Met, Page, Tally
@@ -17,7 +16,6 @@ PAGE_LIMIT = 100
 _WIDEST = (1000, 500, 250, PAGE_LIMIT)
 _NARROWEST = 25  # the interface's default, which every list honours
 _MOST_PAGES = 20_000
-_MOST_FOUND_PAGES = 50
 
 Take = Callable[[Page], Awaitable[None]]
 TakePage = Callable[[Page], Awaitable[bool]]
@@ -150,19 +148,3 @@ async def read_whole(client: CentralClient, *, path: str, resource: str, take: T
     asked: JsonObject = {}
     await take(tally.take(await client.call("POST", path, asked)))
     return tally
-
-
-async def records_found(client: CentralClient, lookup: Lookup, body: JsonObject) -> AsyncIterator[JsonObject]:
-    """The records of a list that may be the one with this body, searched for by the first field that says anything."""
-    stated = (str(value) for name in lookup.search if (value := body.get(name)) not in (None, ""))
-    search = next(stated, "")
-    tally = Tally(lookup.resource)
-    for number in range(1, _MOST_FOUND_PAGES + 1):
-        asked: JsonObject = {"page": number, "page_limit": PAGE_LIMIT} if lookup.paged else {}
-        if search and lookup.paged:
-            asked["search"] = search
-        page = tally.take(await client.call("POST", lookup.path, asked))
-        for _, record in page:
-            yield record
-        if not page or not lookup.paged:
-            return

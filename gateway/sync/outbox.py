@@ -3,7 +3,8 @@
 Reactions to a try that fails:
 - central cannot be reached, or refuses the account: everything waits, and goes on by itself;
 - central failed with this row: the row waits, others go on;
-- central refuses the row: it is parked for a person, with central's words, and later rows of its record behind it.
+- central refuses the row: it is parked for a person, with central's words, and later rows of its record behind it;
+- nobody knows whether a create was carried out: it is looked for before it is made again, see `lookups`.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from gateway.clock import Clock
 from gateway.domain.conflicts import READS, Settled, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.writes import Effect, is_twin
+from gateway.domain.writes import Effect
 from gateway.store import Entry, OutboxRow, Store
 from gateway.supervision import Backoff
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.convoy import Convoy, goes_along
-from gateway.sync.field_map import CardFieldMap, record_id
-from gateway.sync.lists import records_found
+from gateway.sync.field_map import CardFieldMap
+from gateway.sync.lookups import Found, Looks, Lookups, NotThere, NotYet, Sought, Unclear, sought_in
 from gateway.sync.shipments import Shipment, answered_record, given_id, shipment_of
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
@@ -55,7 +56,8 @@ class OutboxSender:
     """Sends what waits in the store's outbox.
 
     `row_backoff` spaces the tries of one row, `away_backoff` those of central as a whole. Their times are wall time in
-    the store; a wall clock that stepped back does not keep rows waiting longer than the longest backoff.
+    the store; a wall clock that stepped back does not keep rows waiting longer than the longest backoff. For `may_take`
+    seconds central may still carry out a write whose answer was lost.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class OutboxSender:
         clock: Clock,
         row_backoff: Backoff | None = None,
         away_backoff: Backoff | None = None,
+        may_take: float = 60.0,
         zone: tzinfo = UTC,
         fields: CardFieldMap | None = None,
         card_renamed: Callable[[int, int], None] | None = None,
@@ -78,6 +81,7 @@ class OutboxSender:
         self._clock = clock
         self._row_backoff = row_backoff or Backoff(first=2.0, longest=300.0)
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
+        self._lookups = Lookups(client=client, store=store, looks=Looks(monotonic=clock.monotonic, may_take=may_take))
         self._failures = 0
         self._parked = Sparing(monotonic=clock.monotonic, most=_PARKED_TOLD)
 
@@ -93,6 +97,7 @@ class OutboxSender:
         rows = await self._store.outbox.due(now=self._clock.wall().micros, limit=_BATCH)
         if not rows:
             return Turn(await self._until_due())
+        self._lookups.begin_turn(sought for row in rows if (sought := sought_in(row)) is not None)
         along = [] if self._failures else list(takewhile(goes_along, rows))
         if along:
             well = await self._convoy(along).send()
@@ -137,9 +142,11 @@ class OutboxSender:
             await self._park(row, shipment)
             return True
         try:
-            if row.begun and (twin := await self._twin(shipment)) is not None:
-                await self._delivered(row, shipment, twin)
+            if row.begun and not await self._is_to_go(row, shipment):
                 return True
+        except (CentralUnavailable, CentralDenied) as error:
+            return await self._failed(row, error)
+        try:
             settled = await self._settled(row, shipment)
             if settled is None or not await self._store.outbox.begin(settled[0]):
                 return True
@@ -155,10 +162,32 @@ class OutboxSender:
     async def _missed(self, row: OutboxRow, shipment: Shipment, error: CentralUnavailable | CentralRefused) -> bool:
         """Keep that a row was not taken; whether the next one may be tried at once."""
         if isinstance(error, CentralUnavailable | CentralDenied):
-            return await self._failed(row, error)
+            sent = isinstance(error, CentralUnavailable) and error.sent
+            return await self._failed(row, error, at_central=sent)
         await self._refused(row, shipment, error)
         await self._through()
         return True
+
+    async def _is_to_go(self, row: OutboxRow, shipment: Shipment) -> bool:
+        """Whether a row that may have reached central is sent again now; otherwise it has found its end, or waits."""
+        if shipment.operation.effect is not Effect.CREATE:
+            return True  # carried out twice it comes to the same
+        if row.taken_as is not None:
+            await self._delivered(row, shipment, {"success": True, "id": row.taken_as})
+            return False
+        told = await self._lookups.judge(Sought(row, shipment.operation, shipment.body))
+        match told:
+            case Found():
+                await self._delivered(row, shipment, told.record)
+            case NotYet():
+                wait = told.wait or self._row_backoff.wait(row.tries + 1)
+                next_at = self._clock.wall().micros + int(wait * 1_000_000)
+                await self._store.unknown.look_later(row, reason=told.reason, next_at=next_at)
+            case Unclear():
+                await self._ask_a_person(row, told.reason)
+            case NotThere():
+                return True
+        return False
 
     async def _shipment(self, row: OutboxRow) -> Shipment | str:
         """The operation for a row and its body with central's id, or why there is none."""
@@ -169,22 +198,6 @@ class OutboxSender:
         if central_id is None:
             return "central has never got its record"
         return replace(shipment, body={**shipment.body, "id": central_id})
-
-    async def _twin(self, shipment: Shipment) -> JsonObject | None:
-        """Central's record of a create that it may have carried out already; None when it has none."""
-        lookup = shipment.operation.lookup
-        if lookup is None or shipment.operation.effect is not Effect.CREATE:
-            return None
-        kind = shipment.operation.kind
-        async for record in records_found(self._client, lookup, shipment.body):
-            found = record_id(record)
-            if (
-                found is not None
-                and is_twin(shipment.body, record)
-                and not await self._store.held.is_given(kind, found)
-            ):
-                return record
-        return None
 
     async def _settled(self, row: OutboxRow, shipment: Shipment) -> tuple[OutboxRow, Shipment] | None:
         """The row as it is to go up once central's record was looked at; None when nothing of it is left.
@@ -267,12 +280,14 @@ class OutboxSender:
                     await self._cards.forget(row.record_id)
             await self._tell_dropped(row, str(error))
 
-    async def _failed(self, row: OutboxRow, error: CentralUnavailable | CentralDenied) -> bool:
+    async def _failed(
+        self, row: OutboxRow, error: CentralUnavailable | CentralDenied, *, at_central: bool = True
+    ) -> bool:
         self._failures += 1
         if self._failures == 1 and isinstance(error, CentralDenied | CentralFailed):
             log.warning("outbox_held_up", kind=row.kind, record_id=row.record_id, error=str(error))
         next_at = self._clock.wall().micros + int(self._row_backoff.wait(row.tries + 1) * 1_000_000)
-        await self._store.outbox.failed(row, error=str(error), next_at=next_at)
+        await self._store.outbox.failed(row, error=str(error), next_at=next_at, at_central=at_central)
         return isinstance(error, CentralFailed) and self._failures < _LONG_AWAY
 
     async def _tell_dropped(self, row: OutboxRow, reason: str) -> None:
@@ -281,6 +296,14 @@ class OutboxSender:
     async def _park(self, row: OutboxRow, reason: str) -> None:
         if not await self._store.outbox.park(row, error=reason):
             return
+        await self._tell_parked(row, reason)
+
+    async def _ask_a_person(self, row: OutboxRow, reason: str) -> None:
+        """It is neither made again, which might double it, nor taken for delivered, which might lose it."""
+        if await self._store.unknown.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
+            await self._tell_parked(row, f"it is not known whether central has it: {reason}")
+
+    async def _tell_parked(self, row: OutboxRow, reason: str) -> None:
         log.warning("record_parked", kind=row.kind, record_id=row.record_id, error=reason)
         untold = self._parked.turn()
         if untold is not None:

@@ -114,8 +114,8 @@ class CentralWrites:
         key = new_key()
         try:
             answer = await self._client.call(operation.method, operation.path, sent, key=key)
-        except CentralUnavailable:
-            return await self._hold(operation, record_id, body, key=key, begun=True)
+        except CentralUnavailable as error:
+            return await self._hold(operation, record_id, body, key=key, begun=error.sent)
         except CentralRefused as error:
             if not error.status:  # it refuses the gateway's account, and has not seen the write
                 return await self._hold(operation, record_id, body)

@@ -1,8 +1,9 @@
--- The books: what is in the outbox no more and was not delivered counts as dropped.
-UPDATE book SET count = max(count, (SELECT sum(count) FROM book WHERE name IN ('delivered', 'dropped'))
+-- The books: what is in the outbox no more and was neither delivered nor replaced counts as dropped.
+UPDATE book SET count = max(count, (SELECT sum(count) FROM book WHERE name IN ('delivered', 'replaced', 'dropped'))
     + (SELECT count(*) FROM outbox)) WHERE name = 'accepted';
 UPDATE book SET count = (SELECT count FROM book WHERE name = 'accepted')
-    - (SELECT count FROM book WHERE name = 'delivered') - (SELECT count(*) FROM outbox) WHERE name = 'dropped';
+    - (SELECT sum(count) FROM book WHERE name IN ('delivered', 'replaced')) - (SELECT count(*) FROM outbox)
+    WHERE name = 'dropped';
 -- What stretches of events hold, as the step that made these tables counts it.
 DELETE FROM event_stretch;
 DELETE FROM event_share;

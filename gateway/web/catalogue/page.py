@@ -27,6 +27,7 @@ WEBHOOK_TEST = Operation("POST", "/status/webhook/test", needs("can_edit_setting
 OUTBOX_LIST = Operation("POST", "/status/outbox/list", needs("can_edit_settings"), "waiting", reads=True)
 OUTBOX_RETRY = Operation("POST", "/status/outbox/retry", needs("can_edit_settings"), "waiting")
 OUTBOX_EDIT = Operation("POST", "/status/outbox/edit", needs("can_edit_settings"), "waiting")
+OUTBOX_SETTLE = Operation("POST", "/status/outbox/settle", needs("can_edit_settings"), "waiting")
 OUTBOX_DROP = Operation("POST", "/status/outbox/drop", needs("can_edit_settings"), "waiting")
 SYNC_STATE = Operation("POST", "/status/sync", needs("can_edit_settings"), "sync", reads=True)
 SYNC_REFRESH = Operation("POST", "/status/sync/refresh", needs("can_edit_settings"), "sync")
@@ -50,6 +51,7 @@ OPERATIONS: tuple[Operation, ...] = (
     OUTBOX_LIST,
     OUTBOX_RETRY,
     OUTBOX_EDIT,
+    OUTBOX_SETTLE,
     OUTBOX_DROP,
     SYNC_STATE,
     SYNC_REFRESH,

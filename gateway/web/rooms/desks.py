@@ -33,6 +33,10 @@ class OutboxDesk(Protocol):
         """Send it again with other fields; null takes one out."""
         ...
 
+    async def settle(self, row_id: int, central_id: int | None, *, by: str) -> OutboxRow:
+        """Say under which id central has it, of which that was not known; None: it does not have it."""
+        ...
+
     async def drop(self, row_id: int, *, by: str) -> OutboxRow:
         """Let go of it."""
         ...

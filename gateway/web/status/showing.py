@@ -156,6 +156,7 @@ def books_shown(books: Books) -> BooksShown:
     return BooksShown(
         accepted=books.accepted,
         delivered=books.delivered,
+        replaced=books.replaced,
         dropped=books.dropped,
         waiting=books.waiting,
         parked=books.parked,

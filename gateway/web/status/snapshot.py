@@ -136,6 +136,7 @@ class BooksShown(_Shown):
 
     accepted: int
     delivered: int
+    replaced: int
     dropped: int
     waiting: int
     parked: int

@@ -35,7 +35,9 @@ def pull(client, store):
 async def apart(central, client, store, writes, pull):
     """Both sides have the same records, and the line is down. Gives what brings them together again."""
     await pull()
-    sender = OutboxSender(client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON)
+    sender = OutboxSender(
+        client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON, may_take=0
+    )
     await central.stop()
 
     async def together():

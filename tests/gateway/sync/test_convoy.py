@@ -81,7 +81,7 @@ def clock():
 
 @pytest.fixture
 def sender(client, store, clock, line):
-    return OutboxSender(client=client, store=store, clock=clock, row_backoff=SOON, away_backoff=SOON)
+    return OutboxSender(client=client, store=store, clock=clock, may_take=0, row_backoff=SOON, away_backoff=SOON)
 
 
 @pytest.fixture

@@ -158,6 +158,7 @@ function showCentral({ central, books, user }) {
   const rows = [
     ["Accepted", books.accepted, books.balance ? "" : "bad"], ["Delivered", books.delivered, ""],
     ["Waiting", books.waiting, ""], ["Refused", books.parked, books.parked ? "bad" : ""],
+    ["Replaced by newer", books.replaced, ""],
     ["Dropped", books.dropped, books.dropped ? "bad" : ""],
   ];
   keyed(byId("books"), rows, {
