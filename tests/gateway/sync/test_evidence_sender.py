@@ -60,6 +60,11 @@ class House:
         return central.tables.camera_events[known.central_id]["evidence"] if known.central_id else []
 
 
+async def waiting_files(store):
+    row = await store.exhibits.due(now=2**62)
+    return [] if row is None else [row]
+
+
 @pytest.fixture
 async def house(store, client, tmp_path):
     folder = tmp_path / "exhibits"
@@ -109,6 +114,17 @@ async def test_while_central_is_away_a_file_waits(house, central, client):
     await house.outbox.send_due()
     await central.start()
     await house.send()
+    assert len(await house.at_central(central)) == 1
+
+
+async def test_a_clock_that_stepped_back_keeps_no_file_waiting(house, central):
+    await house.outbox.send_due()
+    await house.upload(b"x" * 1000)
+    (row,) = await waiting_files(house.store)
+    year = 365 * 86_400 * 1_000_000
+    await house.store.outbox.failed(row, error="away", next_at=SystemClock().wall().micros + year)
+    assert await house.evidence.send_due() == 0.0
+    await house.evidence.send_due()
     assert len(await house.at_central(central)) == 1
 
 
