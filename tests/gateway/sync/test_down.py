@@ -298,6 +298,21 @@ async def test_what_central_says_of_single_cards_counts_only_while_it_finds_othe
     assert paths(central, "/v1/access/list") == 4
 
 
+async def test_a_list_that_is_empty_takes_no_card_that_central_still_has(central, store, down):
+    """As an account is answered that may see single cards and, by a fault of central's, none in a list."""
+    await down.pull()
+    real = central.tables.cards.page
+
+    central.tables.cards.page = lambda matches, **more: real(lambda record: False, **more)
+    for _ in range(4):
+        report = await down.pull()
+        assert report.cards.removed == 0
+    assert "still has" in report.problems[0]
+    assert await store.cards.count() == 40
+    central.tables.cards.page = real
+    assert (await down.pull()).problems == ()
+
+
 async def test_looks_that_disagree_remove_nothing(central, store, down):
     await down.pull()
     drop_cards(central, 2)
