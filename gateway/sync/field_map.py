@@ -30,11 +30,12 @@ from gateway.domain.wiegand import H10301
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.sync.answers import JsonObject
 
-_VERSION = 4  # goes up when the same record is read otherwise than before
+_VERSION = 5  # goes up when the same record is read otherwise than before
 _FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
 _PIN = re.compile(r"[0-9]{4,8}")
 _DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NO_DATE = re.compile(r"(0000-00-00.*)?")
+_LONG_AGO = -62_135_596_800_000_000  # the year 1, as far back as dates go
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds that would be the year 5138
 
 _NUMBERS_BELOW = 1_000_000_000_000_000
@@ -198,9 +199,17 @@ def _status(record: JsonObject, fields: CardFieldMap, unread: list[str]) -> Card
         if status is None:
             unread.append(name)
         stated.append(status or CardStatus.SUSPENDED)
-    if any(_text(value).casefold() not in {"", *_NO} for _, value in _stated(record, fields.deleted)):
+    if any(_says_deleted(value) for _, value in _stated(record, fields.deleted)):
         stated.append(CardStatus.SUSPENDED)
     return min(stated, key=_STRICTEST_FIRST.index)
+
+
+def _says_deleted(value: JsonValue) -> bool:
+    """Whether this is a yes, a moment, or an object that may be one."""
+    if isinstance(value, dict | list):
+        return bool(value)
+    text = _text(value).casefold()
+    return text not in _NO and _NO_DATE.fullmatch(text) is None
 
 
 def _moments(record: JsonObject, names: tuple[str, ...], zone: tzinfo, unread: list[str], *, ends: bool) -> list[int]:
@@ -223,14 +232,14 @@ def _moment(value: JsonValue, zone: tzinfo, *, ends: bool) -> tuple[int | None, 
         return int(value * (1_000 if value >= _MILLISECONDS_FROM else 1_000_000)), True
     text = _text(value)
     if _NO_DATE.fullmatch(text):
-        return None, True
+        return None, not isinstance(value, dict | list) or not value  # a date in parts is no absent one
     try:
         moment = datetime.fromisoformat(text)
         if _DATE_ONLY.fullmatch(text):
             moment = datetime.combine(moment.date() + timedelta(days=1 if ends else 0), time(), zone)
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except OverflowError:
-        return None, True  # the year 9999: for ever
+        return (_LONG_AGO if text.startswith("0001") else None), True  # the year 9999: for ever
     except ValueError:
         return None, False
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), True
@@ -248,8 +257,8 @@ def _stated(record: JsonObject, names: tuple[str, ...]) -> list[tuple[str, JsonV
 
 
 def _first(record: JsonObject, names: tuple[str, ...]) -> JsonValue:
-    """The first of these fields that says anything."""
-    return next((value for name in names if (value := _at(record, name)) not in (None, "")), None)
+    """The first of these fields that says anything; an empty list does not."""
+    return next((value for name in names if (value := _at(record, name)) not in (None, "", [])), None)
 
 
 def _at(record: JsonObject, name: str) -> JsonValue:
