@@ -307,7 +307,7 @@ class CentralClient:
         except (aiohttp.ClientError, OSError) as error:
             raise self._noted(CentralUnavailable(f"{operation}: {error or type(error).__name__}")) from error
         except TooLarge as error:
-            raise self._noted(CentralFailed(f"{operation}: {error}")) from error
+            raise self._noted(TooLarge(f"{operation}: {error}")) from error
         except CentralUnavailable as error:
             raise self._noted(CentralUnavailable(f"{operation}: {error}")) from error
         if known is not None and status == HTTPStatus.OK and (answer := known(raw)) is not None:

@@ -99,6 +99,9 @@ class EvidenceSender:
             if soonest is None:
                 return _LOOK_SECONDS
             seconds = (soonest - self._clock.wall().micros) / 1_000_000
+            if seconds > self._backoff.longest:  # nothing waits so long: the clock stepped back
+                await self._store.outbox.retry_now()
+                return 0.0
             return min(max(seconds, 0.1), _LOOK_SECONDS)
         await self._send(row)
         return 0.0

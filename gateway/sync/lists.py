@@ -8,13 +8,14 @@ from hashlib import blake2b
 from gateway.domain.errors import CentralRefused
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.sync.central import CentralClient
+from gateway.sync.connections import TooLarge
 from gateway.sync.sweep import Met, Page, Tally
 
 PAGE_LIMIT = 100
 """Records asked for at once where little is to be gained by more."""
 
-_WIDEST = (1000, 500, 250, PAGE_LIMIT)
 _NARROWEST = 25  # the interface's default, which every list honours
+_WIDEST = (1000, 500, 250, PAGE_LIMIT, _NARROWEST)
 _MOST_PAGES = 20_000
 
 Take = Callable[[Page], Awaitable[None]]
@@ -104,13 +105,18 @@ async def read_pages(
         if not fresh:
             return tally
         asked: JsonObject = {"page": number, "page_limit": size.limit}
-        answer = await client.call("POST", path, asked, known=memory.recall)
+        try:
+            answer = await client.call("POST", path, asked, known=memory.recall)
+        except TooLarge:  # its records are larger than those of the first page
+            size.refused()
+            raise
     tally.fault(f"no end after {_MOST_PAGES} pages")
     return tally
 
 
 async def _first_page(client: CentralClient, path: str, size: PageSize, memory: PageMemory) -> JsonObject:
-    """The first page, in the largest size that central takes."""
+    """The first page, in the largest size that central takes. Where none helps, it is not the size that it minds."""
+    widest = size.limit
     while True:
         try:
             asked: JsonObject = {"page": 1, "page_limit": size.limit}
@@ -119,6 +125,7 @@ async def _first_page(client: CentralClient, path: str, size: PageSize, memory: 
             raise
         except (CentralRefused, CentralFailed):
             if not size.refused():
+                size.limit = widest
                 raise
 
 

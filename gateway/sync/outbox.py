@@ -20,7 +20,7 @@ from gateway.clock import Clock
 from gateway.domain.conflicts import READS, Settled, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.writes import Effect
+from gateway.domain.writes import WRITES, Effect
 from gateway.store import Entry, OutboxRow, Store
 from gateway.supervision import Backoff
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
@@ -164,6 +164,8 @@ class OutboxSender:
         if isinstance(error, CentralUnavailable | CentralDenied):
             sent = isinstance(error, CentralUnavailable) and error.sent
             return await self._failed(row, error, at_central=sent)
+        if (doubt := await self._doubt(shipment, error)) is not None:
+            return await self._failed(row, doubt)
         await self._refused(row, shipment, error)
         await self._through()
         return True
@@ -264,6 +266,23 @@ class OutboxSender:
                 await self._cards.settle(operation, known, record, formerly=row.record_id)
                 if known != row.record_id and self._card_renamed is not None:
                     self._card_renamed(row.record_id, known)
+
+    async def _doubt(self, shipment: Shipment, refusal: CentralRefused) -> CentralUnavailable | None:
+        """Why central's word that it has no such record is not believed: what answers has no list of them either.
+
+        So does what stands before central while central itself is not there, and nothing may be lost by that.
+        """
+        operation = shipment.operation
+        lookup = next((item.lookup for item in WRITES.values() if item.kind == operation.kind and item.lookup), None)
+        if refusal.status != _NOT_FOUND or operation.effect is Effect.CREATE or lookup is None:
+            return None
+        try:
+            await self._client.call("POST", lookup.path, {"page": 1, "page_limit": 1} if lookup.paged else {})
+        except CentralRefused as error:
+            return CentralFailed(f"{refusal}; {error}") if error.status == _NOT_FOUND else None
+        except CentralUnavailable as error:
+            return error
+        return None
 
     async def _refused(self, row: OutboxRow, shipment: Shipment, error: CentralRefused) -> None:
         """A record that central has no more is nobody's to change; anything else waits for a person."""

@@ -61,6 +61,11 @@ class House:
         return central.tables.camera_events[known.central_id]["evidence"] if known.central_id else []
 
 
+async def waiting_files(store):
+    row = await store.exhibits.due(now=2**62)
+    return [] if row is None else [row]
+
+
 @pytest.fixture
 async def house(store, client, tmp_path):
     folder = tmp_path / "exhibits"
@@ -167,6 +172,17 @@ async def test_a_file_goes_as_soon_as_its_camera_event_is_there(house, central):
     assert await house.evidence.send_due() > 5
     await house.outbox.send_due()
     assert await house.evidence.send_due() == 0.0
+    assert len(await house.at_central(central)) == 1
+
+
+async def test_a_clock_that_stepped_back_keeps_no_file_waiting(house, central):
+    await house.outbox.send_due()
+    await house.upload(b"x" * 1000)
+    (row,) = await waiting_files(house.store)
+    year = 365 * 86_400 * 1_000_000
+    await house.store.outbox.failed(row, error="away", next_at=SystemClock().wall().micros + year)
+    assert await house.evidence.send_due() == 0.0
+    await house.evidence.send_due()
     assert len(await house.at_central(central)) == 1
 
 
