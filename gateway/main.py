@@ -16,6 +16,7 @@ from gateway.central import (
     card_fields,
     central_client,
     down_from_central,
+    event_keeping,
     people_of_central,
     relay_to_central,
     sync_with_central,
@@ -99,6 +100,7 @@ class House:
             sends=site.central is not None,
             offset=partial(offset_of, self._clock, boot_id()),
             places=places_of(site),
+            now=self._now,
         )
         self._declaring = Declaring(store=self._store, clock=self._clock, site=site)
         self._site_file = RunningSite(
@@ -158,6 +160,7 @@ class House:
         if client is not None and down is not None and self._sync is not None:
             started_at = self._clock.wall().micros
             self._standing = CentralStanding(client=client, down=down, sync=self._sync, started_at=started_at)
+        self._keeping = event_keeping(site, store=self._store, clock=self._clock, forget=self._recording.forget)
         hooks = site.webhooks
         self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
         self._webhooks = WebhookSender(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
@@ -202,6 +205,7 @@ class House:
         if self._sync is not None:
             house.keep("sync", self._sync.run)
         house.keep("webhooks", self._webhooks.run)
+        house.keep("event keeping", self._keeping.run)
         if self._relay is not None:
             house.keep("relay", self._relay.run)
         house.keep("site file", self._reload_when_asked)
@@ -344,6 +348,9 @@ class House:
         self._lanes.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, "the gateway was stopped"),)))
         if not await self._lanes.recorder.drained(within=_LAST_WORDS_SECONDS):
             log.error("records_lost_at_stop", waiting=self._lanes.recorder.waiting)
+
+    def _now(self) -> int:
+        return self._clock.wall().micros
 
     def _event(self, kind: EventKind, text: str) -> Event:
         stamp = self._clock.wall()

@@ -25,7 +25,7 @@ _JOB_SECONDS = 120.0
 
 
 class CutterLost(Exception):
-    """The process that made a clip or thumbnail died of it, or did not end; the text says so."""
+    """There was no process to make a clip or thumbnail, it died of it, or did not end; the text says which."""
 
 
 class CuttingRoom:
@@ -35,6 +35,7 @@ class CuttingRoom:
         self._idle_seconds = idle_seconds
         self._idle: list[asyncio.subprocess.Process] = []
         self._leaving: dict[int, asyncio.TimerHandle] = {}
+        self._let_gone: list[asyncio.subprocess.Process] = []
 
     async def make(self, media: Path, job: CutClip | TakeThumbnail) -> ClipCut | ThumbnailTaken:
         """What was asked for; it is durable on return.
@@ -42,8 +43,8 @@ class CuttingRoom:
         Raises:
             BadRequest: a path leads out of the media folder, or is no segment's.
             MediaMissing: a segment is gone or unreadable.
-            OSError: the output cannot be written, or no process started.
-            CutterLost: the process died, or did not end.
+            OSError: the output cannot be written.
+            CutterLost: the process could not be started, died, or did not end.
         """
         cutter = self._taken() or await _started()
         try:
@@ -60,10 +61,14 @@ class CuttingRoom:
             raise MediaMissing(outcome.missing)
         return outcome.made
 
-    def close(self) -> None:
-        """End all cutters; those at work end with this process."""
+    async def end(self, seconds: float) -> None:
+        """End all cutters, and wait for that so long at most; those at work end with this process."""
         for cutter in list(self._idle):
             self._let_go(cutter)
+        with contextlib.suppress(TimeoutError):  # one that waits for a disk does not end, but nobody waits for it
+            async with asyncio.timeout(seconds):
+                for cutter in self._let_gone:
+                    await cutter.communicate()
 
     def _taken(self) -> asyncio.subprocess.Process | None:
         """The cutter that worked last, of those that still live."""
@@ -82,17 +87,22 @@ class CuttingRoom:
     def _let_go(self, cutter: asyncio.subprocess.Process) -> None:
         self._idle.remove(cutter)
         self._leaving.pop(cutter.pid).cancel()
+        self._let_gone = [before for before in self._let_gone if before.returncode is None]
+        self._let_gone.append(cutter)
         _end(cutter)
 
 
 async def _started() -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "gateway.camera_worker.cutter",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
+    try:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "gateway.camera_worker.cutter",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+    except OSError as error:  # the machine's fault, not the media folder's
+        raise CutterLost(f"no process to make clips can be started: {error.strerror}") from error
 
 
 async def _asked(cutter: asyncio.subprocess.Process, order: CutOrder) -> CutOutcome:

@@ -26,6 +26,7 @@ from gateway.heap import share_one_arena
 _PARENT_CHECK_SECONDS = 0.5
 _END_SECONDS = 0.7
 _LAST_REPORTS_SECONDS = 0.2
+_CUTTERS_SECONDS = 0.1
 
 
 async def serve(socket: Path, *, parent: int) -> None:
@@ -66,7 +67,7 @@ async def serve(socket: Path, *, parent: int) -> None:
         await worker.stop(_END_SECONDS)
         await server.end(_LAST_REPORTS_SECONDS)
         await reserving.end()
-        cutting_room.close()
+        await cutting_room.end(_CUTTERS_SECONDS)
         views.end_all()
 
 

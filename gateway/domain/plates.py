@@ -36,7 +36,8 @@ class PlateMatch:
 
 def plain_plate(text: str) -> str:
     """A plate without blanks and dashes, in capitals."""
-    return "".join(character for character in text.upper() if character.isalnum())
+    plate = text.upper()
+    return plate if plate.isalnum() else "".join(character for character in plate if character.isalnum())
 
 
 def skeleton(plate: str) -> str:

@@ -15,6 +15,7 @@ from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
 from gateway.site.footage_sections import LiveSection, RtspSection, StorageSection
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
+from gateway.site.keep_section import KeepSection
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 from gateway.site.webhooks import WebhooksSection
 
@@ -258,6 +259,7 @@ class Site(_Section):
     rtsp: RtspSection | None = None
     policy: PolicySection = PolicySection()
     events: EventsSection = EventsSection()
+    keep: KeepSection = KeepSection()
     webhooks: WebhooksSection = WebhooksSection()
     links: tuple[Link, ...] = ()
     devices: tuple[Device, ...] = ()

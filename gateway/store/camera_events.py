@@ -63,6 +63,19 @@ class CameraEventFilter:
         return " AND ".join(parts), tuple(values)
 
 
+@dataclass(frozen=True, slots=True)
+class CameraEventPage:
+    """Camera events by descending id, how many match in all, and whether none of them is older.
+
+    `newest`: the newest id of all camera events at that moment, 0 for none.
+    """
+
+    events: tuple[CameraEvent, ...]
+    count: int
+    is_end: bool
+    newest: int
+
+
 class CameraEvents:
     """The site's camera events. They are made by the journal."""
 
@@ -83,18 +96,22 @@ class CameraEvents:
         return await self._database.read(query) if is_id(camera_event_id) else None
 
     async def page(
-        self, wanted: CameraEventFilter | None = None, *, offset: int = 0, limit: int = 25
-    ) -> tuple[tuple[CameraEvent, ...], int]:
-        """Camera events by descending id, and how many match in all."""
+        self, wanted: CameraEventFilter | None = None, *, before: int = 0, offset: int = 0, limit: int = 25
+    ) -> CameraEventPage:
+        """Camera events by descending id, from below `before` (0: the newest) on."""
         condition, values = (wanted or CameraEventFilter()).condition()
+        limit = max(limit, 0)
 
-        def query(connection: sqlite3.Connection) -> tuple[tuple[CameraEvent, ...], int]:
+        def query(connection: sqlite3.Connection) -> CameraEventPage:
             (count,) = connection.execute(f"SELECT count(*) FROM camera_event WHERE {condition}", values).fetchone()
             rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM camera_event WHERE {condition} ORDER BY id DESC LIMIT ? OFFSET ?",
-                (*values, max(limit, 0), offset),
-            )
-            return tuple(_camera_event(row) for row in rows), int(count)
+                f"SELECT {_COLUMNS} FROM camera_event WHERE {condition} AND (? = 0 OR id < ?)"
+                " ORDER BY id DESC LIMIT ? OFFSET ?",
+                (*values, before, before, limit + 1, offset),
+            ).fetchall()
+            (newest,) = connection.execute("SELECT max(id) FROM camera_event").fetchone()
+            events = tuple(_camera_event(row) for row in rows[:limit])
+            return CameraEventPage(events, int(count), is_end=len(rows) <= limit, newest=newest or 0)
 
         return await self._database.read(query)
 

@@ -202,7 +202,10 @@ class CameraEventIds:
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
         """Noted beside the site's id, also of one that was deleted here before central's answer came."""
         for table in ("camera_event", "camera_event_gone"):
-            connection.execute(f"UPDATE OR IGNORE {table} SET central_id = ? WHERE id = ?", (central_id, record_id))
+            if connection.execute(
+                f"UPDATE OR IGNORE {table} SET central_id = ? WHERE id = ?", (central_id, record_id)
+            ).rowcount:
+                break
         return record_id
 
 
@@ -221,12 +224,18 @@ class CameraEventKeeper(CameraEventIds):
         return {"name": row[0], "description": row[1], "incident": bool(row[2])} if row else None
 
     def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """Take over what can be changed."""
-        for column in ("name", "description"):
-            if isinstance(text := record.get(column), str):
-                connection.execute(f"UPDATE camera_event SET {column} = ? WHERE id = ?", (text, record_id))
-        if isinstance(incident := record.get("incident"), bool):
-            connection.execute("UPDATE camera_event SET incident = ? WHERE id = ?", (incident, record_id))
+        """Take over what can be changed; what is so already costs no write."""
+        kept = self.get(connection, record_id)
+        if kept is None:
+            return
+        fresh = {name: record[name] for name, value in kept.items() if isinstance(record.get(name), type(value))}
+        if fresh.items() <= kept.items():
+            return
+        now_so = {**kept, **fresh}
+        connection.execute(
+            "UPDATE camera_event SET name = ?, description = ?, incident = ? WHERE id = ?",
+            (now_so["name"], now_so["description"], now_so["incident"], record_id),
+        )
 
     def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
         """Its footage is held no longer; the event that it proves stays."""

@@ -77,8 +77,11 @@ def outbox_rows(connection: sqlite3.Connection, kind: str, record_id: int | None
 
 def take_out(connection: sqlite3.Connection, row_ids: Iterable[int], book: Literal["delivered", "dropped"]) -> int:
     """Rows leave the outbox and are counted; how many there were. Within a transaction."""
-    gone = sum(connection.execute("DELETE FROM outbox WHERE id = ?", (number,)).rowcount for number in row_ids)
-    connection.execute("UPDATE book SET count = count + ? WHERE name = ?", (gone, book))
+    numbers = tuple(row_ids)
+    places = ", ".join("?" * len(numbers))
+    gone = connection.execute(f"DELETE FROM outbox WHERE id IN ({places})", numbers).rowcount if numbers else 0
+    if gone:
+        connection.execute("UPDATE book SET count = count + ? WHERE name = ?", (gone, book))
     return gone
 
 

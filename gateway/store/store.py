@@ -26,12 +26,14 @@ from gateway.store.footage_times import FootageTimes
 from gateway.store.grants import Grants
 from gateway.store.held import HeldWrites
 from gateway.store.journal import Journal
+from gateway.store.keeping import Keeping
 from gateway.store.lock import FolderLock
 from gateway.store.migrations import Family, after_salvage, migrations
 from gateway.store.outbox import Outbox
 from gateway.store.parking_entries import ParkingEntries
 from gateway.store.passages import Passages
 from gateway.store.presence import PresenceRows
+from gateway.store.read_marks import ReadMarks
 from gateway.store.recent import RecentWrites
 from gateway.store.records import Records
 from gateway.store.refused import RefusedRows
@@ -60,10 +62,11 @@ class Store:
         sends: bool,
         offset: Callable[[], ClockOffset] | None = None,
         places: Places = _NOWHERE,
+        now: Callable[[], int] | None = None,
     ) -> None:
         """`sends`: there is a central, so that what must go up is put into the outbox. `offset` tells how the clocks
         stand; without it, what a clock that is not trusted stamps cannot be put right later. `places` are
-        named to webhooks.
+        named to webhooks. `now`: wall micros, asked in any thread; without it no event is known to be recorded late.
         """
         self._lock = FolderLock(folder)
         self._access_log = AccessLog(path=folder / "access.log")
@@ -79,8 +82,11 @@ class Store:
             offset=offset,
             places=places,
             announced=self.webhooks.changes.bump,
+            now=now,
         )
         self.events = Events(database=self._site)
+        self.read_marks = ReadMarks(database=self._site)
+        self.keeping = Keeping(database=self._site, changes=self.changes)
         self.devices = Records(database=self._site, table="device")
         self.cameras = Records(database=self._site, table="camera")
         self.segments = Segments(database=self._site)

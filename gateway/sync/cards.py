@@ -15,7 +15,7 @@ from gateway.store.cards import CardChanges
 from gateway.store.keepers import record_text
 from gateway.sync.absence import ById
 from gateway.sync.central import CentralClient
-from gateway.sync.field_map import CardFieldMap, map_card
+from gateway.sync.field_map import CardFieldMap, CardMapper
 from gateway.sync.lists import PageMemory, PageSize, Told, nobody, read_pages
 from gateway.sync.site_cards import KIND
 from gateway.sync.sweep import Page, Tally, judge_removal, read_waiting, waiting_text
@@ -75,8 +75,8 @@ class CardPull:
         self._cards = store.cards
         self._held = store.held
         self._clock = clock
-        self._zone = zone
-        self._fields = fields
+        self._map_mark = fields.fingerprint(zone)
+        self._mapper = CardMapper(fields, zone)
         self._judged_all = False
         self._without_credential: set[int] = set()
         self._unread: set[int] = set()
@@ -86,8 +86,7 @@ class CardPull:
 
         Raises what the client and the store raise; cards taken so far stay.
         """
-        map_mark = self._fields.fingerprint(self._zone)
-        anew = anew or await self._cards.remembered(_MAP) != map_mark
+        anew = anew or await self._cards.remembered(_MAP) != self._map_mark
         written = self._held.pull_begins(KIND)
         before = await asyncio.to_thread(_centrals, await self._cards.ids())
         walk = _Walk(anew=anew, written=written)
@@ -103,7 +102,7 @@ class CardPull:
         if not tally.problem:
             self._judged_all = True
             if walk.anew:
-                await self._cards.remember(_MAP, map_mark)
+                await self._cards.remember(_MAP, self._map_mark)
         walk.anew = False
         problem, held_back, newly = tally.problem, 0, False
         if not problem:
@@ -216,7 +215,7 @@ class CardPull:
                 differs = walk.anew or known.get(card_id) != text
                 if not differs and self._judged_all:
                     continue
-                mapped = map_card(card_id, record, self._fields, self._zone)
+                mapped = self._mapper.map(card_id, record)
                 _put_in(self._without_credential, card_id, member=not mapped.has_credential)
                 _put_in(self._unread, card_id, member=bool(mapped.unread))
                 if differs:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from http import HTTPStatus
-from typing import IO, Literal
+from typing import IO
 
 import aiohttp
 import structlog
@@ -18,14 +18,12 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict, judge, judge_read
 from gateway.sync.central_clock import offset_from
 from gateway.sync.central_state import CentralState
-from gateway.sync.connections import Connections, TooLarge, Upload, connector, fetch
+from gateway.sync.connections import Connections, Method, TooLarge, Upload, connector, fetch
 from gateway.sync.permissions import Permissions
 from gateway.sync.session import LOGOUT, GatewaySession
 from gateway.sync.stretches import read_object
 
 log = structlog.get_logger(__name__)
-
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 Known = Callable[[bytes], JsonObject | None]
 """Gives the answer for a body that was met before, None for any other."""
@@ -333,7 +331,8 @@ class CentralClient:
     def _note(self, *, reachable: bool, error: str) -> None:
         before = self._state
         if reachable == before.reachable:
-            self._state = replace(before, last_error=error)
+            if error != before.last_error:
+                self._state = replace(before, last_error=error)
             return
         self._state = replace(before, reachable=reachable, since=self._clock.wall(), last_error=error)
         if not reachable:

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 import aiohttp
 
@@ -19,6 +19,8 @@ from gateway.sync.answers import CentralFailed, JsonObject
 BODY_LIMIT = 2 * 1024 * 1024
 _CHUNK = 64 * 1024
 _UNHEARD_SECONDS = 6.0  # what was sent and not acknowledged by then: the line is dead, central is not merely slow
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 Heard = Callable[[Mapping[str, str]], None]
 """Gets an answer's headers as they come."""

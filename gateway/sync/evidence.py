@@ -2,12 +2,14 @@
 
 A file goes when central has its camera event, with a key that stays over all tries. Central's refusal parks it for a
 person; its absence makes it wait; one that was let go of meanwhile is not sent. A file that may have arrived is
-looked for at central before it is sent again, whole.
+looked for at central before it is sent again, whole. What waits because central did not answer goes soon after it
+answers again; what central failed with waits out its own time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,17 +22,18 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.exhibits import Exhibit, download_name
 from gateway.store import Entry, OutboxRow, Store
 from gateway.supervision import Backoff
-from gateway.sync.answers import CentralDenied, JsonObject
+from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.connections import Upload
 from gateway.sync.field_map import record_id
-from gateway.sync.outbox import answered_record, given_id
+from gateway.sync.shipments import answered_record, given_id
 
 log = structlog.get_logger(__name__)
 
 PATH = "/v1/camera/event/evidence"
 _LOOK_SECONDS = 60.0
 _AWAY_SECONDS = 5.0
+_SPREAD_SECONDS = 10.0
 _RESOURCES = ("evidence", "file")
 _EVENT_PATH = "/v1/camera/event"
 _EVENT_RESOURCES = ("event", "camera_event")
@@ -55,7 +58,11 @@ class EvidenceSender:
         clock: Clock,
         path: Callable[[Exhibit], Path],
         backoff: Backoff | None = None,
+        spread_seconds: float = _SPREAD_SECONDS,
     ) -> None:
+        """`spread_seconds`: files go that long after central came back, at most: it came back for other sites too."""
+        self._spread = spread_seconds
+        self._answers_since = client.state.since
         self._client = client
         self._store = store
         self._clock = clock
@@ -79,6 +86,7 @@ class EvidenceSender:
         """
         if self._client.state.reachable is False:
             return _AWAY_SECONDS
+        await self._heed_return()
         row = await self._store.exhibits.due(now=self._clock.wall().micros)
         if row is None:
             soonest = await self._store.exhibits.next_due()
@@ -92,6 +100,13 @@ class EvidenceSender:
         await self._send(row)
         return 0.0
 
+    async def _heed_return(self) -> None:
+        state = self._client.state
+        if state.reachable and state.since != self._answers_since:
+            spread = random.uniform(0, self._spread)  # noqa: S311 (spreads load)
+            await self._store.outbox.heard_again(at=self._clock.wall().micros + int(spread * 1_000_000))
+            self._answers_since = state.since
+
     async def _send(self, row: OutboxRow) -> None:
         upload = await self._upload(row)
         if isinstance(upload, _Held):
@@ -100,6 +115,8 @@ class EvidenceSender:
                 await self._store.exhibits.drop_row(row)
             else:
                 await self._put_off(row, upload.reason)
+                if not isinstance(await self._upload(row), _Held):  # its camera event went up in this moment
+                    await self._store.outbox.failed(row, error=upload.reason, next_at=self._clock.wall().micros)
             return
         try:
             if row.begun and (there := await self._at_central(upload)) is not None:
@@ -109,7 +126,8 @@ class EvidenceSender:
                 return
             answer = await self._client.upload(PATH, upload, key=row.key)
         except (CentralUnavailable, CentralDenied) as error:
-            await self._put_off(row, str(error))
+            unheard = isinstance(error, CentralUnavailable) and not isinstance(error, CentralFailed)
+            await self._put_off(row, str(error), unheard=unheard)
         except CentralRefused as error:
             await self._park(row, str(error))
         except OSError as error:
@@ -159,9 +177,9 @@ class EvidenceSender:
                 return item
         return None
 
-    async def _put_off(self, row: OutboxRow, reason: str) -> None:
-        wait = int(self._backoff.wait(row.tries + 1) * 1_000_000)
-        await self._store.outbox.failed(row, error=reason, next_at=self._clock.wall().micros + wait)
+    async def _put_off(self, row: OutboxRow, reason: str, *, unheard: bool = False) -> None:
+        next_at = self._clock.wall().micros + int(self._backoff.wait(row.tries + 1) * 1_000_000)
+        await self._store.outbox.failed(row, error=reason, next_at=next_at, unheard=unheard)
 
     async def _park(self, row: OutboxRow, reason: str) -> None:
         await self._store.outbox.park(row, error=reason)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from datetime import tzinfo
+from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -26,19 +26,17 @@ from gateway.domain.credentials import (
 )
 from gateway.domain.plates import plain_plate, skeleton
 from gateway.domain.printed import layout_named, number_aliases, uid_alias
-from gateway.domain.wiegand import H10301
+from gateway.domain.wiegand import H10301, Format
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.sync.answers import JsonObject
+from gateway.sync.moments import is_absent, read_moment
+from gateway.sync.record_shape import Places, Shape, first, shape_of, stated
+from gateway.sync.values import text_of, whole_of
 
 _VERSION = 5  # goes up when the same record is read otherwise than before
 _FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
 _PIN = re.compile(r"[0-9]{4,8}")
-_DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_NO_DATE = re.compile(r"(0000-00-00.*)?")
-_LONG_AGO = -62_135_596_800_000_000  # the year 1, as far back as dates go
-_MILLISECONDS_FROM = 100_000_000_000  # as seconds that would be the year 5138
-
-_NUMBERS_BELOW = 1_000_000_000_000_000
+_SHAPES_KNOWN = 64
 _STATUSES = {
     CardStatus.ACTIVE: "active enabled valid ok open issued activated 1 true",
     CardStatus.SUSPENDED: "suspended disabled inactive locked paused deleted revoked archived pending 0 false",
@@ -109,114 +107,151 @@ def record_id(record: JsonObject) -> int | None:
     return value if 0 < value < FIRST_PROVISIONAL_ID else None
 
 
+class CardMapper:
+    """Makes cards of records. Dates without an offset are of the site's time zone.
+
+    Most records of a list have the same fields: which of them mean what is found out once for each such shape.
+    """
+
+    def __init__(self, fields: CardFieldMap, zone: tzinfo) -> None:
+        self._names: dict[str, tuple[str, ...]] = dict(fields)
+        self._zone = zone
+        self._shapes: dict[tuple[str, ...], Shape] = {}
+
+    def map(self, card_id: int, record: JsonObject) -> MappedCard:
+        """The card of a record."""
+        names = tuple(record)
+        shape = self._shapes.get(names) or self._learn(names)
+        unread: list[str] = []
+        status = _status(record, shape, unread)
+        begins = _moments(record, shape.valid_from, self._zone, unread, ends=False)
+        ends = _moments(record, shape.valid_until, self._zone, unread, ends=True)
+        if unread and status is CardStatus.ACTIVE:
+            status = CardStatus.SUSPENDED
+        problem = ", ".join(unread)
+        card = Card(
+            card_id=card_id,
+            number=text_of(first(record, shape.printed))[:MAX_TEXT],
+            status=status,
+            valid_from=max(begins, default=None),
+            valid_until=min(ends, default=None),
+            holder=_holder(record, shape)[:MAX_TEXT],
+            zones=_names(first(record, shape.zones)) if shape.zones else (),
+            schedules=_names(first(record, shape.schedules)) if shape.schedules else (),
+            owner=text_of(first(record, shape.owner))[:MAX_TEXT],
+            first_person=bool(shape.first_person) and _is_yes(first(record, shape.first_person)),
+            duress=bool(shape.duress) and _is_yes(first(record, shape.duress)),
+            pin=_pin(first(record, shape.pin)) if shape.pin else "",
+            unread=problem,
+            aliases=tuple(dict.fromkeys(_aliases(record, shape))),
+        )
+        return MappedCard(card, problem)
+
+    def _learn(self, names: tuple[str, ...]) -> Shape:
+        if len(self._shapes) >= _SHAPES_KNOWN:
+            self._shapes.clear()
+        shape = self._shapes[names] = shape_of(self._names, frozenset(names))
+        return shape
+
+
 def map_card(card_id: int, record: JsonObject, fields: CardFieldMap, zone: tzinfo) -> MappedCard:
-    """The card of a record. Dates without an offset are of the site's time zone."""
-    unread: list[str] = []
-    status = _status(record, fields, unread)
-    begins = _moments(record, fields.valid_from, zone, unread, ends=False)
-    ends = _moments(record, fields.valid_until, zone, unread, ends=True)
-    if unread and status is CardStatus.ACTIVE:
-        status = CardStatus.SUSPENDED
-    card = Card(
-        card_id=card_id,
-        number=_text(_first(record, fields.printed))[:MAX_TEXT],
-        status=status,
-        valid_from=max(begins, default=None),
-        valid_until=min(ends, default=None),
-        holder=_holder(record, fields)[:MAX_TEXT],
-        zones=_names(_first(record, fields.zones)),
-        schedules=_names(_first(record, fields.schedules)),
-        owner=_text(_first(record, fields.owner))[:MAX_TEXT],
-        first_person=_is_yes(_first(record, fields.first_person)),
-        duress=_is_yes(_first(record, fields.duress)),
-        pin=_pin(_first(record, fields.pin)),
-        unread=", ".join(unread),
-        aliases=tuple(dict.fromkeys(_aliases(record, fields))),
-    )
-    return MappedCard(card, ", ".join(unread))
+    """The card of a single record; see `CardMapper`."""
+    return CardMapper(fields, zone).map(card_id, record)
 
 
-def _aliases(record: JsonObject, fields: CardFieldMap) -> Iterator[str]:
-    facility, number = _whole(_first(record, fields.facility)), _whole(_first(record, fields.number))
-    layout = layout_named(_text(_first(record, fields.layout)))
+_layout_named = lru_cache(256)(layout_named)
+
+
+def _aliases(record: JsonObject, shape: Shape) -> list[str]:
+    found: list[str] = []
+    facility, number = whole_of(first(record, shape.facility)), whole_of(first(record, shape.number))
+    layout = _layout(record, shape)
     built = layout or H10301
     if facility is not None and number is not None and built.facility_bits and built.holds(facility, number):
-        yield built.alias(facility, number)
-    if uid := uid_alias(_text(_first(record, fields.uid))):
-        yield uid
-    if plate := plain_plate(_text(_first(record, fields.plate)))[:MAX_TEXT]:
-        yield plate_alias(plate)
-        yield near_alias(skeleton(plate))
-    stated = [value for name in fields.printed if (value := _at(record, name)) not in (None, "")]
-    for place, value in enumerate(stated):
-        text = _text(value)
+        found.append(built.alias(facility, number))
+    if shape.uid and (uid := uid_alias(text_of(first(record, shape.uid)))):
+        found.append(uid)
+    if shape.plate and (plate := plain_plate(text_of(first(record, shape.plate)))[:MAX_TEXT]):
+        found += (plate_alias(plate), near_alias(skeleton(plate)))
+    for place, (_, value) in enumerate(stated(record, shape.printed)):
         # The bare number of a card with a facility means little: other facilities' cards carry the same one.
-        bare = place > 0 and facility is not None and _whole(value) == number
-        if not text or len(text) > MAX_TEXT or bare:
+        if place > 0 and facility is not None and whole_of(value) == number:
             continue
-        yield listed_text_alias(text)
+        text = text_of(value)
+        if not text or len(text) > MAX_TEXT:
+            continue
+        found.append(listed_text_alias(text))
         if facility is None:
-            yield from number_aliases(text, layout)
-        if pair := _FACILITY_AND_NUMBER.fullmatch(text):
+            found += number_aliases(text, layout)
+        if not text.isalnum() and (pair := _FACILITY_AND_NUMBER.fullmatch(text)):
             parts = int(pair[1]), int(pair[2])
             if parts[0] <= 0xFF and parts[1] <= 0xFFFF:
-                yield h10301_alias(*parts)
+                found.append(h10301_alias(*parts))
+    return found
+
+
+def _layout(record: JsonObject, shape: Shape) -> Format | None:
+    return _layout_named(text_of(first(record, shape.layout))) if shape.layout else None
 
 
 def _pin(value: JsonValue) -> str:
     """4 to 8 digits; what is no PIN opens nothing where one is wanted."""
-    text = _text(value)
+    text = text_of(value)
     return text if _PIN.fullmatch(text) else ""
 
 
 def _names(value: JsonValue) -> tuple[str, ...]:
     """Names or ids, alone, in a list, or as objects of a list that bear one. What bears none is a name nobody has."""
     items = value if isinstance(value, list) else [value] if value not in (None, "") else []
-    named = [item for entry in items for item in (_named(entry) if isinstance(entry, dict) else (_text(entry),))]
+    named = [item for entry in items for item in (_named(entry) if isinstance(entry, dict) else (text_of(entry),))]
     return tuple(dict.fromkeys(name[:MAX_TEXT] for name in named))
 
 
 def _named(entry: dict[str, JsonValue]) -> tuple[str, ...]:
     """An object's id and name, of which the site file may use either."""
-    return tuple(name for key in ("id", "name") if (name := _text(entry.get(key)))) or ("",)
+    return tuple(name for key in ("id", "name") if (name := text_of(entry.get(key)))) or ("",)
 
 
 def _is_yes(value: JsonValue) -> bool:
-    return _text(value).casefold() in {"true", "1", "yes"}
+    return text_of(value).casefold() in {"true", "1", "yes"}
 
 
-def _status(record: JsonObject, fields: CardFieldMap, unread: list[str]) -> CardStatus:
+def _status(record: JsonObject, shape: Shape, unread: list[str]) -> CardStatus:
     """The strictest status that any field states; names those that cannot be read. Without any it is active."""
-    stated = [CardStatus.ACTIVE]
-    for name, value in _stated(record, fields.status):
-        status = _STATUS_OF.get(_text(value).casefold())
+    strictest = CardStatus.ACTIVE
+    for name, value in stated(record, shape.status):
+        status = _STATUS_OF.get(text_of(value).casefold())
         if status is None:
             unread.append(name)
-        stated.append(status or CardStatus.SUSPENDED)
-    for name, value in _stated(record, fields.enabled):
-        word = _text(value).casefold()
+        strictest = _stricter(strictest, status or CardStatus.SUSPENDED)
+    for name, value in stated(record, shape.enabled):
+        word = text_of(value).casefold()
         status = CardStatus.ACTIVE if word in _YES else CardStatus.SUSPENDED if word in _NO else _STATUS_OF.get(word)
         if status is None:
             unread.append(name)
-        stated.append(status or CardStatus.SUSPENDED)
-    if any(_says_deleted(value) for _, value in _stated(record, fields.deleted)):
-        stated.append(CardStatus.SUSPENDED)
-    return min(stated, key=_STRICTEST_FIRST.index)
+        strictest = _stricter(strictest, status or CardStatus.SUSPENDED)
+    if any(_says_deleted(value) for _, value in stated(record, shape.deleted)):
+        strictest = _stricter(strictest, CardStatus.SUSPENDED)
+    return strictest
 
 
 def _says_deleted(value: JsonValue) -> bool:
     """Whether this is a yes, a moment, or an object that may be one."""
     if isinstance(value, dict | list):
         return bool(value)
-    text = _text(value).casefold()
-    return text not in _NO and _NO_DATE.fullmatch(text) is None
+    text = text_of(value).casefold()
+    return text not in _NO and not is_absent(text)
 
 
-def _moments(record: JsonObject, names: tuple[str, ...], zone: tzinfo, unread: list[str], *, ends: bool) -> list[int]:
+def _stricter(one: CardStatus, other: CardStatus) -> CardStatus:
+    return one if one is other else min(one, other, key=_STRICTEST_FIRST.index)
+
+
+def _moments(record: JsonObject, places: Places, zone: tzinfo, unread: list[str], *, ends: bool) -> list[int]:
     """Every bound that these fields state; names those that cannot be read."""
     found = []
-    for name, value in _stated(record, names):
-        moment, is_read = _moment(value, zone, ends=ends)
+    for name, value in stated(record, places):
+        moment, is_read = read_moment(value, zone, ends=ends)
         if not is_read:
             unread.append(name)
         if moment is not None:
@@ -224,64 +259,9 @@ def _moments(record: JsonObject, names: tuple[str, ...], zone: tzinfo, unread: l
     return found
 
 
-def _moment(value: JsonValue, zone: tzinfo, *, ends: bool) -> tuple[int | None, bool]:
-    """Wall micros or None for no bound, and whether the value could be read. A last day lasts until its end."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if not 0 < value < _NUMBERS_BELOW:
-            return None, value == 0
-        return int(value * (1_000 if value >= _MILLISECONDS_FROM else 1_000_000)), True
-    text = _text(value)
-    if _NO_DATE.fullmatch(text):
-        return None, not isinstance(value, dict | list) or not value  # a date in parts is no absent one
-    try:
-        moment = datetime.fromisoformat(text)
-        if _DATE_ONLY.fullmatch(text):
-            moment = datetime.combine(moment.date() + timedelta(days=1 if ends else 0), time(), zone)
-        moment = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
-    except OverflowError:
-        return (_LONG_AGO if text.startswith("0001") else None), True  # the year 9999: for ever
-    except ValueError:
-        return None, False
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), True
-
-
-def _holder(record: JsonObject, fields: CardFieldMap) -> str:
-    stated = _text(_first(record, fields.holder))
-    names = (_text(record.get("first_name")), _text(record.get("last_name")))
-    return stated or " ".join(name for name in names if name)
-
-
-def _stated(record: JsonObject, names: tuple[str, ...]) -> list[tuple[str, JsonValue]]:
-    """Those of these fields that say anything, with what they say."""
-    return [(name, value) for name in names if (value := _at(record, name)) not in (None, "")]
-
-
-def _first(record: JsonObject, names: tuple[str, ...]) -> JsonValue:
-    """The first of these fields that says anything; an empty list does not."""
-    return next((value for name in names if (value := _at(record, name)) not in (None, "", [])), None)
-
-
-def _at(record: JsonObject, name: str) -> JsonValue:
-    if "." not in name:
-        return record.get(name)
-    value: JsonValue = record
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
-
-
-def _text(value: JsonValue) -> str:
-    """A plain value as text; lists, objects and nothing are ""."""
-    if value is None or isinstance(value, dict | list):
-        return ""
-    return " ".join(str(value).split())
-
-
-def _whole(value: JsonValue) -> int | None:
-    """A number, or digits, of 0 and above."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value if value >= 0 else None
-    text = _text(value)
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+def _holder(record: JsonObject, shape: Shape) -> str:
+    stated = text_of(first(record, shape.holder))
+    if stated:
+        return stated
+    names = (text_of(record.get("first_name")), text_of(record.get("last_name")))
+    return " ".join(name for name in names if name)

@@ -8,55 +8,39 @@ Reactions to a try that fails:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
+from itertools import takewhile
 
 import structlog
-from pydantic import TypeAdapter, ValidationError
 
 from gateway.clock import Clock
 from gateway.domain.conflicts import READS, Settled, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.writes import WRITES, Effect, WriteOperation, is_twin
+from gateway.domain.writes import WRITES, Effect, is_twin
 from gateway.store import Entry, OutboxRow, Store
 from gateway.supervision import Backoff
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
-from gateway.sync.central import CentralClient, Method
+from gateway.sync.central import CentralClient
+from gateway.sync.convoy import Convoy, goes_along
 from gateway.sync.field_map import CardFieldMap, record_id
 from gateway.sync.lists import records_found
+from gateway.sync.shipments import Shipment, answered_record, given_id, shipment_of
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
 from gateway.sync.sparing import Sparing
 
 log = structlog.get_logger(__name__)
 
-_BODY = TypeAdapter(JsonObject)
-_BATCH = 50
+_BATCH = 200
+_SINGLY = 50  # then it is seen again what is urgent
 _LONG_AWAY = 3  # failures in a row after which central counts as away
 _IDLE_SECONDS = 60.0
 _NOT_FOUND = 404
 _PARKED_TOLD = 20  # an hour; the outbox lists them all
 _LONGEST_TOLD = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Shipment:
-    """A row as the operation that delivers it."""
-
-    operation: WriteOperation
-    body: JsonObject
-
-    @property
-    def method(self) -> Method:
-        """The operation's method."""
-        return self.operation.method
-
-    @property
-    def path(self) -> str:
-        """The operation's path."""
-        return self.operation.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +91,34 @@ class OutboxSender:
         Raises StoreError when the outcome of a row cannot be kept; that row is sent again, with its key.
         """
         rows = await self._store.outbox.due(now=self._clock.wall().micros, limit=_BATCH)
-        for row in rows:
+        if not rows:
+            return Turn(await self._until_due())
+        along = [] if self._failures else list(takewhile(goes_along, rows))
+        if along:
+            well = await self._convoy(along).send()
+        else:
+            well = await self._send_singly(rows)
+        return Turn(0.0) if well else Turn(self._away_backoff.wait(self._failures), new_rows_count=False)
+
+    def _convoy(self, rows: list[OutboxRow]) -> Convoy:
+        return Convoy(
+            client=self._client,
+            store=self._store,
+            clock=self._clock,
+            rows=rows,
+            park=self._park,
+            missed=self._missed,
+            through=self._through,
+        )
+
+    async def _send_singly(self, rows: Sequence[OutboxRow]) -> bool:
+        """One row after the other, until others may go together. After a failure the first finds out how central is."""
+        for number, row in enumerate(rows[:_SINGLY]):
+            if number and goes_along(row):
+                break
             if not await self._send(row):
-                return Turn(self._away_backoff.wait(self._failures), new_rows_count=False)
-        return Turn(0.0 if rows else await self._until_due())
+                return False
+        return True
 
     async def _until_due(self) -> float:
         soonest = await self._store.outbox.next_due()
@@ -138,14 +146,19 @@ class OutboxSender:
             row, shipment = settled
             operation = shipment.operation
             answer = await self._client.call(operation.method, operation.path, shipment.body, key=row.key)
-        except (CentralUnavailable, CentralDenied) as error:
+        except (CentralUnavailable, CentralRefused) as error:
+            return await self._missed(row, shipment, error)
+        await self._delivered(row, shipment, answer)
+        await self._through()
+        return True
+
+    async def _missed(self, row: OutboxRow, shipment: Shipment, error: CentralUnavailable | CentralRefused) -> bool:
+        """Keep that a row was not taken; whether the next one may be tried at once."""
+        if isinstance(error, CentralUnavailable | CentralDenied):
             return await self._failed(row, error)
-        except CentralRefused as error:
-            if (doubt := await self._doubt(shipment, error)) is not None:
-                return await self._failed(row, doubt)
-            await self._refused(row, shipment, error)
-        else:
-            await self._delivered(row, shipment, answer)
+        if (doubt := await self._doubt(shipment, error)) is not None:
+            return await self._failed(row, doubt)
+        await self._refused(row, shipment, error)
         await self._through()
         return True
 
@@ -308,32 +321,4 @@ class OutboxSender:
         """Central answers; after a long absence the rows that wait out a backoff go at once and in order."""
         was_away, self._failures = self._failures >= _LONG_AWAY, 0
         if was_away:
-            await self._store.outbox.retry_now()
-
-
-def shipment_of(row: OutboxRow) -> Shipment | str:
-    """The operation for a row, or why there is none."""
-    try:
-        body = _BODY.validate_json(row.body)
-    except ValidationError:
-        return "its body is not a JSON object"
-    operation = WRITES.get((row.kind, row.action))
-    return f"no operation takes {row.action!r} of {row.kind!r}" if operation is None else Shipment(operation, body)
-
-
-def answered_record(answer: JsonObject, resources: tuple[str, ...]) -> JsonObject | None:
-    """The record in central's answer to a write, None when there is none."""
-    for name in resources:
-        record = answer.get(name)
-        if isinstance(record, dict) and record:
-            return record
-    return answer if "success" not in answer and record_id(answer) is not None else None
-
-
-def given_id(answer: JsonObject, resources: tuple[str, ...]) -> int | None:
-    """The id that central gave a new record, or None when its answer does not say."""
-    for name in resources:
-        record = answer.get(name)
-        if isinstance(record, dict) and (found := record_id(record)) is not None:
-            return found
-    return record_id(answer)
+            await self._store.outbox.retry_now(files=False)

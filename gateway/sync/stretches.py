@@ -14,6 +14,7 @@ from gateway.domain.writes import JsonObject
 _OBJECT = TypeAdapter(JsonObject)
 _AT_ONCE_BYTES = 48 * 1024  # read in well under a millisecond
 _RECORDS_AT_ONCE = 40
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -26,7 +27,7 @@ _scan = json.scanner.make_scanner(json.JSONDecoder(parse_constant=_no_number))  
 
 async def read_object(raw: bytes) -> JsonObject | None:
     """The JSON object, None when this is none."""
-    if len(raw) <= _AT_ONCE_BYTES or b"\\u" in raw:  # halves of a character by themselves are refused by the other
+    if len(raw) <= _AT_ONCE_BYTES or _HALF.search(raw):  # halves of a character by themselves are refused by the other
         return read_small(raw)
     try:
         return await _Reading(raw.decode()).whole()

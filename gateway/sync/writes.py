@@ -17,7 +17,7 @@ from gateway.store import Entry, Store
 from gateway.store.outbox_rows import new_key
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
-from gateway.sync.outbox import answered_record, given_id
+from gateway.sync.shipments import answered_record, given_id
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
 from gateway.sync.sparing import Sparing

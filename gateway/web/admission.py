@@ -74,6 +74,7 @@ async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.
     An answer that has begun cannot become another one: its connection is cut, so that nobody takes it for whole.
     """
     try:
+        _refuse_compressed(request)
         return await handler(request)
     except web.HTTPException as error:
         if error.status < 400:
@@ -99,6 +100,11 @@ async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.
         resource=operation.resource if operation else "",
         headers=refusal.headers,
     )
+
+
+def _refuse_compressed(request: web.Request) -> None:
+    if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+        raise RequestRefused(415, "the body must not be compressed")
 
 
 def _has_left(request: web.Request) -> bool:

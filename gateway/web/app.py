@@ -36,6 +36,7 @@ from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks
 from gateway.web.moments import Moments
 from gateway.web.public_address import PUBLIC_URL
+from gateway.web.reading import Readers
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
 from gateway.web.relay import Relayed
@@ -60,6 +61,7 @@ from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
 from gateway.web.status.outbox import StatusOutbox
 from gateway.web.status.page import StatusPage
+from gateway.web.status.readers import StatusReaders
 from gateway.web.status.standing import Standing
 from gateway.web.status.sync import StatusSync
 from gateway.web.status.watch import Watch
@@ -138,6 +140,8 @@ def build_app(
         idle_minutes=site.api.session_idle_minutes,
         longest_hours=site.api.session_hours,
     )
+    readers = Readers(store=store, clock=clock)
+    status_readers = StatusReaders(store=store, readers=readers, clock=clock, reader_days=site.keep.reader_days)
     watch = Watch(
         site=site,
         store=store,
@@ -150,6 +154,7 @@ def build_app(
         version=release,
         demo_cards=demo_cards,
         notices=site_file.notices if site_file else tuple,
+        readers=status_readers.shown,
     )
     spreadsheets = Spreadsheets(folder=data / "spreadsheets")
     tokens = ViewTokens(monotonic=clock.monotonic)
@@ -162,15 +167,28 @@ def build_app(
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
         *EntriesFamily(
-            site=site, store=store, writes=writes, clock=clock, moments=moments, spreadsheets=spreadsheets
+            site=site,
+            store=store,
+            writes=writes,
+            clock=clock,
+            moments=moments,
+            spreadsheets=spreadsheets,
+            readers=readers,
         ).routes(),
         *CardsFamily(store=store, writes=writes, clock=clock, zone=ZoneInfo(site.site.timezone)).routes(),
         *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
-        *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
+        *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone), readers=readers).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens, writes=writes, segments=segments).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
         *CameraEventsFamily(
-            site=site, store=store, recording=recording, writes=writes, clock=clock, moments=moments, segments=segments
+            site=site,
+            store=store,
+            recording=recording,
+            writes=writes,
+            clock=clock,
+            moments=moments,
+            segments=segments,
+            readers=readers,
         ).routes(),
         *EvidenceFamily(store=store, shelf=recording.exhibits, clock=clock).routes(),
         *StatusPage().routes(),
@@ -179,6 +197,7 @@ def build_app(
         *live.routes(),
         *StatusOutbox(desk=outbox).routes(),
         *StatusSync(central=central).routes(),
+        *status_readers.routes(),
         *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
         *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), board=board).routes(),
         *LegacyDevices(
@@ -210,6 +229,7 @@ def build_app(
             keys=keys,
             sessions=sessions,
             asked=lambda: listening(register, run_folder=run_folder, site_file=site_file),
+            readers=readers,
         )
     )
     app.on_cleanup.append(segments.close)
@@ -232,14 +252,19 @@ async def _who_may_sign_in(
     keys: ApiKeys,
     sessions: Sessions,
     asked: Callable[[], AbstractAsyncContextManager[None]],
+    readers: Readers,
 ) -> AsyncIterator[None]:
-    """Accounts and keys are read and changed, and sessions at central end with those here, while the app is served."""
+    """Accounts and keys are read and changed, and sessions at central end with those here, while the app is served.
+    Who reads lists is followed.
+    """
     await roster.load()
     await keys.load()
     async with asked(), asyncio.TaskGroup() as group:
         ending = group.create_task(_end_at_central(sessions), name="end-at-central")
+        following = group.create_task(readers.run(), name="follow-readers")
         yield
         ending.cancel()
+        following.cancel()
     await sessions.end_all_at_central()
 
 

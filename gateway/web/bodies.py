@@ -115,6 +115,11 @@ class Cursored(Paged):
     cursor_id: Id = 0
 
     @property
+    def by_cursor(self) -> bool:
+        """Whether the list is read by cursor, from its newest record on: somebody who looks at a page names none."""
+        return "cursor_id" in self.model_fields_set and self.page == 1
+
+    @property
     def offset(self) -> int:
         """How many to pass over; none after a cursor."""
         return 0 if self.cursor_id else super().offset

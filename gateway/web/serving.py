@@ -108,6 +108,7 @@ async def _listen(app: web.Application, runner: web.AppRunner, host: str, port: 
         headers=_SECURITY,
         access_log=None,
         lingering_time=_SHUTDOWN_SECONDS,
+        auto_decompress=False,  # a small body may come to gigabytes, which no lane can wait for
     )
     try:
         return await loop.create_server(app[USHER].door(answering), host, port)

@@ -45,6 +45,7 @@ async def real(folder: Path) -> None:
         central=None,
         writes=unused,
         webhooks=unused,
+        outbox=unused,
         clock=clock,
         accounts=await hash_accounts(SITE.api.accounts, lambda name: name),
         data=folder,

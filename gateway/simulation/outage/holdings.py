@@ -19,7 +19,7 @@ async def site_holds(folder: Path) -> SiteHolds:
     await store.open()
     try:
         camera_events: dict[int, int | None] = {}
-        while len(page := (await store.camera_events.page(offset=len(camera_events), limit=_PAGE))[0]):
+        while len(page := (await store.camera_events.page(offset=len(camera_events), limit=_PAGE)).events):
             camera_events.update((event.id, event.central_id) for event in page)
         entries: dict[int, tuple[int | None, str]] = {}
         async for batch in store.entries.batches(EntryFilter(), now=_BEFORE_ALL):

@@ -102,7 +102,7 @@ class SitePeople:
 
     async def add_file(self, house: WiredSync, alive: Callable[[], bool]) -> None:
         """A file for one of the newest camera events."""
-        events, _ = await house.store.camera_events.page(limit=_RECENT)
+        events = (await house.store.camera_events.page(limit=_RECENT)).events
         if not events:
             return
         event = self._dice.choice(events)

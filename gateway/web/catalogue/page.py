@@ -30,6 +30,8 @@ OUTBOX_EDIT = Operation("POST", "/status/outbox/edit", needs("can_edit_settings"
 OUTBOX_DROP = Operation("POST", "/status/outbox/drop", needs("can_edit_settings"), "waiting")
 SYNC_STATE = Operation("POST", "/status/sync", needs("can_edit_settings"), "sync", reads=True)
 SYNC_REFRESH = Operation("POST", "/status/sync/refresh", needs("can_edit_settings"), "sync")
+READER_LIST = Operation("POST", "/status/reader/list", needs("can_edit_settings"), "readers", reads=True)
+READER_FORGET = Operation("POST", "/status/reader/forget", needs("can_edit_settings"), "readers")
 
 OPERATIONS: tuple[Operation, ...] = (
     STATUS_PAGE,
@@ -51,6 +53,8 @@ OPERATIONS: tuple[Operation, ...] = (
     OUTBOX_DROP,
     SYNC_STATE,
     SYNC_REFRESH,
+    READER_LIST,
+    READER_FORGET,
 )
 
 DEMO_PRESENT = Operation("POST", "/status/demo/present", needs("can_control_devices"), "lane")

@@ -11,6 +11,7 @@ from gateway.web.catalogue.devices import DEVICE_LIST, DEVICE_OPEN
 from gateway.web.catalogue.events import EVENT_LIST
 from gateway.web.catalogue.page import AREA_COUNT, SYNC_REFRESH
 from gateway.web.sessions import Caller
+from gateway.web.status.readers import ReaderShown
 
 
 class _Shown(BaseModel):
@@ -195,6 +196,7 @@ class Snapshot(_Shown):
     events: tuple[EventShown, ...]
     central: CentralShown | None
     books: BooksShown | None
+    readers: tuple[ReaderShown, ...] = ()
     demo: DemoShown | None
 
     def seen_by(self, caller: Caller) -> Snapshot:
@@ -209,6 +211,7 @@ class Snapshot(_Shown):
                 "cameras": self.cameras if user.view_cameras else (),
                 "storage": self.storage if user.view_cameras else None,
                 "events": _events_seen(self.events, user),
+                "readers": self.readers if user.edit_settings else (),
                 "demo": self.demo if user.control_devices else None,
             }
         )

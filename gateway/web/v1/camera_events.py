@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
@@ -13,11 +13,12 @@ from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused, NotFoundError
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.passages import CameraEvent, Moment
+from gateway.domain.reading import PageTold
 from gateway.domain.writes import CAMERA_EVENT_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_EVENT_UPDATE as WRITE_UPDATE
 from gateway.domain.writes import JsonObject, WaitingWrite
 from gateway.site import Site
-from gateway.store import LONGEST_PIN, CameraEventFilter, Entry, Store
+from gateway.store import LONGEST_PIN, CameraEventFilter, Entry, Reader, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import ById, path_id, read_body, read_change
 from gateway.web.catalogue.camera_events import (
@@ -35,6 +36,7 @@ from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
 from gateway.web.media import JPEG, MP4, as_file, as_playlist, in_time
 from gateway.web.moments import Moments
+from gateway.web.reading import Readers
 from gateway.web.rooms import CentralWrites, Recording
 from gateway.web.segments import SegmentFiles
 from gateway.web.sessions import Caller
@@ -44,9 +46,10 @@ from gateway.web.shapes.camera_events import (
     ChangedCameraEvent,
     NewCameraEvent,
 )
+from gateway.web.taken import followed
 from gateway.web.v1.records import camera_event_record, site_only_among
 
-_KIND = "camera_event"
+_KIND: Final = "camera_event"
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 _SECOND = 1_000_000
 _SLACK = 60 * _SECOND  # whoever asks may have a clock that is a little ahead
@@ -74,8 +77,10 @@ class CameraEventsFamily:
         clock: Clock,
         moments: Moments,
         segments: SegmentFiles,
+        readers: Readers,
     ) -> None:
         self._segments = segments
+        self._readers = readers
         self._store = store
         self._recording = recording
         self._writes = writes
@@ -98,11 +103,16 @@ class CameraEventsFamily:
             Route(CAMERA_EVENT_VOD, self._vod),
         )
 
-    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, CameraEventListBody)
-        known, count = await self._store.camera_events.page(
-            self._filter(wanted), offset=wanted.offset, limit=wanted.limit
+        which = self._filter(wanted)
+        reader = Reader(caller.username, _KIND) if wanted.by_cursor and which == CameraEventFilter() else None
+        if reader is not None:
+            self._readers.asks(reader, wanted.cursor_id)
+        page = await self._store.camera_events.page(
+            which, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
+        known = page.events
         ids = [item.id for item in known]
         exhibits = await self._store.exhibits.of(ids)
         waiting = (await self._store.held.arriving(_KIND, ids)).waiting
@@ -118,7 +128,14 @@ class CameraEventsFamily:
             )
             for item in known
         )
-        return await success_listed(request, "events", events, count=count)
+        cursor = {"next_cursor": known[-1].id} if known else {}
+        if reader is None:
+            return await success_listed(request, "events", events, count=page.count, **cursor)
+        told = PageTold(wanted.cursor_id, page.newest, cursor.get("next_cursor"), is_end=page.is_end)
+        taken = await self._readers.told(reader, told)
+        return await followed(
+            request, await success_listed(request, "events", events, count=page.count, **cursor), taken
+        )
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
@@ -260,7 +277,9 @@ class CameraEventsFamily:
         at = now if moment is None else moment
         begin = self._dated("start_date", wanted.start_date, from_micros)
         end = self._dated("end_date", wanted.end_date, until_micros)
-        span = _Span(at, at - self._before if begin is None else begin, at + self._after if end is None else end)
+        span = _Span(
+            at, max(0, at - self._before) if begin is None else begin, at + self._after if end is None else end
+        )
         if not 0 <= at <= now + _SLACK:
             raise RequestRefused(400, "date_at: must be a moment that has been")
         if not 0 <= span.begin <= at:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
@@ -12,9 +13,10 @@ from aiohttp import web
 from gateway.clock import Clock, iso_utc
 from gateway.domain.errors import NotFoundError
 from gateway.domain.parking import ParkingEntry
+from gateway.domain.reading import PageTold
 from gateway.domain.writes import ENTRY_CREATE, ENTRY_UPDATE, FIRST_PROVISIONAL_ID, JsonObject, WaitingWrite
 from gateway.site.models import LaneSection, Site
-from gateway.store import EntryFilter, EntryTotals, Store
+from gateway.store import EntryFilter, EntryTotals, Reader, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import read_body, read_change, read_new
 from gateway.web.catalogue.entries import (
@@ -29,14 +31,16 @@ from gateway.web.dates import asked_period
 from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
 from gateway.web.moments import Moments
+from gateway.web.reading import Readers
 from gateway.web.rooms import CentralWrites
 from gateway.web.sessions import Caller
 from gateway.web.shapes.entries import ChangedEntry, EntryListBody, EntryWhich, NewEntry
 from gateway.web.spreadsheets import Cell, Spreadsheets
+from gateway.web.taken import followed
 from gateway.web.v1.entry_records import COLUMNS, entry_record, entry_row, totals_record, totals_rows
 from gateway.web.v1.records import Record, site_only_among, standing_with_central
 
-_KIND = "entry"
+_KIND: Final = "entry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,10 @@ class EntriesFamily:
         clock: Clock,
         moments: Moments,
         spreadsheets: Spreadsheets,
+        readers: Readers,
     ) -> None:
         self._store = store
+        self._readers = readers
         self._writes = writes
         self._clock = clock
         self._named = moments
@@ -82,12 +88,15 @@ class EntriesFamily:
             Route(ENTRY_PATCH, self._change),
         )
 
-    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        return await self._listed(request, await read_body(request, EntryListBody))
+    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, EntryListBody)
+        whole = self._filter(wanted) == EntryFilter()
+        reader = Reader(caller.username, _KIND) if wanted.by_cursor and whole else None
+        return await self._listed(request, wanted, reader)
 
     async def _report(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryListBody)
-        return await self._listed(request, wanted, totals=totals_record(await self._totals(wanted)))
+        return await self._listed(request, wanted, None, totals=totals_record(await self._totals(wanted)))
 
     async def _as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryWhich)
@@ -199,8 +208,12 @@ class EntriesFamily:
     def _now(self) -> int:
         return self._clock.wall().micros
 
-    async def _listed(self, request: web.Request, wanted: EntryListBody, **more: object) -> web.StreamResponse:
+    async def _listed(
+        self, request: web.Request, wanted: EntryListBody, reader: Reader | None, **more: object
+    ) -> web.StreamResponse:
         before = wanted.cursor_id
+        if reader is not None:
+            self._readers.asks(reader, before)
         if 0 < before < FIRST_PROVISIONAL_ID:  # central's id of one
             known = await self._store.entries.get(before, now=self._now)
             before = known.id if known is not None else before
@@ -211,7 +224,13 @@ class EntriesFamily:
         site_only = await self._site_only(page.entries, waiting)
         shown = (self._record(entry, waiting.get(entry.id, ()), site_only) for entry in page.entries)
         cursor = {"next_cursor": page.entries[-1].id} if page.entries else {}
-        return await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
+        if reader is None:
+            return await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
+        following = cursor.get("next_cursor")
+        told = PageTold(wanted.cursor_id, page.newest, following, is_end=page.next_cursor is None)
+        taken = await self._readers.told(reader, told)
+        answer = await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
+        return await followed(request, answer, taken)
 
     async def _totals(self, wanted: EntryWhich) -> EntryTotals:
         return await self._store.entries.totals(self._filter(wanted), now=self._now)

@@ -27,7 +27,7 @@ Record = dict[str, JsonValue]
 
 def event_record(event: RecordedEvent) -> Record:
     """An event as the interface shows it: an `EventRecord`, plain because lists hold very many of them."""
-    return {
+    record: Record = {
         "id": event.id,
         "device_id": event.device_id,
         "type": event.type,
@@ -39,7 +39,11 @@ def event_record(event: RecordedEvent) -> Record:
         "data": event.data,
         "lane_id": event.lane_id,
         "clock_trusted": event.clock_trusted,
+        "late": event.recorded_at is not None,
     }
+    if event.recorded_at is not None:
+        record["recorded_at"] = iso_utc(event.recorded_at)
+    return record
 
 
 def camera_event_record(

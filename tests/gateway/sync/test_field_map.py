@@ -7,12 +7,14 @@ from typing import get_args
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gateway.domain.access import Reason, decide
 from gateway.domain.credentials import CardStatus, Credential, h10301_bits
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.site.central_sections import CardField, CentralSection
-from gateway.sync.field_map import CardFieldMap, map_card, record_id
+from gateway.sync.field_map import CardFieldMap, CardMapper, map_card, record_id
 
 MONTREAL = ZoneInfo("America/Toronto")
 
@@ -285,3 +287,26 @@ def test_a_shape_that_nobody_thought_of_is_mapped_by_the_site_file():
 
 def test_every_field_can_be_named_in_the_site_file():
     assert set(get_args(CardField)) == set(CardFieldMap.model_fields)
+
+
+MAPPED = {name for names in dict(CardFieldMap()).values() for name in names}
+NAMES = sorted(MAPPED | {"first_name", "last_name", "note"})
+WORDS = ["", "active", "lost", "no", "2026-01-01", "0000-00-00", "0013961168", "12,345", "H10301", "AB-10 CD", "aB3"]
+SAID = st.sampled_from([None, 0, 7, True, 1_767_225_600, [{"id": 3}], {"id": 9, "name": "N", "plate": "AB 1"}, *WORDS])
+
+
+@given(records=st.lists(st.dictionaries(st.sampled_from(NAMES), SAID, max_size=8), min_size=2, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_what_other_records_look_like_does_not_matter(records):
+    """Shapes are remembered from record to record."""
+    nested = [{**record, "customer": {"id": 1, "name": "N"}, "vehicle": {"plate": "X 1"}} for record in records]
+    mapper = CardMapper(CardFieldMap(), UTC)
+    for record in [*records, *nested, *reversed(records)]:
+        assert mapper.map(7, record) == map_card(7, record, CardFieldMap(), UTC)
+
+
+def test_shapes_without_number_take_no_memory_without_end():
+    mapper = CardMapper(CardFieldMap(), UTC)
+    for number in range(500):
+        assert mapper.map(7, {f"field_{number}": 1, "number": "5"}).card.aliases == ("text:5",)
+    assert len(mapper._shapes) <= 64

@@ -15,7 +15,8 @@ from gateway.domain.passages import Moment
 from gateway.store import Entry, EventFilter
 from gateway.store.outbox_rows import insert_outbox
 from gateway.supervision import Backoff
-from gateway.sync.outbox import OutboxSender, given_id, shipment_of
+from gateway.sync.outbox import OutboxSender
+from gateway.sync.shipments import given_id, shipment_of
 
 NOW = 1_769_860_800_000_000
 SOON = Backoff(first=0.01, longest=0.05)

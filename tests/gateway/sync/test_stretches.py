@@ -23,10 +23,10 @@ def read(raw):
     return asyncio.run(read_object(raw))
 
 
-@given(answer=st.dictionaries(st.text(max_size=8), VALUES, max_size=5), spaced=st.booleans())
+@given(answer=st.dictionaries(st.text(max_size=8), VALUES, max_size=5), spaced=st.booleans(), escaped=st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_a_large_answer_is_read_as_a_small_one(answer, spaced):
-    text = json.dumps({**answer, **PADDING}, ensure_ascii=False, indent=1 if spaced else None).encode()
+def test_a_large_answer_is_read_as_a_small_one(answer, spaced, escaped):
+    text = json.dumps({**answer, **PADDING}, ensure_ascii=escaped, indent=1 if spaced else None).encode()
     assert read(text) == read_small(text) == {**answer, **PADDING}
 
 
@@ -58,6 +58,25 @@ def test_what_is_no_object_is_none(wrong):
 
 def test_bytes_that_are_no_text_are_none():
     assert read(b'{"a": "' + b"\xff" * 60_000 + b'"}') is None
+
+
+async def test_letters_that_are_written_as_numbers_do_not_make_lanes_wait():
+    """As many servers write names."""
+    raw = json.dumps({"list": [{"name": "Zoë", "number": number} for number in range(4000)]}).encode()
+    turns = 0
+
+    async def count():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        counting = group.create_task(count())
+        found = await read_object(raw)
+        counting.cancel()
+    assert found == json.loads(raw)
+    assert turns >= 50
 
 
 def test_half_a_character_is_refused():

@@ -223,6 +223,9 @@ class NewestFootage:
 class NobodyWatches:
     """Live views of a site whose cameras send nothing."""
 
+    async def expect(self, camera_id: int) -> None:
+        pass
+
     async def open(self, camera_id: int, offer: str) -> ViewOpened:
         raise NotShown(ViewRefusal.NO_SOURCE, "the camera sends no pictures now")
 

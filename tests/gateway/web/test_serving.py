@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import gzip
 import json
 
 import pytest
 import structlog
 from aiohttp import ClientError, web
+from loop_watch import watch_callbacks
 
 from gateway.clock import SystemClock
 from gateway.domain.errors import ConfigError
@@ -89,6 +91,30 @@ async def test_an_answer_that_fails_half_way_is_cut_and_nothing_put_behind_it(op
         assert b"success" not in answer
         assert b"\r\n0\r\n" not in answer  # the end of a whole one
         assert [entry["event"] for entry in told] == ["request_failed"]
+
+
+async def test_a_small_body_that_would_come_to_much_is_not_unpacked(house):
+    """By anybody, without a session, nor behind the answer."""
+    packed = gzip.compress(bytes(100_000_000))
+    host, port = house.url.removeprefix("http://").split(":")
+    with watch_callbacks(limit=0.2) as watched:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            b"POST /v1/auth/login HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Encoding: gzip\r\n"
+            + f"Content-Length: {len(packed)}\r\n\r\n".encode()
+        )
+        writer.write(packed)
+        answer = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+    assert answer.startswith(b"HTTP/1.1 415 "), answer
+    assert answer.endswith(b'"the body must not be compressed"}')
+    assert not watched.too_long
+
+
+async def test_a_body_may_say_that_it_is_not_compressed(house):
+    headers = {**await house.sign_in(), "Content-Encoding": "identity"}
+    async with house.client.post(f"{house.url}/v1/device/list", data=b"{}", headers=headers) as answer:
+        assert answer.status == 200
 
 
 @pytest.mark.parametrize(

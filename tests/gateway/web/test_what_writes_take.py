@@ -393,6 +393,9 @@ async def test_a_moment_that_only_a_wrong_clock_can_name_is_not_trusted(house):
         house.central.view.clock_ahead = ahead
         status, answer = await house.call("/v1/camera/event", {"camera_id": 201, "date_at": when}, method="PUT")
         assert (status, answer["event"]["clock_trusted"]) == (200, trusted), ahead
+    first = {"camera_id": 201, "date_at": "1970-01-01T00:00:00Z"}
+    status, answer = await house.call("/v1/camera/event", first, method="PUT")
+    assert (status, answer["event"]["date_at"]) == (200, "1970-01-01T00:00:00.000Z")
     later = {"camera_id": 201, "date_at": iso_utc(house.clock.wall().micros + 90_000_000)}
     status, answer = await house.call("/v1/camera/event", later, method="PUT")
     assert (status, answer["error"]) == (400, "date_at: must be a moment that has been")
