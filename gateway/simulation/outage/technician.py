@@ -55,8 +55,8 @@ class Technician:
             row.kind, self._tables.cards
         )
         sent = json.loads(row.body)
-        name = "number" if row.kind == CARD_CREATE.kind else "source_id"
-        there = [number for number, record in table.items() if record.get(name) == sent.get(name)]
+        names = ("number", "note") if row.kind == CARD_CREATE.kind else ("source_id",)
+        there = [n for n, record in table.items() if all(record.get(name) == sent.get(name) for name in names)]
         await house.desk.settle(row.id, there[0] if there else None, by=_NAME)
         self.counts["unknown, found at central" if there else "unknown, not at central"] += 1
 

@@ -42,7 +42,8 @@ async def main(folder, url, records):
     await store.open()
     client = CentralClient(url=url, username="gateway", password="right horse", clock=clock)
     sync = Sync(client=client, down=DownSync(client=client, store=store, clock=clock),
-                sender=OutboxSender(client=client, store=store, clock=clock), store=store, clock=clock, pull_seconds=60)
+                sender=OutboxSender(client=client, store=store, clock=clock, may_take=0), store=store, clock=clock,
+                pull_seconds=60)
     async with asyncio.TaskGroup() as group:
         group.create_task(store.run())
         for number in range(records):
