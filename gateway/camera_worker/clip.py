@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import compress
 from pathlib import Path
 
 import av
@@ -16,7 +17,8 @@ from av.video.stream import VideoStream
 
 from drivers.camera.frames import TICKS_PER_SECOND
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing, inside, written_whole
-from gateway.camera_worker.sound_stream import announces_sound
+from gateway.camera_worker.sound_stream import announces_sound, video_type
+from gateway.domain.clip_codec import fits
 from gateway.domain.footage import ClipCut, CutClip, parse_segment_path
 
 _TIME_BASE = Fraction(1, TICKS_PER_SECOND)
@@ -31,7 +33,8 @@ def cut_clip(media: Path, request: CutClip) -> ClipCut:
     """Make the clip.
 
     Segments follow one another without a pause, each as long as its name says; where footage is missing between two,
-    the clip goes on with what comes next. Frames before time 0 are those that the edit list hides: players decode them
+    the clip goes on with what comes next, as it does where segments are left out because they are in another codec than
+    fills most of it. Frames before time 0 are those that the edit list hides: players decode them
     to show what follows (ISO/IEC 14496-12, 8.6.6).
 
     Raises:
@@ -41,9 +44,7 @@ def cut_clip(media: Path, request: CutClip) -> ClipCut:
     """
     sources = [_segment(media, path) for path in request.segments]
     output = inside(media, request.output)
-    total = sum(duration for _, duration in sources)
-    skip = min(request.skip, max(0, sources[0][1] - 1))
-    end = max(skip + 1, total - request.leave_off)
+    sources, skip, end = _in_one_codec(sources, skip=request.skip, leave_off=request.leave_off)
     with written_whole(output) as temporary:
         target = av.open(str(temporary), "w", format="mp4", options={"movflags": "+faststart"})
         try:
@@ -61,6 +62,23 @@ def _segment(media: Path, path: str) -> tuple[Path, int]:
     if parsed is None:
         raise BadRequest("not the path of a segment")
     return inside(media, path), parsed[2]
+
+
+def _in_one_codec(
+    sources: list[tuple[Path, int]], *, skip: int, leave_off: int
+) -> tuple[list[tuple[Path, int]], int, int]:
+    """The segments that one sample entry describes, and from where until where in them the clip is."""
+    skip = min(skip, max(0, sources[0][1] - 1))
+    end = max(skip + 1, sum(duration for _, duration in sources) - leave_off)
+    lasting: list[int] = []
+    passed = 0
+    for _, duration in sources:
+        lasting.append(min(passed + duration, end) - max(passed, skip))
+        passed += duration
+    held = fits((_codec(path), lasts) for (path, _), lasts in zip(sources, lasting, strict=True))
+    kept = list(compress(sources, held))
+    skipped = skip if held[0] else 0
+    return kept, skipped, skipped + sum(lasts for lasts in compress(lasting, held) if lasts > 0)
 
 
 def _copy_all(sources: list[tuple[Path, int]], target: OutputContainer, *, skip: int, end: int) -> None:
@@ -99,12 +117,22 @@ def _opened(path: Path, *, known: bool = False) -> InputContainer:
 
 
 def _has_sound(path: Path) -> bool:
-    """Whether a segment's head announces sound; one that is gone is told of when it is copied."""
+    """Whether a segment's head announces sound."""
+    return announces_sound(_head(path))
+
+
+def _codec(path: Path) -> str:
+    """What a segment's head announces its pictures to be in, "" when it does not."""
+    return str(video_type(_head(path)) or "")
+
+
+def _head(path: Path) -> bytes:
+    """A segment's first packets; of one that is gone, which is told of when it is copied, none."""
     try:
         with path.open("rb") as file:
-            return announces_sound(file.read(_HEAD_BYTES))
+            return file.read(_HEAD_BYTES)
     except OSError:
-        return False
+        return b""
 
 
 def _shown_after_decoding(path: Path) -> int:

@@ -86,6 +86,14 @@ def announces_sound(packets: bytes) -> bool:
     return at is not None and any(kind == SOUND_TYPE for kind in _kinds(packets[at + 4 : at + TRANSPORT_PACKET]))
 
 
+def video_type(packets: bytes) -> int | None:
+    """The stream type of the pictures that the table of streams in these transport packets names, if it is there."""
+    at = _table_at(packets)
+    if at is None:
+        return None
+    return next((kind for kind in _kinds(packets[at + 4 : at + TRANSPORT_PACKET]) if kind != SOUND_TYPE), None)
+
+
 def _payload(packets: bytes, at: int) -> bytes:
     control = packets[at + 3] >> 4 & 3
     skip = 4 + (1 + packets[at + 4] if control & 2 else 0)
