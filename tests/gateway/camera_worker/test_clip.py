@@ -107,6 +107,17 @@ def test_h264_and_h265_are_never_in_one_clip(tmp_path, record_film, judge):
         assert judge.frames(tmp_path / "cut.mp4") == judge.frames(tmp_path / "alone.mp4")
 
 
+@pytest.mark.parametrize("b_frames", [(0, 2), (2, 0)])
+def test_where_reordering_begins_or_ends_the_pictures_follow_without_a_pause(tmp_path, record_film, judge, b_frames):
+    paths = record_film(joined(*(film("h264", frames=75, b_frames=number) for number in b_frames)))
+    cut = cut_clip(tmp_path, CutClip(segments=paths, output="x.mp4"))
+    probed = judge.probe(tmp_path / "x.mp4")
+    shown = sorted(float(packet["pts_time"]) for packet in probed["packets"])
+    assert shown == pytest.approx([0.04 * number for number in range(150)], abs=0.001)
+    assert float(probed["format"]["duration"]) == pytest.approx(cut.duration / 1e6, abs=0.001) == 6.0
+    assert judge.decode(tmp_path / "x.mp4") == ""
+
+
 def test_pictures_of_another_size_are_in_the_same_clip(tmp_path, record_film, judge):
     paths = record_film(joined(film(frames=50), film(frames=50, width=320, height=192)))
     cut = cut_clip(tmp_path, CutClip(segments=paths, output="x.mp4"))
