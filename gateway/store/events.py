@@ -36,7 +36,7 @@ def insert_event(connection: sqlite3.Connection, event: Event, *, now: int | Non
             event.clock_trusted,
             event.lane_id,
             json_text(event.data),
-            now if now is not None and now - event.date_at > LATE_AFTER * 10**6 else None,
+            now if now is not None and now - event.date_at > LATE_AFTER else None,
         ),
     )
     return int(cursor.lastrowid or 0)

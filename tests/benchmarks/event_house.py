@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
+import structlog
 from aiohttp import web
 from loop_watch import Watched, watch_callbacks
 
@@ -89,5 +90,6 @@ async def until_told(port: int) -> None:
 
 
 if __name__ == "__main__":
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # what is printed is for the benchmark
     kind, given = sys.argv[1], Path(sys.argv[2])
     asyncio.run(real(given) if kind == "real" else bare(given.read_bytes()))
