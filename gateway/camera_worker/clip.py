@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import compress
 from pathlib import Path
 
 import av
@@ -16,7 +17,8 @@ from av.video.stream import VideoStream
 
 from drivers.camera.frames import TICKS_PER_SECOND
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing, inside, written_whole
-from gateway.camera_worker.sound_stream import announces_sound
+from gateway.camera_worker.sound_stream import announces_sound, shown_after_decoding, video_type
+from gateway.domain.clip_codec import fits
 from gateway.domain.footage import ClipCut, CutClip, parse_segment_path
 
 _TIME_BASE = Fraction(1, TICKS_PER_SECOND)
@@ -31,7 +33,8 @@ def cut_clip(media: Path, request: CutClip) -> ClipCut:
     """Make the clip.
 
     Segments follow one another without a pause, each as long as its name says; where footage is missing between two,
-    the clip goes on with what comes next. Frames before time 0 are those that the edit list hides: players decode them
+    the clip goes on with what comes next, as it does where segments are left out because they are in another codec than
+    fills most of it. Frames before time 0 are those that the edit list hides: players decode them
     to show what follows (ISO/IEC 14496-12, 8.6.6).
 
     Raises:
@@ -41,9 +44,7 @@ def cut_clip(media: Path, request: CutClip) -> ClipCut:
     """
     sources = [_segment(media, path) for path in request.segments]
     output = inside(media, request.output)
-    total = sum(duration for _, duration in sources)
-    skip = min(request.skip, max(0, sources[0][1] - 1))
-    end = max(skip + 1, total - request.leave_off)
+    sources, skip, end = _in_one_codec(sources, skip=request.skip, leave_off=request.leave_off)
     with written_whole(output) as temporary:
         target = av.open(str(temporary), "w", format="mp4", options={"movflags": "+faststart"})
         try:
@@ -56,26 +57,59 @@ def cut_clip(media: Path, request: CutClip) -> ClipCut:
     return ClipCut(output=request.output, size=output.stat().st_size, duration=end - skip)
 
 
-def _segment(media: Path, path: str) -> tuple[Path, int]:
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A segment: its file, how many micros it lasts, and its first packets; of a file that is gone, none."""
+
+    path: Path
+    duration: int
+    head: bytes
+
+    @property
+    def codec(self) -> str:
+        """What its pictures are announced to be in, "" when that is not."""
+        return str(video_type(self.head) or "")
+
+
+def _segment(media: Path, path: str) -> _Source:
     parsed = parse_segment_path(path)
     if parsed is None:
         raise BadRequest("not the path of a segment")
-    return inside(media, path), parsed[2]
+    file = inside(media, path)
+    try:
+        with file.open("rb") as opened:
+            return _Source(file, parsed[2], opened.read(_HEAD_BYTES))
+    except OSError:  # told of when it is copied
+        return _Source(file, parsed[2], b"")
 
 
-def _copy_all(sources: list[tuple[Path, int]], target: OutputContainer, *, skip: int, end: int) -> None:
+def _in_one_codec(sources: list[_Source], *, skip: int, leave_off: int) -> tuple[list[_Source], int, int]:
+    """The segments that one sample entry describes, and from where until where in them the clip is."""
+    skip = min(skip, max(0, sources[0].duration - 1))
+    end = max(skip + 1, sum(source.duration for source in sources) - leave_off)
+    lasting: list[int] = []
+    passed = 0
+    for source in sources:
+        lasting.append(min(passed + source.duration, end) - max(passed, skip))
+        passed += source.duration
+    held = fits((source.codec, lasts) for source, lasts in zip(sources, lasting, strict=True))
+    kept = list(compress(sources, held))
+    skipped = skip if held[0] else 0
+    return kept, skipped, skipped + sum(lasts for lasts in compress(lasting, held) if lasts > 0)
+
+
+def _copy_all(sources: list[_Source], target: OutputContainer, *, skip: int, end: int) -> None:
     tracks: _Tracks | None = None
     passed = 0
-    ahead: int | None = None
-    sounding = next((path for path, _ in sources if _has_sound(path)), None)
-    for path, duration in sources:
+    ahead = max(shown_after_decoding(source.head) for source in sources)
+    sounding = next((source.path for source in sources if announces_sound(source.head)), None)
+    for segment in sources:
+        path, duration = segment.path, segment.duration
         with _opened(path, known=tracks is not None) as source:
             if not source.streams.video:
                 raise MediaMissing(f"segment {path.name} holds no video")
             if tracks is None:
                 tracks = _Tracks(target, pictures=source.streams.video[0], sounding=sounding)
-            if ahead is None:
-                ahead = _shown_after_decoding(path)
             span = _Span(
                 begin=_ticks(passed - skip),
                 end=_ticks(min(passed + duration, end) - skip),
@@ -98,27 +132,17 @@ def _opened(path: Path, *, known: bool = False) -> InputContainer:
         raise MediaMissing(f"segment {path.name} cannot be read ({type(error).__name__})") from error
 
 
-def _has_sound(path: Path) -> bool:
-    """Whether a segment's head announces sound; one that is gone is told of when it is copied."""
-    try:
-        with path.open("rb") as file:
-            return announces_sound(file.read(_HEAD_BYTES))
-    except OSError:
-        return False
-
-
-def _shown_after_decoding(path: Path) -> int:
-    """How many ticks after it is decoded the first frame is shown: where frames are reordered, not at once."""
-    with _opened(path, known=True) as source:
-        for packet in source.demux(source.streams.video[0]):
-            if packet.size and packet.dts is not None and packet.pts is not None:
-                return packet.pts - packet.dts
-    return 0
-
-
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """A segment's place in the clip: when its pictures are shown, and by how much they are decoded `ahead`. Ticks."""
+    """A segment's place in the clip, in ticks.
+
+    Attributes:
+        begin: when its first picture is shown.
+        end: until when its last one is.
+        ahead: how much earlier the first is decoded: as much as in that of all segments that reorders most, so that
+            each is decoded after those of the segment before.
+        is_last: whether it is the clip's last.
+    """
 
     begin: int
     end: int
@@ -182,6 +206,7 @@ class _Tracks:
         Pictures that are shown after the end are copied where others, shown before it, are decoded from them.
         """
         shift: int | None = None
+        decoded_shift = 0
         pictures = _Pictures(span, show=self._show)
         early: list[Packet[Stream]] = []
         streams: list[Stream] = [source.streams.video[0]]
@@ -197,11 +222,12 @@ class _Tracks:
                     self._hear(packet, shift, span.end)
                 continue
             if shift is None:
-                shift = span.begin - span.ahead - packet.dts
+                shift = span.begin - packet.pts
+                decoded_shift = span.begin - span.ahead - packet.dts
                 # a file begins with a picture, but its packet is whole only when the next one begins
                 for piece in early:
                     self._hear(piece, shift, span.end)
-            packet.dts += shift
+            packet.dts += decoded_shift
             packet.pts += shift
             if span.is_over(packet):
                 break

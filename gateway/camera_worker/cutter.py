@@ -1,4 +1,4 @@
-"""`python -m gateway.camera_worker.cutter`: orders come over stdin, outcomes go to stdout, one after the other.
+"""`python -m gateway.camera_worker.cutter`: orders come over stdin, that each is begun and its outcome go to stdout.
 
 Light on purpose: see `gateway.camera_worker.__main__`.
 """
@@ -17,7 +17,7 @@ def main() -> None:
     tie_to_parent()
     do_without_rich()
     from gateway.camera_worker.clip import cut_clip  # noqa: PLC0415  # slow; see above
-    from gateway.camera_worker.cutting import CutOrder, CutOutcome  # noqa: PLC0415
+    from gateway.camera_worker.cutting import BEGUN, CutOrder, CutOutcome  # noqa: PLC0415
     from gateway.camera_worker.media_paths import BadRequest, MediaMissing  # noqa: PLC0415
     from gateway.camera_worker.thumbnail import take_thumbnail  # noqa: PLC0415
     from gateway.domain.footage import CutClip  # noqa: PLC0415
@@ -36,6 +36,8 @@ def main() -> None:
             return CutOutcome(disk=(error.errno or errno.EIO, error.strerror or type(error).__name__))
 
     for line in sys.stdin.buffer:
+        sys.stdout.buffer.write(BEGUN)
+        sys.stdout.buffer.flush()
         told = outcome(CutOrder.model_validate_json(line)).model_dump_json().encode()
         sys.stdout.buffer.write(told + b"\n")
         sys.stdout.buffer.flush()

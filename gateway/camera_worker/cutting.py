@@ -6,6 +6,9 @@ from pydantic import BaseModel, ConfigDict
 
 from gateway.domain.footage import ClipCut, CutClip, TakeThumbnail, ThumbnailTaken
 
+BEGUN = b"begun\n"
+"""A cutter's first answer to an order: one that ends without it did not end of that order."""
+
 
 class CutOrder(BaseModel):
     """Make this of what is in the media folder."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from gateway.camera_worker.cutting import CutOrder, CutOutcome
+from gateway.camera_worker.cutting import BEGUN, CutOrder, CutOutcome
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
 from gateway.domain.footage import ClipCut, CutClip, TakeThumbnail, ThumbnailTaken
 
@@ -46,13 +46,13 @@ class CuttingRoom:
             OSError: the output cannot be written.
             CutterLost: the process could not be started, died, or did not end.
         """
-        cutter = self._taken() or await _started()
-        try:
-            outcome = await _asked(cutter, CutOrder(media=str(media), job=job))
-        except BaseException:
-            _end(cutter)
-            raise
-        self._keep(cutter)
+        order = CutOrder(media=str(media), job=job)
+        waited = self._taken()
+        outcome = await self._done(waited, order) if waited is not None else None
+        if outcome is None:  # one that waited may have died meanwhile, of nothing that is asked for now
+            outcome = await self._done(await _started(), order)
+        if outcome is None:
+            raise CutterLost("the process that makes clips and thumbnails ended before it began; recording went on")
         if outcome.bad_request:
             raise BadRequest(outcome.bad_request)
         if outcome.disk is not None:
@@ -69,6 +69,18 @@ class CuttingRoom:
             async with asyncio.timeout(seconds):
                 for cutter in self._let_gone:
                     await cutter.communicate()
+
+    async def _done(self, cutter: asyncio.subprocess.Process, order: CutOrder) -> CutOutcome | None:
+        """What the cutter makes of it, and then it waits for more; None: it had ended. Raises CutterLost."""
+        outcome = None
+        try:
+            outcome = await _asked(cutter, order)
+        finally:
+            if outcome is None:
+                _end(cutter)
+            else:
+                self._keep(cutter)
+        return outcome
 
     def _taken(self) -> asyncio.subprocess.Process | None:
         """The cutter that worked last, of those that still live."""
@@ -105,18 +117,24 @@ async def _started() -> asyncio.subprocess.Process:
         raise CutterLost(f"no process to make clips can be started: {error.strerror}") from error
 
 
-async def _asked(cutter: asyncio.subprocess.Process, order: CutOrder) -> CutOutcome:
+async def _asked(cutter: asyncio.subprocess.Process, order: CutOrder) -> CutOutcome | None:
+    """The outcome; None when the cutter ended before it began."""
     if cutter.stdin is None or cutter.stdout is None:
         raise CutterLost("nothing can be said to the process that makes clips")
     told = b""
-    with contextlib.suppress(ConnectionError):  # it died just now; the answer that does not come tells
+    begun = False
+    with contextlib.suppress(ConnectionError):  # it has died; the answer that does not come tells
         cutter.stdin.write(order.model_dump_json().encode() + b"\n")
         await cutter.stdin.drain()
     try:
         async with asyncio.timeout(_JOB_SECONDS):
+            begun = await cutter.stdout.readline() == BEGUN
             told = await cutter.stdout.readline()
     except TimeoutError as error:
         raise CutterLost(f"this could not be made of the footage within {_JOB_SECONDS:g} s") from error
+    if not begun:
+        log.warning("cutter_had_ended", pid=cutter.pid)
+        return None
     if not told.endswith(b"\n"):
         log.error("cutter_lost", pid=cutter.pid)
         raise CutterLost("the process that makes clips and thumbnails died of this; recording went on")

@@ -38,7 +38,7 @@ class _Wire(BaseModel):
 
 
 class GapReason(StrEnum):
-    """Why footage is missing before a segment."""
+    """Why footage is missing before a segment, or from an event's clip."""
 
     NONE = "none"
     STARTED = "started"
@@ -50,6 +50,8 @@ class GapReason(StrEnum):
     WORKER = "worker"
     NO_EVENT = "no_event"
     CHANGED = "changed"
+    CODEC = "codec"
+    """Nothing is missing of what was recorded, but an event's clip, which is in one codec, does not hold it."""
 
 
 WHY_MISSING: Mapping[GapReason, str] = MappingProxyType(
@@ -63,6 +65,7 @@ WHY_MISSING: Mapping[GapReason, str] = MappingProxyType(
         GapReason.WORKER: "the camera worker was restarted",
         GapReason.NO_EVENT: "nothing that was to be kept happened then, or it is no longer on the disk",
         GapReason.CHANGED: "the camera's settings were changed",
+        GapReason.CODEC: "the camera changed its codec, and the clip holds only what is in the other one",
     }
 )
 
@@ -186,7 +189,8 @@ class CutClip(_Wire):
     """`POST /clips`: remux these consecutive segments into one faststart MP4 at `output`, never decoding.
 
     The clip is shown from `skip` micros on, to the frame: what stands before, back to its keyframe, is in the file and
-    hidden by an edit list. Nothing that begins later than `leave_off` micros before the end is in it.
+    hidden by an edit list. Nothing that begins later than `leave_off` micros before the end is in it, nor segments in
+    another codec than fills most of it.
     """
 
     segments: tuple[str, ...] = Field(min_length=1, max_length=1000)
@@ -242,7 +246,7 @@ def continues(before: Edge, after: Edge) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A stretch of time without footage, wall micros; `reason` is NONE when it is not known."""
+    """A stretch of time without footage, or that a clip does not hold, wall micros; `reason` NONE: it is not known."""
 
     begin: int
     end: int

@@ -57,7 +57,7 @@ class SegmentEntry(_Part):
 
 
 class GapEntry(_Part):
-    """A stretch within a clip's time of which there is no footage."""
+    """A stretch within a clip's time that it does not show."""
 
     begin: str
     micros: int = Field(ge=0)

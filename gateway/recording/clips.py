@@ -12,10 +12,12 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import compress
 from pathlib import Path
 
 from gateway.clock import Clock
 from gateway.data_folder import MADE_OF_FOOTAGE
+from gateway.domain.clip_codec import of_clip
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.footage import CutClip, TakeThumbnail
 from gateway.domain.passages import CameraEvent
@@ -135,12 +137,17 @@ class Clips:
         raise self._still_recording(event)
 
     async def clip(self, event: CameraEvent) -> Path:
-        """The event's clip. Raises NotFoundError, or CameraUnavailable with one sentence."""
+        """The event's clip, in the codec of most of its footage.
+
+        Raises NotFoundError, or CameraUnavailable with one sentence.
+        """
 
         async def cut(output: str) -> None:
-            segments = await self.footage(event)
+            footage = await self.footage(event)
             if not self.is_complete(event):
                 raise self._still_recording(event)
+            held = of_clip([segment.edge for segment in footage], event.pinned_from, event.pinned_until)
+            segments = tuple(compress(footage, held))
             if len(segments) > _LONGEST_CLIP_SEGMENTS:
                 raise CameraUnavailable(f"camera event {event.id} is too long for one clip; use its playlist")
             clip = CutClip(

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gateway.domain.clip_codec import left_out
 from gateway.domain.footage import GapReason, Missing, missing_between
 from gateway.domain.passages import CameraEvent
 from gateway.store.segment_rows import COLUMNS, Segment, segment_of
@@ -53,14 +54,16 @@ taken yet; and `boot_id` with `transactions_uptime` and `incidents_uptime`: thos
 
 
 def missing_of(connection: sqlite3.Connection, item: CameraEvent) -> tuple[Missing, ...]:
-    """What of a camera event's time no footage is of, oldest first."""
+    """What of a camera event's time no footage is of, or not in its clip's codec, oldest first."""
     edges = [segment.edge for segment in footage_of(connection, item)]
     following = connection.execute(
         "SELECT gap FROM segment WHERE camera_id = ? AND started_at >= ? AND garbage = 0 ORDER BY started_at LIMIT 1",
         (item.camera_id, item.pinned_until),
     ).fetchone()
     after = GapReason(following[0]) if following else GapReason.NONE
-    return tuple(missing_between(edges, item.pinned_from, item.pinned_until, after=after))
+    missing = missing_between(edges, item.pinned_from, item.pinned_until, after=after)
+    missing += left_out(edges, item.pinned_from, item.pinned_until)
+    return tuple(sorted(missing, key=lambda one: one.begin))
 
 
 def footage_of(connection: sqlite3.Connection, event: CameraEvent) -> tuple[Segment, ...]:

@@ -102,7 +102,7 @@ class Segments:
         return await self._database.read(query)
 
     async def missing(self, camera_events: Iterable[CameraEvent]) -> dict[int, tuple[Missing, ...]]:
-        """What of each camera event's time no footage is of, by the event's id, oldest first."""
+        """What of each camera event's time its clip does not show, by the event's id, oldest first."""
         wanted = tuple(camera_events)
 
         def query(connection: sqlite3.Connection) -> dict[int, tuple[Missing, ...]]:

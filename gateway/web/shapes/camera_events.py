@@ -54,7 +54,7 @@ class ChangedCameraEvent(WriteBody):
 
 
 class FootageGap(BaseModel):
-    """A stretch of a camera event's time without footage; `reason` in words."""
+    """A stretch of a camera event's time that its clip does not show; `reason` in words."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,7 +1,7 @@
 from itertools import pairwise
 
 import pytest
-from hostile_camera import film
+from hostile_camera import film, joined
 
 from gateway.camera_worker.clip import _opened, cut_clip
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
@@ -94,6 +94,36 @@ def test_begins_and_ends_at_the_frame_that_was_asked_for(tmp_path, record_film, 
     data = (tmp_path / cut.output).read_bytes()
     assert b"elst" in data
     assert data.index(b"moov") < data.index(b"mdat")
+
+
+def test_h264_and_h265_are_never_in_one_clip(tmp_path, record_film, judge):
+    paths = record_film(joined(film("h264", frames=75, b_frames=2), film("h265", frames=75, b_frames=0)))
+    first, second = paths[:3], paths[3:]
+    for held, skip, leave_off in ((second, 320_000, 0), (first, 0, 0), (first, 320_000, 400_000)):
+        cut = cut_clip(tmp_path, CutClip(segments=paths, output="cut.mp4", skip=skip, leave_off=leave_off))
+        assert judge.decode(tmp_path / "cut.mp4") == ""
+        alone = CutClip(segments=held, output="alone.mp4", skip=skip if held is first else 0)
+        assert cut.duration == cut_clip(tmp_path, alone).duration == 3_000_000 - alone.skip
+        assert judge.frames(tmp_path / "cut.mp4") == judge.frames(tmp_path / "alone.mp4")
+
+
+@pytest.mark.parametrize("b_frames", [(0, 2), (2, 0)])
+def test_where_reordering_begins_or_ends_the_pictures_follow_without_a_pause(tmp_path, record_film, judge, b_frames):
+    paths = record_film(joined(*(film("h264", frames=75, b_frames=number) for number in b_frames)))
+    cut = cut_clip(tmp_path, CutClip(segments=paths, output="x.mp4"))
+    probed = judge.probe(tmp_path / "x.mp4")
+    shown = sorted(float(packet["pts_time"]) for packet in probed["packets"])
+    assert shown == pytest.approx([0.04 * number for number in range(150)], abs=0.001)
+    assert float(probed["format"]["duration"]) == pytest.approx(cut.duration / 1e6, abs=0.001) == 6.0
+    assert judge.decode(tmp_path / "x.mp4") == ""
+
+
+def test_pictures_of_another_size_are_in_the_same_clip(tmp_path, record_film, judge):
+    paths = record_film(joined(film(frames=50), film(frames=50, width=320, height=192)))
+    cut = cut_clip(tmp_path, CutClip(segments=paths, output="x.mp4"))
+    assert cut.duration == 4_000_000
+    assert judge.decode(tmp_path / "x.mp4") == ""
+    assert len(judge.frames(tmp_path / "x.mp4")) == 100
 
 
 @pytest.mark.parametrize(("codec", "b_frames"), [("h264", 0), ("h264", 2), ("h265", 0), ("h265", 2)])

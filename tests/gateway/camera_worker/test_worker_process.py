@@ -19,7 +19,7 @@ import pytest
 from stopwatch import Stopwatch
 
 from drivers.camera.rtsp_protocol import Credentials
-from gateway.camera_worker.cutting_room import CuttingRoom
+from gateway.camera_worker.cutting_room import CutterLost, CuttingRoom
 from gateway.camera_worker.media_paths import MediaMissing
 from gateway.domain.footage import GapReason, TakeThumbnail, WorkerCamera
 
@@ -309,6 +309,26 @@ async def test_a_cutter_that_nobody_needs_any_more_ends(tmp_path):
         while any(is_a_cutter(pid) for pid in children(os.getpid())):
             await asyncio.sleep(0.01)
     await room.end(10.0)
+
+
+async def test_a_cutter_that_died_while_nobody_needed_it_is_replaced(tmp_path):
+    room = CuttingRoom()
+    job = TakeThumbnail(segment="1/2026010100/1_1.ts", output="t.jpg")
+    with pytest.raises(MediaMissing):
+        await room.make(tmp_path, job)
+    (cutter,) = filter(is_a_cutter, children(os.getpid()))
+    os.kill(cutter, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):  # asyncio took its end; that is news to the loop all the same
+        os.waitid(os.P_PID, cutter, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(MediaMissing):
+        await room.make(tmp_path, job)
+    await room.end(10.0)
+
+
+async def test_a_new_cutter_that_does_not_begin_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    with pytest.raises(CutterLost, match="before it began"):
+        await CuttingRoom().make(tmp_path, TakeThumbnail(segment="1/2026010100/1_1.ts", output="t.jpg"))
 
 
 async def test_what_viewers_need_is_loaded_when_one_is_expected(start_worker):

@@ -1,0 +1,44 @@
+"""A clip is in one codec: of footage whose camera changed it, the codec that fills most of the time. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gateway.domain.footage import TOUCHING_MICROS, Edge, GapReason, Missing
+
+
+def fits(pieces: Iterable[tuple[str, int]]) -> list[bool]:
+    """Which pieces of footage a clip holds: each is told by its codec and how long it is in the clip's time.
+
+    Where no codec is known (""), it is that of the piece before. Of two that fill as much, the first is held.
+    """
+    kinds: list[str] = []
+    filled: dict[str, int] = {}
+    told = list(pieces)
+    kind = next((codec for codec, _ in told if codec), "")
+    for codec, lasts in told:
+        kind = codec or kind
+        kinds.append(kind)
+        filled[kind] = filled.get(kind, 0) + max(0, lasts)
+    held = max(filled, key=filled.__getitem__, default="")
+    return [kind == held for kind in kinds]
+
+
+def of_clip(edges: Sequence[Edge], begin: int, end: int) -> list[bool]:
+    """Which segments, by start, the clip of `[begin, end)` (wall micros) holds."""
+    return fits(
+        (edge.format[0].partition(".")[0], min(edge.ended_at, end) - max(edge.started_at, begin)) for edge in edges
+    )
+
+
+def left_out(edges: Sequence[Edge], begin: int, end: int) -> list[Missing]:
+    """What of `[begin, end)` (wall micros) there is footage of that its clip does not hold, oldest first."""
+    found: list[Missing] = []
+    for edge, is_held in zip(edges, of_clip(edges, begin, end), strict=True):
+        since, until = max(edge.started_at, begin), min(edge.ended_at, end)
+        if is_held or until <= since:
+            continue
+        if found and abs(since - found[-1].end) <= TOUCHING_MICROS:
+            since = found.pop().begin
+        found.append(Missing(since, until, GapReason.CODEC))
+    return found
