@@ -32,7 +32,7 @@ $(PLAYER): tests/player/package-lock.json
 	npm ci --prefix tests/player --ignore-scripts --no-audit --no-fund --silent && touch $@
 
 test: $(STAMP) $(PLAYER) debian  ## the whole suite; TESTS=path narrows it
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(TESTS)
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff check .

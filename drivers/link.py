@@ -163,7 +163,8 @@ class Connection:
                 async with asyncio.timeout(quiet):
                     dropped += (await self.read()).data
             except TimeoutError:
-                break
+                if not self._arrivals:  # else they came in the very moment, and whoever waits was late
+                    break
         return bytes(dropped)
 
     async def close(self) -> None:

@@ -1,8 +1,10 @@
-"""The wiring of what goes to central and comes from there; None, each of it, for a site that stands alone."""
+"""The wiring of what goes to central and comes from there; None, each of it, for a site that stands alone. How long
+events wait for whoever pulls them is of every site.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from zoneinfo import ZoneInfo
 
 from gateway.clock import Clock
@@ -10,9 +12,10 @@ from gateway.domain.commands import GateAction
 from gateway.lanes import Lanes
 from gateway.recording.exhibits import ExhibitFiles
 from gateway.site import Secrets, Site
-from gateway.store import Store
+from gateway.store import KeepLimits, Store
 from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
+from gateway.sync.event_keeping import EventKeeping
 from gateway.sync.evidence import EvidenceSender
 from gateway.sync.field_map import CardFieldMap
 from gateway.sync.lane_commands import LaneCommands, Meaning
@@ -88,15 +91,39 @@ def sync_with_central(
         client=client,
         down=down,
         sender=OutboxSender(
-            client=client, store=store, clock=clock, zone=zone, fields=card_fields(site), card_renamed=card_renamed
+            client=client,
+            store=store,
+            clock=clock,
+            may_take=site.central.write_may_take_seconds,
+            zone=zone,
+            fields=card_fields(site),
+            card_renamed=card_renamed,
         ),
         store=store,
         clock=clock,
         pull_seconds=site.central.pull_seconds,
-        evidence=EvidenceSender(client=client, store=store, clock=clock, path=exhibits.path),
+        evidence=EvidenceSender(
+            client=client,
+            store=store,
+            clock=clock,
+            path=exhibits.path,
+            may_take=site.central.write_may_take_seconds,
+        ),
         commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),
         clock_alert_seconds=site.central.clock_alert_seconds,
     )
+
+
+def event_keeping(site: Site, *, store: Store, clock: Clock, forget: Callable[[int], Awaitable[None]]) -> EventKeeping:
+    """How long events are kept, for those who pull them too."""
+    limits = KeepLimits(
+        days=site.keep.days,
+        most_days=site.keep.most_days,
+        most_events=site.keep.most_events,
+        transaction_days=site.storage.transaction_days,
+        incident_days=site.storage.incident_days,
+    )
+    return EventKeeping(store=store, clock=clock, limits=limits, reader_days=site.keep.reader_days, forget=forget)
 
 
 def _commands_of_central(

@@ -286,3 +286,18 @@ def _write_durably(path: Path, text: str) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def media_fault(data: Path) -> str:
+    """Why footage must not be written now, "" when it may. Blocks on the disk."""
+    adopt = f"edge-gateway media adopt {data}"
+    sentences = {
+        MediaCondition.READY: "",
+        MediaCondition.MARKER_MISSING: (
+            f"the media folder has lost its marker: is its disk mounted? For a new disk: {adopt}"
+        ),
+        MediaCondition.OTHER_DISK: f"the media folder is on another disk than before; if it is to be used: {adopt}",
+        MediaCondition.READ_ONLY: "the media folder's disk is read-only",
+        MediaCondition.NOT_WRITABLE: "the media folder cannot be written",
+    }
+    return sentences[media_condition(data)]

@@ -16,12 +16,14 @@ from gateway.central import (
     card_fields,
     central_client,
     down_from_central,
+    event_keeping,
     people_of_central,
     relay_to_central,
     sync_with_central,
 )
 from gateway.clock import SystemClock, boot_id, offset_of
-from gateway.data_folder import MEDIA_MARKER, DataFolder, MediaCondition, media_condition
+from gateway.data_folder import MEDIA_MARKER, DataFolder, media_fault
+from gateway.declaring import Declaring
 from gateway.demo.present import demo_cards, present_route
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
@@ -36,13 +38,14 @@ from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
 from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite
-from gateway.store import Entry, KnownRecord, Store
+from gateway.store import Entry, Store
 from gateway.supervision import Progress, Supervisor
 from gateway.sync.outbox_desk import OutboxDesk
 from gateway.sync.standing import CentralStanding
 from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import hash_accounts
-from gateway.web.app import build_app, serve
+from gateway.web.app import build_app
+from gateway.web.serving import serve
 from gateway.webhooks.desk import WebhookDesk
 from gateway.webhooks.post import Post
 from gateway.webhooks.sender import WebhookSender
@@ -57,7 +60,6 @@ _BEAT_SECONDS = 1.0
 _SERVE_AGAIN_SECONDS = 3.0
 _CONTROL_SECONDS = 15.0
 _LAST_WORDS_SECONDS = 5.0
-_DECLARE_AGAIN_SECONDS = 5.0
 _THREADS = 64
 
 
@@ -91,7 +93,6 @@ class House:
         self._progress = Progress(clock=self._clock)
         self._stop = asyncio.Event()
         self._reload_asked = asyncio.Event()
-        self._undeclared = asyncio.Event()
         self._interface_fault = "the interface is not served yet"
         self._store = Store(
             folder=folder.path,
@@ -99,7 +100,9 @@ class House:
             sends=site.central is not None,
             offset=partial(offset_of, self._clock, boot_id()),
             places=places_of(site),
+            now=self._now,
         )
+        self._declaring = Declaring(store=self._store, clock=self._clock, site=site)
         self._site_file = RunningSite(
             path=site_path,
             site=site,
@@ -126,7 +129,7 @@ class House:
             clock=self._clock,
             progress=self._progress,
             secrets=secrets,
-            media_fault=self._media_fault,
+            media_fault=partial(media_fault, folder.path),
             marker=MEDIA_MARKER,
         )
         client = central_client(site, secrets=secrets, clock=self._clock)
@@ -157,6 +160,7 @@ class House:
         if client is not None and down is not None and self._sync is not None:
             started_at = self._clock.wall().micros
             self._standing = CentralStanding(client=client, down=down, sync=self._sync, started_at=started_at)
+        self._keeping = event_keeping(site, store=self._store, clock=self._clock, forget=self._recording.forget)
         hooks = site.webhooks
         self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
         self._webhooks = WebhookSender(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
@@ -178,9 +182,8 @@ class House:
                 lasting.keep("store", self._store.run)
                 lasting.keep("recorder", self._lanes.recorder.run)
                 await self._remember_start()
-                if not await self._declared():
-                    self._undeclared.set()
-                lasting.keep("declare", self._declare)
+                await self._declaring.begin()
+                lasting.keep("declare", self._declaring.run)
                 async with Supervisor(clock=self._clock) as lines:
                     self._field.start_lines(lines)
                     async with Supervisor(clock=self._clock) as house:
@@ -202,6 +205,7 @@ class House:
         if self._sync is not None:
             house.keep("sync", self._sync.run)
         house.keep("webhooks", self._webhooks.run)
+        house.keep("event keeping", self._keeping.run)
         if self._relay is not None:
             house.keep("relay", self._relay.run)
         house.keep("site file", self._reload_when_asked)
@@ -308,22 +312,6 @@ class House:
         """Why nothing can be recorded just now, "" while it can."""
         return f"nothing can be recorded: {self._store.failing}" if self._store.failing else ""
 
-    def _media_fault(self) -> str:
-        """Why footage must not be written now. Blocks on the disk."""
-        adopt = f"edge-gateway media adopt {self._folder.path}"
-        sentences = {
-            MediaCondition.READY: "",
-            MediaCondition.MARKER_MISSING: (
-                f"the media folder has lost its marker: is its disk mounted? For a new disk: {adopt}"
-            ),
-            MediaCondition.OTHER_DISK: (
-                f"the media folder is on another disk than before; if it is to be used: {adopt}"
-            ),
-            MediaCondition.READ_ONLY: "the media folder's disk is read-only",
-            MediaCondition.NOT_WRITABLE: "the media folder cannot be written",
-        }
-        return sentences[media_condition(self._folder.path)]
-
     async def _remember_start(self) -> None:
         """Note the start, and take up what the last end left behind: also when the disk takes nothing for now."""
         site = self._site
@@ -344,28 +332,6 @@ class House:
                 log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
         log.info("gateway_started", site=site.site.name, data=str(self._folder.path))
 
-    async def _declared(self) -> bool:
-        """Note the site's devices and cameras; whether the disk took it."""
-        now, site = self._clock.wall().micros, self._site
-        devices = [KnownRecord(id=item.id, name=item.name, kind=item.driver, at_site=True) for item in site.devices]
-        cameras = [KnownRecord(id=item.id, name=item.name, kind="", at_site=True) for item in site.cameras]
-        try:
-            await self._store.devices.declare(devices, now=now)
-            await self._store.cameras.declare(cameras, now=now)
-        except StoreError as error:
-            log.warning("devices_not_noted", error=str(error))
-            return False
-        return True
-
-    async def _declare(self) -> None:
-        """Note devices and cameras when there are others, until the disk takes it."""
-        while True:
-            await self._undeclared.wait()
-            self._undeclared.clear()
-            if not await self._declared():
-                self._undeclared.set()
-                await asyncio.sleep(_DECLARE_AGAIN_SECONDS)
-
     async def _reload_when_asked(self) -> None:
         while True:
             await self._reload_asked.wait()
@@ -375,13 +341,16 @@ class House:
     async def _take_cameras(self, site: Site) -> None:
         self._site = site
         self._recording.change_cameras(site.cameras)
-        self._undeclared.set()
+        self._declaring.declare(site)
 
     async def _last_words(self) -> None:
         """Everything that lanes said goes to disk, then that the gateway stopped."""
         self._lanes.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, "the gateway was stopped"),)))
         if not await self._lanes.recorder.drained(within=_LAST_WORDS_SECONDS):
             log.error("records_lost_at_stop", waiting=self._lanes.recorder.waiting)
+
+    def _now(self) -> int:
+        return self._clock.wall().micros
 
     def _event(self, kind: EventKind, text: str) -> Event:
         stamp = self._clock.wall()

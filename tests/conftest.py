@@ -1,20 +1,40 @@
-"""In which order files of tests begin: what takes long first, so that no worker is left with it at the end."""
+"""In which order files of tests begin: whole gateways spread over the run, the longest early.
+
+A worker takes a file at a time. Files that start gateways, cameras and browsers would slow each other down side by
+side, and one that begins last would be waited for alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import pytest
 
-_LONG = ("tests/system/", "tests/gateway/simulation/", "tests/gateway/recording/", "tests/gateway/camera_worker/")
+_BEGIN_BY = {
+    "tests/system/": 0.5,
+    "tests/gateway/simulation/": 0.5,
+    "tests/gateway/recording/": 0.8,
+    "tests/gateway/camera_worker/": 0.8,
+}
+"""The folders of long files, and by which part of the run the last of each has begun."""
 
 
-def _rank(nodeid: str) -> int:
-    return next((rank for rank, folder in enumerate(_LONG) if nodeid.startswith(folder)), len(_LONG))
+def _in_turn(files: Iterable[str]) -> list[str]:
+    """Each folder's files spread evenly over its part of the run, in the order in which they came."""
+    groups: dict[str, list[str]] = {}
+    for file in files:
+        groups.setdefault(next((folder for folder in _BEGIN_BY if file.startswith(folder)), ""), []).append(file)
+    due = {
+        file: place / len(group) * _BEGIN_BY.get(folder, 1.0)
+        for folder, group in groups.items()
+        for place, file in enumerate(group)
+    }
+    return sorted(due, key=lambda file: due[file])
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Within a rank the order stays as it is: by chance."""
-    ranked: Sequence[pytest.Item] = sorted(items, key=lambda item: _rank(item.nodeid))
-    items[:] = ranked
+    """Within a folder the order stays as it is: by chance."""
+    files = dict.fromkeys(item.nodeid.partition("::")[0] for item in items)
+    turn = {file: place for place, file in enumerate(_in_turn(files))}
+    items.sort(key=lambda item: turn[item.nodeid.partition("::")[0]])

@@ -7,8 +7,7 @@ unit, the function code and the length (and over TCP the number) before an answe
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import Literal
 
 from pymodbus.framer import FramerRTU, FramerSocket
@@ -18,6 +17,7 @@ from pymodbus.pdu.register_message import ReadInputRegistersRequest, WriteMultip
 from pymodbus.pdu.utils import pack_bitstring, unpack_bitstring
 
 from drivers.contract import ProtocolViolation
+from drivers.modbus.messages import Read, Refusal, Reply, Request, Table, Values, Write, WriteMany, Written
 
 Framing = Literal["tcp", "rtu"]
 
@@ -29,25 +29,6 @@ _PLAIN_REQUEST_BYTES = 5
 _WRITE_MANY = 16
 
 
-class Table(StrEnum):
-    """The four tables of a Modbus device."""
-
-    COIL = "coil"
-    DISCRETE_INPUT = "discrete_input"
-    HOLDING_REGISTER = "holding_register"
-    INPUT_REGISTER = "input_register"
-
-    @property
-    def holds_bits(self) -> bool:
-        """Whether its values are 0 or 1; otherwise 0 to 65535."""
-        return self in {Table.COIL, Table.DISCRETE_INPUT}
-
-    @property
-    def longest_read(self) -> int:
-        """How many values one request may read."""
-        return 2000 if self.holds_bits else 125
-
-
 _READ_CODES = {Table.COIL: 1, Table.DISCRETE_INPUT: 2, Table.HOLDING_REGISTER: 3, Table.INPUT_REGISTER: 4}
 _READ_TABLES = {code: table for table, code in _READ_CODES.items()}
 _READ_REQUESTS: dict[Table, type[ModbusPDU]] = {
@@ -55,83 +36,6 @@ _READ_REQUESTS: dict[Table, type[ModbusPDU]] = {
     Table.DISCRETE_INPUT: ReadDiscreteInputsRequest,
     Table.HOLDING_REGISTER: ReadHoldingRegistersRequest,
     Table.INPUT_REGISTER: ReadInputRegistersRequest,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """Read `count` values of a table from a 0-based address on."""
-
-    table: Table
-    address: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """Write one coil (function 5) or one holding register (function 6) at a 0-based address.
-
-    `value` is the raw 16-bit word: a coil is 0xFF00 for on and 0 for off, and some devices give other words a meaning.
-    With `any_answer` the device's answer to this write counts whatever value it carries.
-    """
-
-    table: Literal[Table.COIL, Table.HOLDING_REGISTER]
-    address: int
-    value: int
-    any_answer: bool = field(default=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class WriteMany:
-    """Write neighbouring holding registers (function 16) from a 0-based address on."""
-
-    address: int
-    values: tuple[int, ...]
-
-
-Request = Read | Write | WriteMany
-
-
-@dataclass(frozen=True, slots=True)
-class Values:
-    """The answer to a read: as many values as were asked for."""
-
-    values: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The answer to a write: the device echoed it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """The device answered with an exception code."""
-
-    code: int
-
-    @property
-    def words(self) -> str:
-        """What the code means (Modbus application protocol 1.1b3, section 7)."""
-        return _REFUSALS.get(self.code, f"exception code {self.code}")
-
-
-Reply = Values | Written | Refusal
-
-ACKNOWLEDGED = 5
-UNREACHABLE = frozenset({10, 11})
-"""Refusal codes by which a converter says that the device behind it does not answer."""
-
-_REFUSALS = {
-    1: "illegal function",
-    2: "illegal data address",
-    3: "illegal data value",
-    4: "device failure",
-    5: "acknowledged, still working",
-    6: "device busy",
-    8: "memory parity error",
-    10: "gateway path unavailable",
-    11: "gateway target did not respond",
 }
 
 
@@ -203,11 +107,6 @@ def encode_reply(framing: Framing, *, asked: Asked, reply: Reply, unit: int | No
                 raise ValueError("only a write is echoed")
             pdu = _request_pdu(asked.request)[:_PLAIN_REQUEST_BYTES]
     return _framed(framing, pdu, asked.unit if unit is None else unit, asked.tag)
-
-
-def coil_word(*, on: bool) -> int:
-    """The word that function 5 sends for on and off."""
-    return 0xFF00 if on else 0
 
 
 def _request_pdu(request: Request) -> bytes:

@@ -22,7 +22,8 @@ from drivers.contract import (
     Reports,
 )
 from drivers.losses import is_answering
-from drivers.modbus.frames import Framing, Read, Write, WriteMany
+from drivers.modbus.frames import Framing
+from drivers.modbus.messages import Read, Write, WriteMany
 from drivers.modbus.profile import Command, GateProfile
 from drivers.modbus.session import Session
 from drivers.modbus.unit import PolledUnit, kept_value

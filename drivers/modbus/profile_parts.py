@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from drivers.contract import GatePosition
-from drivers.modbus.frames import Table
+from drivers.modbus.messages import Table
 from drivers.profile_file import numbers_for_keys
 
 PartName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]

@@ -6,10 +6,10 @@ from functools import partial
 
 from drivers.bus import Bus
 from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds, ProtocolViolation
-from drivers.modbus.frames import (
+from drivers.modbus.frames import Framing, encode_request, parse_reply
+from drivers.modbus.messages import (
     ACKNOWLEDGED,
     UNREACHABLE,
-    Framing,
     Read,
     Refusal,
     Reply,
@@ -18,8 +18,6 @@ from drivers.modbus.frames import (
     Values,
     Write,
     WriteMany,
-    encode_request,
-    parse_reply,
 )
 from drivers.transactions import Answer, Exchange, Priority
 

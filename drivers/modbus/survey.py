@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from drivers.bus import OPEN_SECONDS, Bus
 from drivers.contract import DeviceFault, GatePosition, LineDown, LinkError, PointState, ProtocolViolation
-from drivers.modbus.frames import Framing, Read, Table
+from drivers.modbus.frames import Framing
+from drivers.modbus.messages import Read, Table
 from drivers.modbus.profile import GateProfile, RegisterPosition, UnitProfile
 from drivers.modbus.session import Session
 from drivers.modbus.watch import points_of

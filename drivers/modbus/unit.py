@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from drivers.contract import DeviceFault, LineDown, MonotonicSeconds
-from drivers.modbus.frames import Read, Table, Write, WriteMany
+from drivers.modbus.messages import Read, Table, Write, WriteMany
 from drivers.modbus.profile import UnitProfile
 from drivers.modbus.profile_parts import Preparation
 from drivers.modbus.session import Session

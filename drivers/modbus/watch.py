@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from drivers.contract import GatePosition, PointState
-from drivers.modbus.frames import Table
+from drivers.modbus.messages import Table
 from drivers.modbus.profile import GateProfile, RegisterPosition, UnitProfile
 from drivers.watch import limit_position
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 import structlog
 
+from drivers.child_process import ChildProcess, start_child
 from drivers.contract import Feedback, LinkError, ProtocolViolation
 from drivers.link import LinkSpec, reconnect_wait
 from drivers.osdp.messages import Beat, Connected, Happening, Lost, ReaderSetup, Setup, Show, happening_of
@@ -59,7 +61,7 @@ class OsdpLine:
         self._monotonic = monotonic
         self._listeners: dict[int, Listener] = {}
         self._standing: dict[int, Connected | Lost] = {}
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: ChildProcess | None = None
 
     @property
     def pid(self) -> int:
@@ -101,16 +103,12 @@ class OsdpLine:
             pipe.write(Show(address=address, feedback=feedback).to_line())
 
     @contextlib.asynccontextmanager
-    async def _started(self) -> AsyncIterator[asyncio.subprocess.Process]:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-m",
-            "drivers.osdp.line_process",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env={key: value for key, value in os.environ.items() if not key.startswith(_NOT_HANDED_ON)},
-            start_new_session=True,  # Ctrl-C in a terminal ends the gateway, which ends its children in order
+    async def _started(self) -> AsyncIterator[ChildProcess]:
+        process = await start_child(
+            (sys.executable, "-P", "-m", "drivers.osdp.line_process"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            environ={key: value for key, value in os.environ.items() if not key.startswith(_NOT_HANDED_ON)},
         )
         assert process.stdin is not None  # noqa: S101 (it was asked for)
         try:
@@ -119,12 +117,11 @@ class OsdpLine:
             yield process
         finally:
             self._process = None
-            with contextlib.suppress(ProcessLookupError):  # it ended by itself
-                process.kill()  # it keeps nothing that would have to be brought to an end
-            process.stdin.close()
-            await process.communicate()  # waits for its end, and closes both pipes
+            process.kill()  # it keeps nothing that would have to be brought to an end
+            process.close()
+            await process.wait()
 
-    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+    async def _listen(self, process: ChildProcess) -> None:
         """Take what the process says until it ends or falls silent, which is a LinkError."""
         assert process.stdout is not None  # noqa: S101 (it was asked for)
         while True:

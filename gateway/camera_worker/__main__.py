@@ -7,18 +7,17 @@ leaves no orphan.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
-import signal
 from pathlib import Path
 
-_PR_SET_PDEATHSIG = 1
+from gateway.camera_worker.parent import do_without_rich, tie_to_parent
 
 
 def main() -> None:
     """Tie this process to its parent, then run the worker."""
     parent = os.getppid()
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    tie_to_parent()
+    do_without_rich()
     parser = argparse.ArgumentParser(prog="gateway.camera_worker", description="Records cameras for a gateway.")
     parser.add_argument("--socket", type=Path, required=True, help="Unix socket to serve at")
     parser.add_argument("--parent", type=int, default=parent, help="end when this is not the parent process")

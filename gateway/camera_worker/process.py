@@ -14,6 +14,7 @@ import structlog
 from aiohttp import web
 
 from gateway.camera_worker.connection_budget import ConnectionBudget
+from gateway.camera_worker.cutting_room import CuttingRoom
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.camera_worker.reserving import Reserving
 from gateway.camera_worker.server import WorkerServer
@@ -25,6 +26,7 @@ from gateway.heap import share_one_arena
 _PARENT_CHECK_SECONDS = 0.5
 _END_SECONDS = 0.7
 _LAST_REPORTS_SECONDS = 0.2
+_CUTTERS_SECONDS = 0.1
 
 
 async def serve(socket: Path, *, parent: int) -> None:
@@ -42,7 +44,10 @@ async def serve(socket: Path, *, parent: int) -> None:
     async with asyncio.TaskGroup() as viewers:
         views = Views(feed_of=worker.live, tasks=viewers)
         reserving = Reserving(feed_of=worker.recorded)
-        server = WorkerServer(worker=worker, views=views, reserving=reserving, reports=reports)
+        cutting_room = CuttingRoom()
+        server = WorkerServer(
+            worker=worker, views=views, reserving=reserving, cutting_room=cutting_room, reports=reports
+        )
         runner = web.AppRunner(server.application(), handle_signals=False, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         # under its own name only once it listens: whoever waits for the name may connect at once
@@ -62,6 +67,7 @@ async def serve(socket: Path, *, parent: int) -> None:
         await worker.stop(_END_SECONDS)
         await server.end(_LAST_REPORTS_SECONDS)
         await reserving.end()
+        await cutting_room.end(_CUTTERS_SECONDS)
         views.end_all()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
@@ -13,12 +13,14 @@ from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, Encoded
 from drivers.camera.sources import Source, source_at
 from drivers.camera.video_track import FootageLost
 from drivers.contract import DeviceFault, DriverError
-from gateway.camera_worker.aac import AacEncoder
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected, CameraLost
 from gateway.camera_worker.live_feed import LiveFeed
 from gateway.clock import Clock
 from gateway.domain.footage import CameraCondition, GapReason, WorkerCamera
+
+if TYPE_CHECKING:
+    from gateway.camera_worker.aac import AacEncoder
 
 log = structlog.get_logger(__name__)
 
@@ -177,7 +179,7 @@ class CameraReader:
         sound, why, encoder = source.sound, source.why_silent, None
         if sound is not None and sound.codec is not AudioCodec.AAC:
             try:
-                encoder = AacEncoder(sound)
+                encoder = _aac_encoder(sound)
                 sound = encoder.format
             except DeviceFault as error:  # pictures are worth more than their sound
                 sound, why = None, str(error)
@@ -185,6 +187,13 @@ class CameraReader:
             log.warning("camera_has_no_sound", camera_id=self._camera.camera_id, why=why)
         self._why_silent = why
         return sound, encoder
+
+
+def _aac_encoder(sound: AudioFormat) -> AacEncoder:
+    """Made by libav, which is loaded where a camera needs it alone: it takes as much memory as all else here."""
+    from gateway.camera_worker.aac import AacEncoder  # noqa: PLC0415
+
+    return AacEncoder(sound)
 
 
 def reconnect_wait(failures: int) -> float:

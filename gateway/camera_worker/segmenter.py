@@ -103,8 +103,6 @@ class Segmenter:
         try:
             self._finish(end=None)
         finally:
-            if self._muxer is not None:
-                self._muxer.close()
             self._muxer = None
             self._timeline = self._uptime = None
             self.missing(gap)

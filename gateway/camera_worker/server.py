@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -12,11 +11,10 @@ import structlog
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
-from gateway.camera_worker.clip import cut_clip
+from gateway.camera_worker.cutting_room import CutterLost, CuttingRoom
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.camera_worker.reserving import Reserving
-from gateway.camera_worker.thumbnail import take_thumbnail
 from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
 from gateway.domain.footage import (
@@ -44,8 +42,17 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class WorkerServer:
     """The worker's requests and its one stream of reports."""
 
-    def __init__(self, *, worker: CameraWorker, views: Views, reserving: Reserving, reports: ReportBuffer) -> None:
+    def __init__(
+        self,
+        *,
+        worker: CameraWorker,
+        views: Views,
+        reserving: Reserving,
+        cutting_room: CuttingRoom,
+        reports: ReportBuffer,
+    ) -> None:
         self._worker = worker
+        self._cutting_room = cutting_room
         self._views = views
         self._reserving = reserving
         self._reports = reports
@@ -64,6 +71,7 @@ class WorkerServer:
         app.router.add_post("/thumbnails", self._post_thumbnail)
         app.router.add_get("/health", self._get_health)
         app.router.add_post("/views", self._post_view)
+        app.router.add_post("/views/expected", self._post_expected_view)
         app.router.add_patch("/views/{view}", self._patch_view)
         app.router.add_delete("/views/{view}", self._delete_view)
         return app
@@ -87,15 +95,17 @@ class WorkerServer:
         return web.Response(status=204)
 
     async def _post_clip(self, request: web.Request) -> web.StreamResponse:
-        asked = await _asked(request, CutClip)
-        return await self._job(functools.partial(cut_clip, self._media(), asked))
+        return await self._job(await _asked(request, CutClip))
 
     async def _post_thumbnail(self, request: web.Request) -> web.StreamResponse:
-        asked = await _asked(request, TakeThumbnail)
-        return await self._job(functools.partial(take_thumbnail, self._media(), asked))
+        return await self._job(await _asked(request, TakeThumbnail))
 
     async def _post_view(self, request: web.Request) -> web.StreamResponse:
         return _json(await self._views.open(await _asked(request, OpenView)), status=201)
+
+    async def _post_expected_view(self, _request: web.Request) -> web.StreamResponse:
+        self._views.expect()
+        return web.Response(status=204)
 
     async def _patch_view(self, request: web.Request) -> web.StreamResponse:
         await self._views.trickle(request.match_info["view"], await _asked(request, TrickleView))
@@ -152,13 +162,16 @@ class WorkerServer:
             raise web.HTTPConflict(text="no cameras are assigned yet")
         return self._worker.media
 
-    async def _job(self, work: Callable[[], BaseModel]) -> web.Response:
+    async def _job(self, job: CutClip | TakeThumbnail) -> web.Response:
+        media = self._media()
         if self._jobs >= _MOST_WAITING_JOBS:
             raise web.HTTPServiceUnavailable(text="too many clips and thumbnails are waiting")
         self._jobs += 1
         try:
             async with self._slots:
-                return _json(await asyncio.to_thread(work))
+                return _json(await self._cutting_room.make(media, job))
+        except CutterLost as error:
+            raise web.HTTPInternalServerError(text=str(error)) from error
         finally:
             self._jobs -= 1
 

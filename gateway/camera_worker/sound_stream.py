@@ -1,4 +1,4 @@
-"""AAC in an MPEG-TS whose pictures another muxer writes (ISO/IEC 13818-1; ADTS: 13818-7, 6.2). Pure."""
+"""AAC in an MPEG-TS, and what its packets consist of (ISO/IEC 13818-1; ADTS: 13818-7, 6.2). Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from drivers.camera.frames import AudioFormat, EncodedAudio
 
 SOUND_PID = 0x101
 TRANSPORT_PACKET = 188
-_TABLE_PID = 0x1000
-_STREAM_TYPE_ADTS = 0x0F
+PACKET_ROOM = TRANSPORT_PACKET - 4
+TABLE_PID = 0x1000
+SOUND_TYPE = 0x0F
 _RATES = (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350)
 _ADTS_SIZE = 7
-_PICTURE_IDS = range(0xE0, 0xF0)
 _SOUND_IDS = range(0xC0, 0xE0)
-_WRAP = 1 << 33
 
 
 class SoundStream:
@@ -23,62 +22,46 @@ class SoundStream:
     def __init__(self, format_: AudioFormat) -> None:
         self._format = format_
         self._continuity = 0
-        self._shift: int | None = None
-        self._tables: dict[bytes, bytes] = {}
 
-    def announced(self, pictures: bytes, *, dts: int) -> bytes:
-        """A frame's transport packets with the sound in their table of streams.
-
-        `dts` is the frame's: the muxer may have moved all times, and sound has to be moved with them.
-        """
-        if self._shift is None and (written := first_time(pictures)) is not None:
-            self._shift = written - dts
-        at = _table_at(pictures)
-        if at is None:
-            return pictures
-        table = pictures[at + 4 : at + TRANSPORT_PACKET]
-        if table not in self._tables:
-            self._tables = {table: _with_sound(table)}
-        return b"".join((pictures[: at + 4], self._tables[table], pictures[at + TRANSPORT_PACKET :]))
-
-    def packets(self, sound: EncodedAudio) -> bytes:
-        """The transport packets of one unit; none before the first frame."""
-        if self._shift is None:
-            return b""
+    def packets(self, sound: EncodedAudio, *, at: int) -> bytes:
+        """The transport packets of one unit that is heard at these ticks."""
         data = _adts(self._format, len(sound.data)) + sound.data
-        time = (sound.pts + self._shift) % _WRAP
-        head = b"\x00\x00\x01\xc0" + (len(data) + 8).to_bytes(2, "big") + b"\x84\x80\x05" + _time(time)
-        return b"".join(self._split(head + data))
+        head = b"\x00\x00\x01\xc0" + (len(data) + 8).to_bytes(2, "big") + b"\x84\x80\x05"
+        return b"".join(self._split(head + written_time(at, mark=0x20) + data))
 
     def _split(self, unit: bytes) -> Iterator[bytes]:
-        at = 0
-        while at < len(unit):
-            room = TRANSPORT_PACKET - 4
-            part = unit[at : at + room]
-            stuffing = room - len(part)
-            head = bytes(
-                (
-                    0x47,
-                    (0 if at else 0x40) | SOUND_PID >> 8,
-                    SOUND_PID & 0xFF,
-                    (0x30 if stuffing else 0x10) | self._continuity,
-                )
-            )
+        for at in range(0, len(unit), PACKET_ROOM):
+            part = unit[at : at + PACKET_ROOM]
+            missing = PACKET_ROOM - len(part)
+            yield packet_head(SOUND_PID, self._continuity, begins=not at, field=missing > 0)
+            yield stuffing(missing)
+            yield part
             self._continuity = self._continuity + 1 & 0x0F
-            if stuffing:
-                head += bytes((stuffing - 1,)) + (b"\x00" + b"\xff" * (stuffing - 2) if stuffing > 1 else b"")
-            yield head + part
-            at += len(part)
 
 
-def first_time(packets: bytes) -> int | None:
-    """The decoding time of the first picture that begins in these transport packets."""
-    for at in range(0, len(packets) - TRANSPORT_PACKET + 1, TRANSPORT_PACKET):
-        payload = _payload(packets, at)
-        if packets[at + 1] & 0x40 and payload[:3] == b"\x00\x00\x01" and payload[3] in _PICTURE_IDS:
-            begin = 14 if payload[7] & 0x40 else 9
-            return decoded_time(payload[begin : begin + 5])
-    return None
+def packet_head(pid: int, counter: int, *, begins: bool = False, field: bool = False) -> bytes:
+    """A transport packet's first four bytes (2.4.3.2): whether a unit begins in it, and an adaptation field follows."""
+    return bytes((0x47, (0x40 if begins else 0) | pid >> 8, pid & 0xFF, (0x30 if field else 0x10) | counter))
+
+
+def stuffing(size: int) -> bytes:
+    """So many bytes of an adaptation field that says nothing."""
+    if size < 2:
+        return b"\x00" * size
+    return bytes((size - 1, 0)) + b"\xff" * (size - 2)
+
+
+def written_time(ticks: int, *, mark: int) -> bytes:
+    """A time as PES headers write it (2.4.3.6); `mark`: 0x20 for a time alone, 0x30 and 0x10 for the two of a pair."""
+    return bytes(
+        (
+            mark | 0x01 | ticks >> 29 & 0x0E,
+            ticks >> 22 & 0xFF,
+            0x01 | ticks >> 14 & 0xFE,
+            ticks >> 7 & 0xFF,
+            0x01 | ticks << 1 & 0xFE,
+        )
+    )
 
 
 def decoded_time(stamp: bytes) -> int:
@@ -100,7 +83,7 @@ def sound_name(packets: bytes) -> str:
 def announces_sound(packets: bytes) -> bool:
     """Whether the table of streams in these transport packets names any sound."""
     at = _table_at(packets)
-    return at is not None and any(kind == _STREAM_TYPE_ADTS for kind in _kinds(packets[at + 4 : at + TRANSPORT_PACKET]))
+    return at is not None and any(kind == SOUND_TYPE for kind in _kinds(packets[at + 4 : at + TRANSPORT_PACKET]))
 
 
 def _payload(packets: bytes, at: int) -> bytes:
@@ -113,9 +96,9 @@ def _table_at(packets: bytes) -> int | None:
     """Where the table of streams is, which stands before the picture."""
     for at in range(0, len(packets) - TRANSPORT_PACKET + 1, TRANSPORT_PACKET):
         pid = (packets[at + 1] & 0x1F) << 8 | packets[at + 2]
-        if pid == _TABLE_PID:
+        if pid == TABLE_PID:
             return at
-        if _TABLE_PID > pid >= 0x100:
+        if TABLE_PID > pid >= 0x100:
             return None
     return None
 
@@ -127,27 +110,6 @@ def _kinds(table: bytes) -> Iterator[int]:
     while at + 5 <= end:
         yield table[at]
         at += 5 + ((table[at + 3] & 0x0F) << 8 | table[at + 4])
-
-
-def _with_sound(table: bytes) -> bytes:
-    """The table with one stream more."""
-    length = (table[2] & 0x0F) << 8 | table[3]
-    body = table[1 : 1 + 3 + length - 4]
-    body += bytes((_STREAM_TYPE_ADTS, 0xE0 | SOUND_PID >> 8, SOUND_PID & 0xFF, 0xF0, 0))
-    length += 5
-    body = body[:1] + bytes((body[1] & 0xF0 | length >> 8, length & 0xFF)) + body[3:]
-    section = table[:1] + body + _checksum(body).to_bytes(4, "big")
-    return section + b"\xff" * (len(table) - len(section))
-
-
-def _checksum(data: bytes) -> int:
-    """CRC-32/MPEG-2."""
-    value = 0xFFFFFFFF
-    for byte in data:
-        value ^= byte << 24
-        for _ in range(8):
-            value = (value << 1 ^ (0x04C11DB7 if value & 0x80000000 else 0)) & 0xFFFFFFFF
-    return value
 
 
 def _adts(format_: AudioFormat, size: int) -> bytes:
@@ -163,17 +125,5 @@ def _adts(format_: AudioFormat, size: int) -> bytes:
             whole >> 3 & 0xFF,
             (whole & 7) << 5 | 0x1F,
             0xFC,
-        )
-    )
-
-
-def _time(ticks: int) -> bytes:
-    return bytes(
-        (
-            0x21 | ticks >> 29 & 0x0E,
-            ticks >> 22 & 0xFF,
-            0x01 | ticks >> 14 & 0xFE,
-            ticks >> 7 & 0xFF,
-            0x01 | ticks << 1 & 0xFE,
         )
     )

@@ -51,6 +51,7 @@ class Views:
         self._serving: set[asyncio.Task[None]] = set()
         self._opening: dict[int, int] = {}
         self._allowed = LiveViewing()
+        self._expected = False
 
     @property
     def count(self) -> int:
@@ -60,6 +61,18 @@ class Views:
     def allow(self, allowed: LiveViewing) -> None:
         """From now on serve viewers like this."""
         self._allowed = allowed
+
+    def expect(self) -> None:
+        """Somebody may watch soon: load what takes long beside what is going on, once."""
+        if not self._expected:
+            self._expected = True
+            self._tasks.create_task(self._prepare(), name="viewers' library")
+
+    async def _prepare(self) -> None:
+        try:
+            await asyncio.to_thread(_library, self._allowed.addresses)
+        except Exception:  # a fault of the library is told to the viewer who comes, and must not end the others
+            log.exception("viewers_library_failed")
 
     async def open(self, asked: OpenView) -> ViewOpened:
         """Begin a session. Raises NotShown."""

@@ -83,6 +83,26 @@ def edit(
     typer.echo(f"{number} is changed and sent again")
 
 
+@app.command("settle")
+def settle(
+    number: _Number,
+    site: _Site,
+    user: _User,
+    central_id: Annotated[int | None, typer.Option(min=1, help="Central has it, under this id.")] = None,
+    not_there: Annotated[bool, typer.Option("--not-there", help="Central does not have it: send it again.")] = False,
+) -> None:
+    """Say of one of which nobody knows whether central has it what you have found there.
+
+    Example: edge-gateway outbox settle 17 --central-id 5012 --site /etc/edge-gateway/site.toml --user technician
+    """
+    if (central_id is None) is not not_there:
+        raise GatewayError("say either --central-id ID or --not-there")
+    _told(site, user, "settle", {"id": number, "central_id": central_id})
+    typer.echo(
+        f"{number} is sent again" if not_there else f"{number} counts as delivered; central has it as {central_id}"
+    )
+
+
 @app.command("drop")
 def drop(
     number: _Number,
@@ -135,7 +155,8 @@ def _field(text: str) -> tuple[str, object]:
 def _lines(row: dict[str, Any]) -> list[str]:
     tries = "1 try" if row["tries"] == 1 else f"{row['tries']} tries"
     fields = json.dumps(row["fields"], ensure_ascii=False)
-    state = f"{'refused' if row['refused'] else 'waits'}, since {row['since']}, {tries}"
+    how = "nobody knows whether central has it" if row["unknown"] else "refused" if row["refused"] else "waits"
+    state = f"{how}, since {row['since']}, {tries}"
     return [
         f"{row['id']}  {row['kind']} {row['record_id']}: {row['action']}  ({state})",
         *([f"    central: {row['error']}"] if row["error"] else []),

@@ -1,4 +1,4 @@
-"""`edge-gateway sync`: how the site stands with central, and everything fetched anew."""
+"""`edge-gateway sync`: how the site stands with central, everything fetched anew, and who pulls the site's lists."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ _User = Annotated[
     str, typer.Option("--user", help=f"An account of the site; its password is asked for, or in {PASSWORD}.")
 ]
 _LOOK_SECONDS = 0.5
+_MOST_COUNTED = 10_000
 
 
 @app.command("status")
@@ -57,6 +58,34 @@ def refresh(site: _Site, user: _User) -> None:
                 typer.echo(said)
             time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
         typer.echo("\n".join(_lines(state)))
+
+
+@app.command("readers")
+def readers(
+    site: _Site,
+    user: _User,
+    forget: Annotated[
+        str, typer.Option("--forget", metavar="ACCOUNT", help="Take this account's marks away: it will not come again.")
+    ] = "",
+) -> None:
+    """Who pulls events, entries or camera events by cursor, how far each has read, and whose marks are waited for.
+
+    Example: edge-gateway sync readers --site /etc/edge-gateway/site.toml --user technician
+    """
+    with signed_in(site, user) as (address, session):
+        path, body = ("forget", {"account": forget}) if forget else ("list", {})
+        told = json.loads(asked(f"{address}/status/reader/{path}", body, session))["readers"]
+    typer.echo("\n".join(map(_reader_line, told)) or "nobody pulls the site's lists by cursor")
+
+
+def _reader_line(reader: dict[str, Any]) -> str:
+    what = reader["list"].replace("_", " ") + (f" ({reader['filter']})" if reader["filter"] else "")
+    left = "10000 or more" if reader["unread"] >= _MOST_COUNTED else reader["unread"]
+    waited = "" if reader["holds"] else "; not waited for any more"
+    return (
+        f"{reader['account']}, {what}: read up to {reader['read_to']}, {left} unread,"
+        f" asked last at {reader['read_at']}{waited}"
+    )
 
 
 def _state(address: str, session: str) -> dict[str, Any]:

@@ -13,18 +13,8 @@ from pathlib import Path
 from typing import Protocol
 
 from drivers.contract import ProtocolViolation
-from drivers.modbus.frames import (
-    Asked,
-    Framing,
-    Read,
-    Refusal,
-    Reply,
-    Request,
-    Write,
-    WriteMany,
-    decode_request,
-    encode_reply,
-)
+from drivers.modbus.frames import Asked, Framing, decode_request, encode_reply
+from drivers.modbus.messages import Read, Refusal, Reply, Request, Write, WriteMany
 from gateway.demo.barrier import Wish
 from gateway.demo.modbus_wiring import Wiring
 from gateway.demo.pseudo_terminal import PseudoTerminal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Protocol
 
-from drivers.modbus.frames import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written, coil_word
+from drivers.modbus.messages import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written, coil_word
 from gateway.demo.barrier import Barrier, Wish
 
 _ILLEGAL_ADDRESS = Refusal(2)

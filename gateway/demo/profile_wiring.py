@@ -7,7 +7,7 @@ when its power is, and it then comes up in another setting; a watchdog that is n
 from __future__ import annotations
 
 from drivers.contract import GatePosition
-from drivers.modbus.frames import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written, coil_word
+from drivers.modbus.messages import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written, coil_word
 from drivers.modbus.profile import Command, GateProfile, RegisterPosition, UnitProfile
 from drivers.modbus.profile_parts import Preparation, PulseBy
 from gateway.demo.barrier import Barrier, BarrierState, Wish

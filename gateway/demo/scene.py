@@ -125,6 +125,7 @@ url = "{ready.central_url}"
 username = "gateway"
 password = "central-password"
 pull_seconds = 5
+write_may_take_seconds = 1
 
 [storage]
 media_gigabytes = 2

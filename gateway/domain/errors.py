@@ -28,7 +28,15 @@ class CommandRefused(GatewayError):
 
 
 class CentralUnavailable(GatewayError):
-    """Central cannot be reached or answers with a failure of its own. Tried again later."""
+    """Central cannot be reached or answers with a failure of its own. Tried again later.
+
+    Attributes:
+        sent: whether the request may have reached central, and so may have been carried out.
+    """
+
+    def __init__(self, text: str, *, sent: bool = True) -> None:
+        super().__init__(text)
+        self.sent = sent
 
 
 class CentralRefused(GatewayError):

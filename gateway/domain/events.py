@@ -106,6 +106,7 @@ class EventKind(IntEnum):
     STORAGE_LOW = 404
     POWER_LOST = 405
     RECORDS_WAITED = 406
+    UNREAD_DROPPED = 407
     CENTRAL_REACHED = 501
     CENTRAL_LOST = 502
     CARDS_CHANGED = 503
@@ -196,6 +197,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.STORE_DAMAGED: ("Store damaged", Category.SYSTEM, Severity.ALARM),
         EventKind.STORAGE_LOW: ("Storage low", Category.SYSTEM, Severity.ALARM),
         EventKind.RECORDS_WAITED: ("Nothing could be recorded", Category.SYSTEM, Severity.ALARM),
+        EventKind.UNREAD_DROPPED: ("Dropped before it was read", Category.SYSTEM, Severity.WARNING),
         EventKind.POWER_LOST: ("Stopped without warning", Category.SYSTEM, Severity.WARNING),
         EventKind.CENTRAL_REACHED: ("Central reached", Category.SYNC, Severity.INFO),
         EventKind.CENTRAL_LOST: ("Central lost", Category.SYNC, Severity.WARNING),
@@ -259,7 +261,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """An event on disk. Fields are the interface's; `data` is JSON text, as the interface wants it."""
+    """An event on disk. Fields are the interface's; `data` is JSON text, as the interface wants it.
+
+    `recorded_at`: wall micros of its recording where that was well after it happened, so that it says nothing of now;
+    None for one that was recorded at once.
+    """
 
     id: int
     device_id: int
@@ -272,3 +278,4 @@ class RecordedEvent:
     clock_trusted: bool
     lane_id: str
     data: str
+    recorded_at: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 from gateway.domain.errors import CameraUnavailable, NotFoundError
@@ -23,6 +24,19 @@ class Viewing:
         self._cameras = cameras
         self._workers = workers
         self._most = most
+        self._expecting: dict[str, int] = {}
+
+    async def expect(self, camera_id: int) -> None:
+        """Somebody has asked where to watch this camera: its worker loads now what the first viewer would wait for.
+
+        Never raises, and never waits long.
+        """
+        for worker in self._workers():
+            client = worker.client
+            if camera_id in worker.cameras and client is not None and self._expecting.get(worker.name) != worker.pid:
+                self._expecting[worker.name] = worker.pid
+                with contextlib.suppress(NotShown, CameraUnavailable):  # a favour: the viewer will be told
+                    await client.expect_view()
 
     async def open(self, camera_id: int, offer: str) -> ViewOpened:
         """Begin a view."""

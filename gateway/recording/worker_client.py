@@ -24,6 +24,7 @@ _ASSIGN_SECONDS = 5.0
 _CLIP_SECONDS = 60.0
 _THUMBNAIL_SECONDS = 15.0
 _VIEW_SECONDS = 10.0
+_EXPECT_SECONDS = 0.5
 _LAST_LOOK_SECONDS = 0.5
 
 
@@ -69,6 +70,10 @@ class WorkerClient:
     async def take(self, thumbnail: TakeThumbnail) -> None:
         """Have a thumbnail made; it is durable on return. Raises CameraUnavailable."""
         await self._ask("POST", "/thumbnails", thumbnail, within=_THUMBNAIL_SECONDS)
+
+    async def expect_view(self) -> None:
+        """A live view may be asked for soon. Raises NotShown, CameraUnavailable."""
+        await self._ask("POST", "/views/expected", None, within=_EXPECT_SECONDS)
 
     async def open_view(self, view: OpenView) -> ViewOpened:
         """Begin a live view. Raises NotShown, CameraUnavailable."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ from types import TracebackType
 from typing import Self
 
 import structlog
+
+from drivers.child_process import ChildProcess, start_child
 
 log = structlog.get_logger(__name__)
 
@@ -28,24 +31,17 @@ class WorkerProcess:
         self._name = name
         self._socket = socket
         self._environ = environ
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: ChildProcess | None = None
         self._listening: asyncio.TaskGroup | None = None
         self._listener: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         """Start it. Raises OSError when the machine cannot."""
         self._socket.unlink(missing_ok=True)
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "gateway.camera_worker",
-            "--socket",
-            str(self._socket),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            env={key: value for key, value in self._environ.items() if not key.startswith(_NOT_HANDED_ON)},
-            start_new_session=True,  # Ctrl-C in a terminal ends the gateway, which ends its workers in order
+        self._process = await start_child(
+            (sys.executable, "-m", "gateway.camera_worker", "--socket", str(self._socket)),
+            stderr=subprocess.PIPE,
+            environ={key: value for key, value in self._environ.items() if not key.startswith(_NOT_HANDED_ON)},
         )
         self._listening = await asyncio.TaskGroup().__aenter__()
         self._listener = self._listening.create_task(self._listen(self._process), name=f"{self._name} stderr")
@@ -102,11 +98,10 @@ class WorkerProcess:
         return self.has_ended
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):  # it ended by itself just now
-                self._process.send_signal(number)
+        if self._process is not None:
+            self._process.send_signal(number)
 
-    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+    async def _listen(self, process: ChildProcess) -> None:
         """Log each line; one too long is cut, none holds the worker up."""
         if process.stderr is None:
             return

@@ -10,7 +10,8 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.simulation import observations as seen
 from gateway.simulation.witness import Witness
 from gateway.sync.answers import CentralFailed, JsonObject
-from gateway.sync.central import CentralClient, Known, Method
+from gateway.sync.central import CentralClient, Known
+from gateway.sync.connections import Method
 
 _NO_ANSWER = 1.0
 

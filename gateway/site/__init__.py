@@ -2,9 +2,11 @@
 
 from gateway.site.access_sections import AreaSection
 from gateway.site.cameras import Camera
+from gateway.site.central_sections import CentralSection
 from gateway.site.difference import CameraChange, Difference, difference
 from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults, check
+from gateway.site.footage_sections import StorageSection
 from gateway.site.http_devices import (
     AxisPlatesDevice,
     DahuaPlatesDevice,
@@ -26,7 +28,6 @@ from gateway.site.load import (
 from gateway.site.models import (
     Account,
     ApiSection,
-    CentralSection,
     DemoSection,
     Device,
     EventsSection,
@@ -44,7 +45,6 @@ from gateway.site.models import (
     SerialReaderDevice,
     Site,
     SiteSection,
-    StorageSection,
 )
 from gateway.site.new_secrets import NewSecret
 from gateway.site.osdp_keys import key_of

@@ -14,18 +14,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from gateway.site.access_sections import AreaSection, HolidaySection, ScheduleSection
 from gateway.site.cameras import Camera
-from gateway.site.models import (
-    DRIVERS,
-    Account,
-    ApiSection,
-    CentralSection,
-    Device,
-    LaneSection,
-    Link,
-    RtspSection,
-    Site,
-    SiteSection,
-)
+from gateway.site.central_sections import CentralSection
+from gateway.site.footage_sections import RtspSection
+from gateway.site.models import DRIVERS, Account, ApiSection, Device, LaneSection, Link, Site, SiteSection
 
 Row = TypeVar("Row")
 Place = tuple[int | str, ...]

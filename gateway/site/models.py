@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from ipaddress import ip_address
-from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from gateway.site.access_sections import AreaSection, BitsSection, HolidaySection, LadderSection, ScheduleSection
-from gateway.site.addresses import Endpoint, LineKind, endpoint_of, kind_of_line, line_of, listening_host, origin_of
+from gateway.site.addresses import Endpoint, LineKind, kind_of_line, line_of, listening_host, origin_of
 from gateway.site.cameras import Camera
+from gateway.site.central_sections import CentralSection
 from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
+from gateway.site.footage_sections import LiveSection, RtspSection, StorageSection
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
+from gateway.site.keep_section import KeepSection
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 from gateway.site.webhooks import WebhooksSection
 
@@ -64,152 +64,6 @@ class ApiSection(_Section):
     @classmethod
     def _bare_origin(cls, value: str | None) -> str | None:
         return None if value is None else origin_of(value)
-
-
-class CentralAccountsSection(_Section):
-    """`[central.accounts]`: central's accounts here, and how their permissions are read from central's `role`."""
-
-    sign_in: bool = Field(default=True, description="whether they may sign in here")
-    remember_days: float = Field(
-        default=7, ge=0, le=90, description="one that signed in may do so for so long while central is away; 0: not"
-    )
-    permissions_in: tuple[str, ...] = Field(
-        default=("", "permissions"), description="where in the role; a path with dots, '' for the role itself"
-    )
-    names: dict[str, tuple[Permission, ...]] = Field(default={}, description="central's name → the interface's")
-    roles: dict[str, tuple[Permission, ...]] = Field(default={}, description="role by name → what it allows besides")
-
-
-class CentralCommand(_Section):
-    """`[[central.commands]]`: an event of central's with these numbers means a command to its device, a lane's gate."""
-
-    type: int = Field(strict=True)
-    category: int | None = Field(default=None, strict=True, description="none: whatever it is")
-    subcategory: int | None = Field(default=None, strict=True)
-    action: Literal["open", "close", "stop"]
-
-
-CardField = Literal[
-    "printed",
-    "facility",
-    "number",
-    "status",
-    "enabled",
-    "deleted",
-    "valid_from",
-    "valid_until",
-    "layout",
-    "uid",
-    "plate",
-    "zones",
-    "schedules",
-    "owner",
-    "first_person",
-    "duress",
-    "pin",
-    "holder",
-]
-
-
-class CentralSection(_Section):
-    """`[central]`: the service above. Without this section the site stands alone."""
-
-    url: str
-    username: Name
-    password: SecretName
-    totp: SecretName | None = Field(default=None, description="the authenticator's secret, if the account has one")
-    ca_file: str | None = None
-    pull_seconds: float = Field(default=60, ge=0.5, le=86_400)
-    timeout_seconds: float = Field(default=15, ge=1, le=120)
-    relay_megabytes: int = Field(default=256, ge=1, le=10_240, description="largest body that is relayed, either way")
-    clock_alert_seconds: float = Field(default=30, ge=2, le=86_400, description="clocks that differ by more are told")
-    accounts: CentralAccountsSection = CentralAccountsSection()
-    card_fields: dict[CardField, tuple[Name, ...]] = Field(
-        default={}, description="under which names central's cards have them, the likelier first; a dot goes deeper"
-    )
-    commands: tuple[CentralCommand, ...] = Field(default=(), description="central's events that command a gate")
-    commands_every_seconds: float = Field(default=3, ge=0.5, le=60, description="how often they are asked for")
-    commands_fresh_seconds: float = Field(default=20, ge=1, le=120, description="older events command nothing")
-
-    @field_validator("url")
-    @classmethod
-    def _http(cls, value: str) -> str:
-        endpoint_of(value, schemes=("http", "https"))
-        return value.rstrip("/")
-
-    def endpoint(self) -> Endpoint:
-        """Host and port of central."""
-        return endpoint_of(self.url, schemes=("http", "https"))
-
-
-class StorageSection(_Section):
-    """`[storage]`: how much may be kept."""
-
-    media_gigabytes: float = Field(default=20, gt=0)
-    free_floor_gigabytes: float = Field(default=1, ge=0)
-    continuous_days: int = Field(default=30, ge=1, le=3650, description="footage of no event is deleted after so long")
-    transaction_days: int = Field(default=90, ge=1, le=3650, description="footage of events, and never before")
-    incident_days: int = Field(default=365, ge=1, le=3650, description="footage of events that warn or alarm")
-    evidence_megabytes: int = Field(default=200, ge=1, le=10_000, description="largest file that may be uploaded")
-    evidence_per_event: int = Field(default=20, ge=0, le=1000, description="files uploaded to one camera event")
-
-    @model_validator(mode="after")
-    def _events_for_longer(self) -> Self:
-        ladder = ("continuous_days", "transaction_days", "incident_days")
-        for shorter, longer in pairwise(ladder):
-            if getattr(self, longer) < getattr(self, shorter):
-                raise ValueError(
-                    f"'{longer}' is {getattr(self, longer)}, less than the {getattr(self, shorter)} of '{shorter}': "
-                    "footage of events goes last"
-                )
-        return self
-
-
-class LiveSection(_Section):
-    """`[live]`: cameras watched live. Addresses are the machine's own; none: all that it has are offered to viewers."""
-
-    addresses: tuple[str, ...] = ()
-    viewers_per_camera: int = Field(default=8, ge=0, le=100)
-    viewers: int = Field(default=24, ge=0, le=1000)
-    ice_servers: tuple[str, ...] = Field(
-        default=(), description="STUN servers that viewers are told of: stun:host:port"
-    )
-
-    @field_validator("addresses")
-    @classmethod
-    def _own(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for address in value:
-            try:
-                ip_address(address)
-            except ValueError as error:
-                raise ValueError(f"{address!r} is no IP address; write one like '192.168.1.10'") from error
-        return value
-
-    @field_validator("ice_servers")
-    @classmethod
-    def _stun(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for server in value:
-            if not re.fullmatch(r"stuns?:[A-Za-z0-9.\-\[\]:]+", server):
-                raise ValueError(f"{server!r} is no STUN server; write one like 'stun:192.168.1.10:3478'")
-        return value
-
-
-class RtspSection(_Section):
-    """`[rtsp]`: cameras served on to the site's other equipment, at `rtsp://<host>:<port>/camera/<id>`.
-
-    Cameras are recorded four to a process: the first four are served at `port`, the next at the port after it, and so
-    on. Without this section nothing is served.
-    """
-
-    host: str = Field(default="0.0.0.0", min_length=1, max_length=253)  # noqa: S104  # other equipment is what it is for
-    port: int = Field(default=8554, ge=1, le=65_000)
-    username: Name
-    password: SecretName
-
-    @field_validator("host")
-    @classmethod
-    def _listening(cls, value: str) -> str:
-        return listening_host(value)
 
 
 class PolicySection(_Section):
@@ -405,6 +259,7 @@ class Site(_Section):
     rtsp: RtspSection | None = None
     policy: PolicySection = PolicySection()
     events: EventsSection = EventsSection()
+    keep: KeepSection = KeepSection()
     webhooks: WebhooksSection = WebhooksSection()
     links: tuple[Link, ...] = ()
     devices: tuple[Device, ...] = ()

@@ -6,15 +6,18 @@ from gateway.store.camera_events import CameraEventFilter
 from gateway.store.card_rows import CardRecord
 from gateway.store.cards import CardChanges
 from gateway.store.changes import Changes
+from gateway.store.deliveries import Delivery
 from gateway.store.event_footage import LONGEST_PIN
 from gateway.store.event_pages import EventFilter, EventPage
 from gateway.store.exhibits import TooMany
 from gateway.store.held import Arriving, Held
 from gateway.store.journal import Entry, Journal, Recorded
+from gateway.store.keeping import KeepLimits
 from gateway.store.outbox import Books
 from gateway.store.outbox_rows import OutboxRow
 from gateway.store.parking_entries import EntryFilter, EntryTotals
 from gateway.store.passages import RecordedPassage
+from gateway.store.read_marks import LISTS, ListName, Reader, ReadMark
 from gateway.store.records import KnownRecord, Records
 from gateway.store.remembered import RememberedAccount
 from gateway.store.second_factor_seal import UNREADABLE
@@ -26,6 +29,7 @@ from gateway.store.webhook_queue import Message
 from gateway.store.webhooks import Webhook, WebhookBooks
 
 __all__ = [
+    "LISTS",
     "LONGEST_PIN",
     "UNREADABLE",
     "ApiKey",
@@ -36,6 +40,7 @@ __all__ = [
     "CardRecord",
     "Changes",
     "Choice",
+    "Delivery",
     "Entry",
     "EntryFilter",
     "EntryTotals",
@@ -43,9 +48,13 @@ __all__ = [
     "EventPage",
     "Held",
     "Journal",
+    "KeepLimits",
     "KnownRecord",
+    "ListName",
     "Message",
     "OutboxRow",
+    "ReadMark",
+    "Reader",
     "Recorded",
     "RecordedPassage",
     "Records",

@@ -1,9 +1,10 @@
-"""What was last said of who may come in, a second time beside the database.
+"""What was last said of who may come in, and who is told of events, a second time beside the database.
 
 Rows that are saved out of a damaged database may be older ones: an account that was removed, a password or a role as it
-was, a key or a grant that was taken back. Each such change is therefore also a line of this file, on disk before the
-database has it; after a salvage the lines count. When they cannot be read nobody is let in by what was saved: accounts
-are disabled, keys are gone, grants are taken back. The site file's accounts are not concerned.
+was, a key or a grant that was taken back, a webhook whose receiver is somebody else's by now. Each such change is
+therefore also a line of this file, on disk before the database has it; after a salvage the lines count. When they
+cannot be read nobody is let in or told by what was saved: accounts and webhooks are disabled, keys are gone, grants are
+taken back. The site file's accounts are not concerned.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from gateway.store.faults import refused
 
 log = structlog.get_logger(__name__)
 
-_BEGIN: list[object] = ["begin", 1]
+_BEGIN: list[object] = ["begin", 2]
+_WITHOUT_WEBHOOKS: list[object] = ["begin", 1]
+"""How files begin that say nothing of webhooks."""
 _MOST_GRANTS = 20_000
 _MOST_OUT_OF_DATE = 1000
 _ACCOUNT = "username, password_hash, role, disabled, created_at, totp_secret, totp_step"
@@ -32,17 +35,28 @@ Row = list[object]
 
 @dataclass
 class _Said:
-    """What the lines come to; `untidy` when many are out of date, or the last was torn."""
+    """What the lines come to; `untidy` when many are out of date, or the last was torn.
+
+    `webhooks` are those that there are, unless the file does not tell of any.
+    """
 
     accounts: dict[str, Row] = field(default_factory=dict)
     roles: dict[str, Row] = field(default_factory=dict)
     keys: dict[str, Row] = field(default_factory=dict)
     grants: dict[str, Row] = field(default_factory=dict)
+    webhooks: dict[str, Row] = field(default_factory=dict)
+    tells_webhooks: bool = True
     untidy: bool = False
 
     def of(self, kind: str) -> dict[str, Row]:
         """The lines of a kind. Raises KeyError for none."""
-        return {"account": self.accounts, "role": self.roles, "key": self.keys, "grant": self.grants}[kind]
+        return {
+            "account": self.accounts,
+            "role": self.roles,
+            "key": self.keys,
+            "grant": self.grants,
+            "webhook": self.webhooks,
+        }[kind]
 
 
 class AccessLog:
@@ -70,6 +84,11 @@ class AccessLog:
         """A grant opens nothing any more. Raises StoreError."""
         self._append(["grant", access_id, []])
 
+    def webhook(self, connection: sqlite3.Connection, webhook_id: str) -> None:
+        """That a webhook is there, or that it is gone. Raises StoreError."""
+        there = connection.execute("SELECT 1 FROM webhook WHERE id = ?", (webhook_id,)).fetchone()
+        self._append(["webhook", webhook_id, [] if there else None])
+
     def agree(self, connection: sqlite3.Connection) -> None:
         """At an opening of a sound database: the file says what that says, and no more. Never raises OSError."""
         said = _Said(
@@ -77,6 +96,7 @@ class AccessLog:
             roles={name: [allowed] for name, allowed in connection.execute("SELECT name, permissions FROM role")},
             keys=dict(_keys(connection)),
             grants={access_id: [] for access_id in _revoked(connection)},
+            webhooks={webhook_id: [] for (webhook_id,) in connection.execute("SELECT id FROM webhook")},
         )
         try:
             if self._read() != said:
@@ -111,6 +131,13 @@ class AccessLog:
             " WHERE access_id = ? AND revoked_at IS NULL",
             [(access_id,) for access_id in said.grants],
         )
+        if not said.tells_webhooks:
+            return _silence(connection)
+        for table, column in (("webhook", "id"), ("webhook_type", "webhook_id"), ("webhook_message", "webhook_id")):
+            connection.execute(
+                f"DELETE FROM {table} WHERE {column} NOT IN (SELECT value FROM json_each(?))",
+                (json.dumps([*said.webhooks]),),
+            )
         return ""
 
     def _append(self, line: list[object]) -> None:
@@ -133,7 +160,7 @@ class AccessLog:
 
     def _rewrite(self, said: _Said) -> None:
         draft = self._path.with_name(f"{self._path.name}.new")
-        kinds = ("account", "role", "key", "grant")
+        kinds = ("account", "role", "key", "grant", "webhook")
         lines: list[list[object]] = [_BEGIN]
         lines += ([kind, name, row] for kind in kinds for name, row in said.of(kind).items())
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -152,8 +179,10 @@ class AccessLog:
         *lines, torn = raw.split(b"\n")  # a line without its end was not acknowledged to anybody
         said = _Said()
         try:
-            if not lines or _line(lines[0]) != _BEGIN:
+            begin = _line(lines[0]) if lines else None
+            if begin not in (_BEGIN, _WITHOUT_WEBHOOKS):
                 return None
+            said.tells_webhooks = begin == _BEGIN
             for line in lines[1:]:
                 kind, name, row = _line(line)
                 known = said.of(str(kind))
@@ -162,7 +191,7 @@ class AccessLog:
                     known[str(name)] = row
         except (ValueError, KeyError):
             return None
-        lasting = len(said.accounts) + len(said.roles) + len(said.keys) + len(said.grants)
+        lasting = len(said.accounts) + len(said.roles) + len(said.keys) + len(said.grants) + len(said.webhooks)
         said.untidy = bool(torn) or len(lines) > lasting + _MOST_OUT_OF_DATE
         return said
 
@@ -213,12 +242,23 @@ def _suspend(connection: sqlite3.Connection) -> str:
             "UPDATE access_grant SET revoked_at = given_at, revoked_by = 'salvage' WHERE revoked_at IS NULL"
         ).rowcount,
     )
+    silenced = _silence(connection)
     if not any(counts):
-        return ""
+        return silenced
     return (
         f"what was last said of who may come in cannot be read, so {counts[0]} accounts were disabled,"
         f" {counts[1]} keys removed and {counts[2]} grants taken back: enable or give anew those that are right"
+        f"{'; ' if silenced else ''}{silenced}"
     )
+
+
+def _silence(connection: sqlite3.Connection) -> str:
+    """No receiver is told by rows that may be older ones. What is to be told of it."""
+    count = connection.execute(
+        "UPDATE webhook SET disabled = 'saved from a damaged database, where it may have been removed since'"
+        " WHERE disabled = ''"
+    ).rowcount
+    return f"{count} webhooks were disabled, which may have been removed: enable those that are right" if count else ""
 
 
 def _sync_folder(folder: Path) -> None:

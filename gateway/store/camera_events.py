@@ -63,6 +63,19 @@ class CameraEventFilter:
         return " AND ".join(parts), tuple(values)
 
 
+@dataclass(frozen=True, slots=True)
+class CameraEventPage:
+    """Camera events by descending id, how many match in all, and whether none of them is older.
+
+    `newest`: the newest id of all camera events at that moment, 0 for none.
+    """
+
+    events: tuple[CameraEvent, ...]
+    count: int
+    is_end: bool
+    newest: int
+
+
 class CameraEvents:
     """The site's camera events. They are made by the journal."""
 
@@ -83,18 +96,22 @@ class CameraEvents:
         return await self._database.read(query) if is_id(camera_event_id) else None
 
     async def page(
-        self, wanted: CameraEventFilter | None = None, *, offset: int = 0, limit: int = 25
-    ) -> tuple[tuple[CameraEvent, ...], int]:
-        """Camera events by descending id, and how many match in all."""
+        self, wanted: CameraEventFilter | None = None, *, before: int = 0, offset: int = 0, limit: int = 25
+    ) -> CameraEventPage:
+        """Camera events by descending id, from below `before` (0: the newest) on."""
         condition, values = (wanted or CameraEventFilter()).condition()
+        limit = max(limit, 0)
 
-        def query(connection: sqlite3.Connection) -> tuple[tuple[CameraEvent, ...], int]:
+        def query(connection: sqlite3.Connection) -> CameraEventPage:
             (count,) = connection.execute(f"SELECT count(*) FROM camera_event WHERE {condition}", values).fetchone()
             rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM camera_event WHERE {condition} ORDER BY id DESC LIMIT ? OFFSET ?",
-                (*values, max(limit, 0), offset),
-            )
-            return tuple(_camera_event(row) for row in rows), int(count)
+                f"SELECT {_COLUMNS} FROM camera_event WHERE {condition} AND (? = 0 OR id < ?)"
+                " ORDER BY id DESC LIMIT ? OFFSET ?",
+                (*values, before, before, limit + 1, offset),
+            ).fetchall()
+            (newest,) = connection.execute("SELECT max(id) FROM camera_event").fetchone()
+            events = tuple(_camera_event(row) for row in rows[:limit])
+            return CameraEventPage(events, int(count), is_end=len(rows) <= limit, newest=newest or 0)
 
         return await self._database.read(query)
 
@@ -119,13 +136,8 @@ class CameraEvents:
     async def of_events(self, event_ids: tuple[int, ...]) -> tuple[CameraEvent, ...]:
         """The camera events that prove these events."""
         places = ", ".join("?" * len(event_ids))
-        return await self._database.read(
-            lambda connection: tuple(
-                _camera_event(row)
-                for row in connection.execute(
-                    f"SELECT {_COLUMNS} FROM camera_event WHERE event_id IN ({places}) ORDER BY id", event_ids
-                )
-            )
+        return await self._database.rows(
+            f"SELECT {_COLUMNS} FROM camera_event WHERE event_id IN ({places}) ORDER BY id", event_ids, of=_camera_event
         )
 
     async def awaiting(self, *, now: int, boot_id: str = "", uptime: int = 0) -> tuple[CameraEvent, ...]:
@@ -133,30 +145,22 @@ class CameraEvents:
 
         `uptime`: monotonic micros now in the machine's run `boot_id`; they decide for what was stamped in that run.
         """
-        return await self._database.read(
-            lambda connection: tuple(
-                _camera_event(row)
-                for row in connection.execute(
-                    f"SELECT {_COLUMNS} FROM camera_event WHERE ready = 0 AND CASE WHEN boot_id <> '' AND boot_id = ?"
-                    " THEN pinned_until - clock_offset <= ? ELSE pinned_until <= ? END ORDER BY id LIMIT 100",
-                    (boot_id, uptime, now),
-                )
-            )
+        return await self._database.rows(
+            f"SELECT {_COLUMNS} FROM camera_event WHERE ready = 0 AND CASE WHEN boot_id <> '' AND boot_id = ?"
+            " THEN pinned_until - clock_offset <= ? ELSE pinned_until <= ? END ORDER BY id LIMIT 100",
+            (boot_id, uptime, now),
+            of=_camera_event,
         )
 
     async def stamped_in(self, boot_id: str, *, pinned_after: int) -> tuple[CameraEvent, ...]:
         """Of the newest few hundred, those of a run of the machine that are pinned beyond these monotonic micros of it:
         whatever the clock was set to meanwhile.
         """
-        return await self._database.read(
-            lambda connection: tuple(
-                _camera_event(row)
-                for row in connection.execute(
-                    f"SELECT {_COLUMNS} FROM camera_event WHERE id > (SELECT max(id) FROM camera_event) - ?"
-                    " AND boot_id <> '' AND boot_id = ? AND pinned_until - clock_offset > ? ORDER BY id",
-                    (_NEWEST, boot_id, pinned_after),
-                )
-            )
+        return await self._database.rows(
+            f"SELECT {_COLUMNS} FROM camera_event WHERE id > (SELECT max(id) FROM camera_event) - ?"
+            " AND boot_id <> '' AND boot_id = ? AND pinned_until - clock_offset > ? ORDER BY id",
+            (_NEWEST, boot_id, pinned_after),
+            of=_camera_event,
         )
 
     async def pinned_since(self, camera_ids: Iterable[int], since: int) -> tuple[CameraEvent, ...]:

@@ -46,13 +46,8 @@ class Commands:
 
     async def unfinished(self) -> tuple[Command, ...]:
         """Commands without a final state: after a restart they are of unknown outcome, and never sent again."""
-        return await self._database.read(
-            lambda connection: tuple(
-                _command(row)
-                for row in connection.execute(
-                    f"SELECT {_COLUMNS} FROM command WHERE state IN ('recorded', 'sent', 'acknowledged')"
-                )
-            )
+        return await self._database.rows(
+            f"SELECT {_COLUMNS} FROM command WHERE state IN ('recorded', 'sent', 'acknowledged')", of=_command
         )
 
 

@@ -64,7 +64,7 @@ class WaitingBases:
 
         def job(connection: sqlite3.Connection) -> OutboxRow | None:
             if settled.body.keys() <= {"id"}:
-                take_out(connection, (row.id,), "dropped")
+                take_out(connection, (row.id,), "dropped" if settled.conflicts else "replaced")
             elif body_text(settled.body) != row.body:
                 rewrite(connection, row.id, settled.body)
             note_base(connection, row.id, {name: theirs[name] for name in settled.body if name in theirs})

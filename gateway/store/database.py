@@ -10,7 +10,7 @@ import asyncio
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
@@ -23,10 +23,11 @@ from gateway.data_folder import takes_data
 from gateway.domain.errors import StoreError
 from gateway.store.commit import Job, Outcome, commit
 from gateway.store.faults import DiskTakesNothing, is_damage, refused
-from gateway.store.ids import SALVAGE_GAP, UNCLEAN_GAP, is_behind_note, note_ids, raise_ids
-from gateway.store.migrations import Migration, migrate, refuse_newer
+from gateway.store.ids import note_ids
+from gateway.store.migrations import Migration, refuse_newer
+from gateway.store.opening import WAL_PAGES, Opening, note_reached
 from gateway.store.readers import Readers
-from gateway.store.recovery import Recovery, closed_mark, recover
+from gateway.store.recovery import closed_mark
 from gateway.store.salvage import read_without_writing
 
 T = TypeVar("T")
@@ -38,10 +39,7 @@ _BATCH = 256
 _READERS = 2
 _NOTE_EVERY = 500  # commits of at most _BATCH jobs: well under ids.SALVAGE_GAP ids
 _TEND_SECONDS = 5.0
-_WAL_KEPT_BYTES = 16 * 1024 * 1024
-_WAL_PAGES = 1000
-_LONG_WAL_PAGES = 8 * _WAL_PAGES
-_OTHER_PROGRAM_SECONDS = 5.0
+_LONG_WAL_PAGES = 8 * WAL_PAGES
 _HIGHEST = 2**63
 
 
@@ -96,15 +94,11 @@ class Database:
         `mend` comes after it, and says what it did, "" for nothing to tell. `opened` looks through a sound file that
         was opened for writing. Both run in the writing thread.
         """
-        self._mend = mend
-        self._opened = opened
+        self._opening = Opening(path=path, steps=steps, after_salvage=after_salvage, mend=mend, opened=opened)
         self.path = path
-        self.salvaged: str | None = None
-        self.was_unclean = False
         self.commits = 0
         self.generation = 0
         self._steps = steps
-        self._after_salvage = after_salvage
         self._queue: deque[_Waiting[Any]] = deque()
         self._room = asyncio.Semaphore(_QUEUE)
         self._idle = asyncio.Event()
@@ -115,10 +109,19 @@ class Database:
         self._searching: ThreadPoolExecutor | None = None
         self._readers = Readers(path=path)
         self._taking_up = threading.Lock()
-        self._recovery: Recovery | None = None
         self._committing = 0
         self._failing = ""
         self._damage = ""
+
+    @property
+    def was_unclean(self) -> bool:
+        """Whether the last end was a crash or a power cut."""
+        return self._opening.was_unclean
+
+    @property
+    def salvaged(self) -> str | None:
+        """One sentence when the file was damaged and started afresh."""
+        return self._opening.salvaged
 
     @property
     def failing(self) -> str:
@@ -187,6 +190,12 @@ class Database:
             raise self._not_open()
         return await asyncio.get_running_loop().run_in_executor(reading, self._read, query)
 
+    async def rows(
+        self, sql: str, parameters: Sequence[object] | Mapping[str, object] = (), *, of: Callable[[Any], T]
+    ) -> tuple[T, ...]:
+        """What `of` makes of each row that a query finds, in its order; see `read`."""
+        return await self.read(lambda connection: tuple(map(of, connection.execute(sql, parameters))))
+
     async def close(self) -> None:
         """Commit what is still queued, checkpoint and close. The next opening is a clean one."""
         writing, reading, searching = self._writing, self._reading, self._searching
@@ -234,7 +243,7 @@ class Database:
     def _open(self) -> sqlite3.Connection | None:
         """The writing connection; None when there is only reading for now."""
         try:
-            return self._open_for_writing()
+            return self._opening.connect()
         except DiskTakesNothing as refusal:
             try:
                 with closing(read_without_writing(self.path)) as connection:
@@ -246,80 +255,6 @@ class Database:
             self._failing = f"{str(refusal).rpartition(';')[0]}; nothing is recorded"
             log.error("store_only_read", file=self.path.name, error=str(refusal))  # noqa: TRY400 (the sentence says it all)
             return None
-
-    def _open_for_writing(self) -> sqlite3.Connection:
-        if self._recovery is None:
-            self._recovery = recover(self.path, self._steps, self._after_salvage, mend=self._mend)
-            self.was_unclean, self.salvaged = self._recovery.unclean, self._recovery.salvaged
-        try:
-            try:
-                return self._connect_writer()
-            except sqlite3.Error as error:
-                if not is_damage(error):
-                    raise
-                self._recovery = recover(self.path, self._steps, self._after_salvage, fault=str(error), mend=self._mend)
-                self.salvaged = self._recovery.salvaged
-                return self._connect_writer()
-        except (sqlite3.Error, OSError) as error:
-            raise refused(self.path, error, "it cannot be opened") from error
-
-    def _connect_writer(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self.path, isolation_level=None, check_same_thread=False, timeout=_OTHER_PROGRAM_SECONDS
-        )
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
-            connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
-            migrate(connection, self._steps)
-            self._pass_used_ids(connection)
-            self._note_ids(connection)
-            self._look_through(connection)
-            # What a savepoint may have to undo is not written down; migrations before this may sort much, on disk.
-            connection.execute("PRAGMA temp_store = MEMORY")
-        except BaseException:  # a refusal, or a migration's own fault: recovery needs the file to itself
-            connection.close()
-            raise
-        return connection
-
-    def _mended(self, connection: sqlite3.Connection) -> str:
-        if self._mend is None:
-            return ""
-        connection.execute("BEGIN IMMEDIATE")
-        told = self._mend(connection)
-        connection.execute("COMMIT")
-        return f"; {told}" if told else ""
-
-    def _look_through(self, connection: sqlite3.Connection) -> None:
-        if self._opened is None:
-            return
-        try:
-            self._opened(connection)
-        except (sqlite3.Error, StoreError) as error:
-            if connection.in_transaction:
-                connection.rollback()
-            if is_damage(error):
-                raise
-            log.warning("not_looked_through", file=self.path.name, error=str(error))  # a full disk must not stop lanes
-
-    def _pass_used_ids(self, connection: sqlite3.Connection) -> None:
-        """Let ids go on above those that rows which are gone may have had."""
-        if is_behind_note(connection, self.path):
-            raise_ids(connection, self.path, SALVAGE_GAP)
-            told = self._mended(connection)
-            self.salvaged = (
-                self.salvaged or f"{self.path.name} is older than ids already given; later rows are missing{told}"
-            )
-            log.error("store_behind_its_ids", file=self.path.name)
-        elif self.was_unclean and self.salvaged is None:
-            try:
-                raise_ids(connection, self.path, UNCLEAN_GAP)
-            except sqlite3.Error as error:
-                if is_damage(error):
-                    raise
-                log.warning("ids_not_raised", file=self.path.name, error=str(error))  # a full disk must not stop lanes
 
     def _commit(self, jobs: Sequence[Job[Any]]) -> list[Outcome]:
         """In the writing thread. Never raises: each job has its outcome."""
@@ -336,7 +271,7 @@ class Database:
             log.info("store_recovered", file=self.path.name)
             self._failing = ""
         if self.commits % _NOTE_EVERY == 0:
-            self._note_ids(connection)
+            note_reached(connection, self.path)
         return outcomes
 
     def _all_refused(self, jobs: int, error: Exception) -> list[Outcome]:
@@ -373,17 +308,9 @@ class Database:
         with self._taking_up:  # who reads without locks must not see the file change
             self._readers.close()
             try:
-                self._writer = self._open_for_writing()
+                self._writer = self._opening.connect()
             except StoreError as error:
                 log.warning("store_still_only_read", file=self.path.name, error=str(error))
-
-    def _note_ids(self, connection: sqlite3.Connection) -> None:
-        try:
-            note_ids(connection, self.path)
-        except (OSError, sqlite3.Error) as error:
-            if is_damage(error):
-                raise
-            log.warning("ids_not_noted", file=self.path.name, error=str(error))
 
     def _read(self, query: Job[T]) -> T:
         """In a reading thread. The transaction makes all of a query's statements see one moment."""

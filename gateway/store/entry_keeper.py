@@ -14,6 +14,7 @@ from gateway.clock import iso_utc
 from gateway.domain.parking import EntryStatus
 from gateway.domain.plates import plain_plate
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+from gateway.store.given_ids import is_one_given, newest_given
 
 _RECORD = TypeAdapter(JsonObject)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,6 +46,14 @@ class EntryKeeper:
         """Noted beside the site's id."""
         connection.execute("UPDATE OR IGNORE parking_entry SET central_id = ? WHERE id = ?", (central_id, record_id))
         return record_id
+
+    def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
+        """The newest of central's ids."""
+        return newest_given(connection, "parking_entry", most)
+
+    def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
+        """Whether an entry here has it."""
+        return is_one_given(connection, "parking_entry", central_id)
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
         """Take an entry that a person made; without a moment it is of now."""
@@ -108,7 +117,8 @@ class EntryKeeper:
 def _columns_of(record: JsonObject, *, exit_at: int | None, at: int) -> dict[str, object]:
     """The row of a record; `exit_at` and `at` are as the row has them."""
     is_exit = record.get("type") == "exit"
-    moment = _micros(record.get("date_at"), at) or at
+    named = _micros(record.get("date_at"), at)
+    moment = at if named is None else named
     left = moment if is_exit else _micros(record.get("exit_at"), exit_at)
     columns: dict[str, object] = {column: _whole(record.get(name)) for name, column in _NUMBERS.items()}
     columns |= {column: _text(record.get(name)) for name, column in _TEXTS.items()}

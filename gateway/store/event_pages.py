@@ -23,7 +23,9 @@ EXACT_SEARCH = 10_000
 MOST_SEARCHED = 200_000
 """Events that a search looks at for one page at most."""
 
-COLUMNS = "id, device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id, data"
+COLUMNS = (
+    "id, device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id, data, recorded_at"
+)
 _COARSE, _FINE = 17, 12
 _ANY = -1
 _AT_A_LOOK = 1 << _FINE
@@ -52,12 +54,14 @@ class EventPage:
         count: of all matches; while not `complete`, of those among the events that were looked at.
         next_cursor: continues into older events, None at the end. It may be there when the page is not full.
         complete: whether every event was looked at; only a search among many events may end before.
+        newest: the newest id of all events at that moment, 0 for none.
     """
 
     events: tuple[RecordedEvent, ...]
     count: int
     next_cursor: int | None
     complete: bool = True
+    newest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +348,7 @@ def _one(connection: sqlite3.Connection, sql: str, values: Values) -> Any:
 
 def event_of(row: Row) -> RecordedEvent:
     """An event of its columns."""
-    number, device_id, kind, category, subcategory, name, description, date_at, trusted, lane_id, data = row
+    number, device_id, kind, category, subcategory, name, description, date_at, trusted, lane_id, data, late = row
     return RecordedEvent(
         id=number,
         device_id=device_id,
@@ -357,4 +361,5 @@ def event_of(row: Row) -> RecordedEvent:
         clock_trusted=bool(trusted),
         lane_id=lane_id,
         data=data,
+        recorded_at=late,
     )

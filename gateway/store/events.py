@@ -16,11 +16,15 @@ from gateway.store.kept import Kept
 _PAGES_KEPT = 16
 
 
-def insert_event(connection: sqlite3.Connection, event: Event) -> int:
-    """Add an event within a running transaction and return its id."""
+LATE_AFTER = 60_000_000
+"""Micros between an event's time and its recording from which on it is told as late: it says nothing of now."""
+
+
+def insert_event(connection: sqlite3.Connection, event: Event, *, now: int | None = None) -> int:
+    """Add an event within a running transaction and return its id. `now`: wall micros, by which it may be late."""
     cursor = connection.execute(
         "INSERT INTO event (device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id,"
-        " data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " data, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             event.device_id,
             int(event.kind),
@@ -32,6 +36,7 @@ def insert_event(connection: sqlite3.Connection, event: Event) -> int:
             event.clock_trusted,
             event.lane_id,
             json_text(event.data),
+            now if now is not None and now - event.date_at > LATE_AFTER else None,
         ),
     )
     return int(cursor.lastrowid or 0)
@@ -69,12 +74,7 @@ class Events:
 
     async def latest(self, *, limit: int) -> tuple[RecordedEvent, ...]:
         """The newest events, by descending id, without counting the rest."""
-        return await self._database.read(
-            lambda connection: tuple(
-                event_of(row)
-                for row in connection.execute(f"SELECT {COLUMNS} FROM event ORDER BY id DESC LIMIT ?", (limit,))
-            )
-        )
+        return await self._database.rows(f"SELECT {COLUMNS} FROM event ORDER BY id DESC LIMIT ?", (limit,), of=event_of)
 
     async def newest(self, *, types: Iterable[int], lane_id: str) -> RecordedEvent | None:
         """The newest event of a lane that is of one of these types, or None."""
@@ -111,9 +111,9 @@ class Events:
 
         def query(connection: sqlite3.Connection) -> tuple[EventPage, Stretches]:
             stretches = read_stretches(connection, plain, known)
-            return read_page(
-                connection, wanted, stretches, before=before, offset=offset, limit=max(limit, 0)
-            ), stretches
+            found = read_page(connection, wanted, stretches, before=before, offset=offset, limit=max(limit, 0))
+            (newest,) = connection.execute("SELECT max(id) FROM event").fetchone()
+            return replace(found, newest=newest or 0), stretches
 
         page, stretches = await self._database.read(query, lengthy=bool(wanted.search))
         self._pages.keep(question, page, generation=generation)

@@ -212,11 +212,8 @@ class Exhibits:
         )
 
     async def _select(self, condition: str, values: tuple[int, ...]) -> tuple[Exhibit, ...]:
-        return await self._database.read(
-            lambda connection: tuple(
-                _exhibit(row)
-                for row in connection.execute(f"SELECT {_COLUMNS} FROM exhibit WHERE {condition} ORDER BY id", values)
-            )
+        return await self._database.rows(
+            f"SELECT {_COLUMNS} FROM exhibit WHERE {condition} ORDER BY id", values, of=_exhibit
         )
 
 

@@ -92,17 +92,6 @@ class HeldWrites:
         """Central's id of a record, None while it has none."""
         return await self._database.read(lambda connection: IDS[kind].central_id(connection, record_id))
 
-    async def is_given(self, kind: str, central_id: int) -> bool:
-        """Whether central's id belongs to a record that was made at this site."""
-        return await self._database.read(
-            lambda connection: (
-                connection.execute(
-                    "SELECT 1 FROM provisional WHERE kind = ? AND central_id = ?", (kind, central_id)
-                ).fetchone()
-                is not None
-            )
-        )
-
     async def record(self, kind: str, record_id: int) -> JsonObject | None:
         """A record as the site has it; None where it is kept elsewhere, or is not here."""
         return await self._database.read(lambda connection: KEEPERS[kind].get(connection, record_id))
@@ -110,6 +99,22 @@ class HeldWrites:
     async def waiting(self, kind: str, record_id: int | None = None) -> tuple[WaitingWrite, ...]:
         """What waits of a kind, or of one record, oldest first, refused writes included."""
         return await self._database.read(lambda connection: waiting_writes(outbox_rows(connection, kind, record_id)))
+
+    async def site_only(self, kind: str, record_ids: Sequence[int]) -> frozenset[int]:
+        """Those of records that central has not, and will not get: their create was let go of, or never went up."""
+        places = ", ".join("?" * len(record_ids))
+
+        def query(connection: sqlite3.Connection) -> frozenset[int]:
+            rows = connection.execute(
+                f"SELECT record_id FROM outbox WHERE kind = ? AND record_id IN ({places})", (kind, *record_ids)
+            )
+            waiting = {number for (number,) in rows}
+            ids = IDS[kind]
+            return frozenset(
+                number for number in record_ids if number not in waiting and ids.central_id(connection, number) is None
+            )
+
+        return await self._database.read(query)
 
     async def arriving(self, kind: str, record_ids: Sequence[int]) -> Arriving:
         """What has to be known of a page of central's records before it is taken over."""
@@ -220,7 +225,7 @@ class HeldWrites:
             known = keeper.site_id(connection, record_id)
             self._recent.note(operation.kind, record_id, known)
             if operation.effect is Effect.DELETE:
-                take_out(connection, (row.id for row in outbox_rows(connection, operation.kind, known)), "dropped")
+                take_out(connection, (row.id for row in outbox_rows(connection, operation.kind, known)), "replaced")
                 keeper.remove(connection, known)
                 return None
             supersede(connection, operation.kind, known, sent)
@@ -239,7 +244,7 @@ def _amend_create(connection: sqlite3.Connection, kind: str, record_id: int, new
     """A create that central refused is tried again as the record is now; what waits behind it follows in its turn."""
     rows = outbox_rows(connection, kind, record_id)
     create = next((row for row in rows if row.action == "create" and row.parked), None)
-    if create is None:
+    if create is None or create.begun:
         return
     created, *behind = waiting_writes(row for row in rows if row.id >= create.id)
     rewrite(connection, create.id, with_newer(created.body, [*(write.body for write in behind), newer]))
@@ -250,7 +255,7 @@ def _take_back(connection: sqlite3.Connection, kind: str, record_id: int) -> boo
     """Take back all that waits of a record that central cannot have; whether that was so."""
     rows = outbox_rows(connection, kind, record_id)
     first = next((row for row in rows if row.action == "create"), None)
-    if first is None or (first.begun and not first.parked):
+    if first is None or first.begun:
         return False
-    take_out(connection, (row.id for row in rows), "dropped")
+    take_out(connection, (row.id for row in rows), "replaced")
     return True

@@ -74,14 +74,17 @@ class Journal:
         offset: Callable[[], ClockOffset] | None = None,
         places: Places = _NOWHERE,
         announced: Callable[[], None] | None = None,
+        now: Callable[[], int] | None = None,
     ) -> None:
-        """`offset` tells how the clocks stand that stamp what is recorded.
+        """`offset` tells how the clocks stand that stamp what is recorded. `now`: wall micros, asked in any thread;
+        with it, events that are recorded late are known as such.
 
         `places` are named in announcements; `announced` is called when there is something to send to a webhook.
         """
         self._places = places
         self._announced = announced
         self._offset = offset
+        self._now = now
         self._database = database
         self._changes = changes
         self._site_name = site_name
@@ -98,7 +101,8 @@ class Journal:
         def job(connection: sqlite3.Connection) -> Recorded:
             for command in entry.commands:
                 put_command(connection, command)
-            ids = tuple(insert_event(connection, event) for event in entry.events)
+            now = self._now() if self._now is not None else None
+            ids = tuple(insert_event(connection, event, now=now) for event in entry.events)
             if not ids:
                 return Recorded()
             nonlocal fed

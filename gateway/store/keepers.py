@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from gateway.domain.presence import card_holder
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
 from gateway.store.entry_keeper import EntryKeeper
+from gateway.store.given_ids import is_one_given, newest_given
 from gateway.store.presence import record_rename
 from gateway.store.room import refuse_one_more
 
@@ -37,6 +38,14 @@ class Ids(Protocol):
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
         """Central gave a record its id; returns the one that the site has for it from now on."""
+        ...
+
+    def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
+        """The newest ids that central gave to records of this site, the highest first."""
+        ...
+
+    def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
+        """Whether central gave this id to a record of this site."""
         ...
 
 
@@ -92,6 +101,24 @@ class GivenIds:
             (central_id, record_id, self._kind),
         )
         return central_id
+
+    def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
+        """The newest ids that central gave to records that were made here."""
+        rows = connection.execute(
+            "SELECT central_id FROM provisional WHERE kind = ? AND central_id IS NOT NULL"
+            " ORDER BY central_id DESC LIMIT ?",
+            (self._kind, most),
+        )
+        return tuple(number for (number,) in rows)
+
+    def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
+        """Whether central gave this id to a record that was made here."""
+        return (
+            connection.execute(
+                "SELECT 1 FROM provisional WHERE kind = ? AND central_id = ?", (self._kind, central_id)
+            ).fetchone()
+            is not None
+        )
 
 
 class RecordKeeper(GivenIds):
@@ -202,8 +229,19 @@ class CameraEventIds:
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
         """Noted beside the site's id, also of one that was deleted here before central's answer came."""
         for table in ("camera_event", "camera_event_gone"):
-            connection.execute(f"UPDATE OR IGNORE {table} SET central_id = ? WHERE id = ?", (central_id, record_id))
+            if connection.execute(
+                f"UPDATE OR IGNORE {table} SET central_id = ? WHERE id = ?", (central_id, record_id)
+            ).rowcount:
+                break
         return record_id
+
+    def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
+        """The newest of central's ids."""
+        return newest_given(connection, "camera_event", most)
+
+    def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
+        """Also to one that was deleted here."""
+        return any(is_one_given(connection, table, central_id) for table in ("camera_event", "camera_event_gone"))
 
 
 class CameraEventKeeper(CameraEventIds):
@@ -221,12 +259,18 @@ class CameraEventKeeper(CameraEventIds):
         return {"name": row[0], "description": row[1], "incident": bool(row[2])} if row else None
 
     def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """Take over what can be changed."""
-        for column in ("name", "description"):
-            if isinstance(text := record.get(column), str):
-                connection.execute(f"UPDATE camera_event SET {column} = ? WHERE id = ?", (text, record_id))
-        if isinstance(incident := record.get("incident"), bool):
-            connection.execute("UPDATE camera_event SET incident = ? WHERE id = ?", (incident, record_id))
+        """Take over what can be changed; what is so already costs no write."""
+        kept = self.get(connection, record_id)
+        if kept is None:
+            return
+        fresh = {name: record[name] for name, value in kept.items() if isinstance(record.get(name), type(value))}
+        if fresh.items() <= kept.items():
+            return
+        now_so = {**kept, **fresh}
+        connection.execute(
+            "UPDATE camera_event SET name = ?, description = ?, incident = ? WHERE id = ?",
+            (now_so["name"], now_so["description"], now_so["incident"], record_id),
+        )
 
     def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
         """Its footage is held no longer; the event that it proves stays."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.domain.writes import WRITES, Effect, JsonObject, takes_away, with_newer
 from gateway.store.database import Database
+from gateway.store.deliveries import Delivery, deliver
 from gateway.store.keepers import IDS, KEEPERS
 from gateway.store.outbox_rows import (
     COLUMNS,
     OutboxRow,
     as_row,
     body_object,
-    keep_centrals,
     outbox_rows,
     rewrite,
-    supersede,
     take_out,
     try_again,
     waiting_writes,
@@ -46,17 +46,22 @@ _MOST_URGENT = 200
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """accepted = delivered + dropped + waiting + parked."""
+    """accepted = delivered + replaced + dropped + waiting + parked.
+
+    `replaced` have lost nothing: newer content of the same record, or its deletion, took their place. What was
+    `dropped` never gets to central.
+    """
 
     accepted: int
     delivered: int
     dropped: int
     waiting: int
     parked: int
+    replaced: int = 0
 
     def balance(self) -> bool:
         """Whether nothing is missing and nothing is there twice."""
-        return self.accepted == self.delivered + self.dropped + self.waiting + self.parked
+        return self.accepted == self.delivered + self.replaced + self.dropped + self.waiting + self.parked
 
 
 class Outbox:
@@ -103,13 +108,31 @@ class Outbox:
 
     async def begin(self, row: OutboxRow) -> bool:
         """Note that the row may reach central from now on; False when it was taken back meanwhile."""
-        if row.begun:
-            return True
+        return row.begun or bool(await self.begin_together((row,)))
 
-        def job(connection: sqlite3.Connection) -> bool:
-            return connection.execute("UPDATE outbox SET begun = 1 WHERE id = ?", (row.id,)).rowcount > 0
+    async def begin_together(self, rows: Sequence[OutboxRow]) -> tuple[OutboxRow, ...]:
+        """The same of many in one commit; those that still wait, as they are now, oldest first."""
+
+        def job(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
+            found = []
+            for kind in {row.kind for row in rows}:
+                ids, numbers = IDS.get(kind), [row.id for row in rows if row.kind == kind]
+                newest = next(iter(ids.given(connection, 1)), None) if ids is not None else None
+                found += connection.execute(
+                    f"UPDATE outbox SET begun = 1, newest_before = ? WHERE id IN ({', '.join('?' * len(numbers))})"
+                    f" AND parked = 0 RETURNING {COLUMNS}",
+                    (newest, *numbers),
+                ).fetchall()
+            return tuple(sorted(map(as_row, found), key=lambda row: row.id))
 
         return await self._database.write(job)
+
+    async def not_begun(self, row_ids: Collection[int]) -> None:
+        """Rows that were marked as begun did not go out after all, and never have."""
+        marks = [(number,) for number in row_ids]
+        await self._database.write(
+            lambda connection: connection.executemany("UPDATE outbox SET begun = 0 WHERE id = ?", marks)
+        )
 
     async def delivered(
         self, row: OutboxRow, *, central_id: int | None, record: JsonObject | None = None, now: int = 0
@@ -126,33 +149,14 @@ class Outbox:
 
         Returns the id that the site has for the record now.
         """
-        operation = WRITES.get((row.kind, row.action))
-        creates = operation is None or operation.effect is Effect.CREATE
-        deletes = operation is not None and operation.effect is Effect.DELETE
+        (known,) = await self._database.write(
+            partial(deliver, deliveries=(Delivery(row, central_id, record),), recent=self._recent, now=now)
+        )
+        return known
 
-        def job(connection: sqlite3.Connection) -> int:
-            if not take_out(connection, (row.id,), "delivered"):
-                return row.record_id
-            known, ids = row.record_id, IDS.get(row.kind)
-            if central_id is not None and creates and ids is not None:
-                known = ids.learn(connection, row.record_id, central_id)
-                if known != row.record_id:
-                    connection.execute(
-                        "UPDATE outbox SET record_id = ? WHERE kind = ? AND record_id = ?",
-                        (known, row.kind, row.record_id),
-                    )
-            if deletes:
-                take_out(connection, (item.id for item in outbox_rows(connection, row.kind, known)), "dropped")
-            else:
-                supersede(connection, row.kind, known, body_object(row.body) or {}, before=row.id)
-            keeper = KEEPERS.get(row.kind)
-            if record is not None and keeper is not None and not deletes:
-                whole = {**(keeper.get(connection, known) or {}), **record}  # an answer may hold less than that
-                keep_centrals(connection, row.kind, known, whole, now=now)
-            self._recent.note(row.kind, row.record_id, known)
-            return known
-
-        return await self._database.write(job)
+    async def delivered_together(self, deliveries: Sequence[Delivery], *, now: int) -> None:
+        """The same of rows of different records, all in one commit."""
+        await self._database.write(partial(deliver, deliveries=deliveries, recent=self._recent, now=now))
 
     async def drop(self, row: OutboxRow) -> None:
         """It has lost its point: central has the record no more. Counted as dropped, with all others of the record."""
@@ -165,11 +169,19 @@ class Outbox:
 
         await self._database.write(job)
 
-    async def failed(self, row: OutboxRow, *, error: str, next_at: int) -> None:
-        """Central could not take it; tried again from `next_at` (wall micros) on."""
+    async def failed(
+        self, row: OutboxRow, *, error: str, next_at: int, unheard: bool = False, at_central: bool = True
+    ) -> None:
+        """Central could not take it; tried again from `next_at` (wall micros) on.
+
+        `unheard`: central did not answer. `at_central`: it may be there all the same; without it, it certainly is not.
+        """
+        begun = "begun" if at_central else "0"
         await self._database.write(
             lambda connection: connection.execute(
-                "UPDATE outbox SET tries = tries + 1, next_at = ?, error = ? WHERE id = ?", (next_at, error, row.id)
+                f"UPDATE outbox SET tries = tries + 1, next_at = ?, error = ?, unheard = ?, begun = {begun}"
+                " WHERE id = ?",
+                (next_at, error, unheard, row.id),
             )
         )
 
@@ -182,16 +194,29 @@ class Outbox:
 
         def job(connection: sqlite3.Connection) -> bool:
             parked = connection.execute(
-                "UPDATE outbox SET tries = tries + 1, parked = 1, error = ? WHERE id = ?", (error, row.id)
+                "UPDATE outbox SET tries = tries + 1, parked = 1, begun = 0, error = ? WHERE id = ?", (error, row.id)
             ).rowcount
             return parked > 0 and not (row.action == "create" and _overtaken(connection, row))
 
         return await self._database.write(job)
 
-    async def retry_now(self) -> None:
-        """Central is back: whatever waits may be tried at once."""
+    async def retry_now(self, *, files: bool = True) -> None:
+        """Central is back: whatever waits may be tried at once; `files` too, or all but those."""
+        only = "" if files else f" AND kind <> '{FILES}'"
         await self._database.write(
-            lambda connection: connection.execute("UPDATE outbox SET next_at = 0 WHERE parked = 0 AND next_at > 0")
+            lambda connection: connection.execute(
+                f"UPDATE outbox SET next_at = 0 WHERE parked = 0 AND next_at > 0{only}"
+            )
+        )
+
+    async def heard_again(self, *, at: int) -> None:
+        """Files that wait because central did not answer are due from `at` (wall micros) on, if not before."""
+        await self._database.write(
+            lambda connection: connection.execute(
+                "UPDATE outbox SET next_at = ?1, unheard = 0"
+                f" WHERE parked = 0 AND next_at > ?1 AND kind = '{FILES}' AND unheard = 1",
+                (at,),
+            )
         )
 
     async def books(self) -> Books:
@@ -206,6 +231,7 @@ class Outbox:
                 accepted=counts["accepted"],
                 delivered=counts["delivered"],
                 dropped=counts["dropped"],
+                replaced=counts["replaced"],
                 waiting=waiting,
                 parked=parked,
             )
@@ -245,7 +271,7 @@ def _overtaken(connection: sqlite3.Connection, row: OutboxRow) -> bool:
     rows = outbox_rows(connection, row.kind, row.record_id)
     behind = waiting_writes(item for item in rows if item.id > row.id)
     if any(write.operation.effect is Effect.DELETE for write in behind):
-        take_out(connection, (item.id for item in rows), "dropped")
+        take_out(connection, (item.id for item in rows), "replaced")
         return True
     body = body_object(row.body)
     if body is None or (newer := with_newer(body, [write.body for write in behind])) == body:

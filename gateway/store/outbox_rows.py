@@ -11,10 +11,14 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from gateway.domain.errors import NotFoundError
 from gateway.domain.writes import WRITES, JsonObject, WaitingWrite, laid_over
+from gateway.store.database import is_id
 from gateway.store.keepers import KEEPERS
 
-COLUMNS = "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun"
+COLUMNS = (
+    "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun, newest_before, taken_as"
+)
 _BODY = TypeAdapter(JsonObject)
 
 
@@ -22,7 +26,9 @@ _BODY = TypeAdapter(JsonObject)
 class OutboxRow:
     """One thing to send. `key` is the same over all tries; `next_at` is wall micros.
 
-    `kind` and `action` name the operation; `begun` says that it may have reached central already.
+    `kind` and `action` name the operation; `begun` says that it may have reached central already. `newest_before`: the
+    highest id that central was known to have given to its kind before that, None when nobody knows. `taken_as`: the id
+    under which central has it, as a person said who was asked.
     """
 
     id: int
@@ -37,6 +43,8 @@ class OutboxRow:
     error: str
     action: str = "create"
     begun: bool = False
+    newest_before: int | None = None
+    taken_as: int | None = None
 
 
 def new_key() -> str:
@@ -75,10 +83,15 @@ def outbox_rows(connection: sqlite3.Connection, kind: str, record_id: int | None
     return tuple(as_row(row) for row in rows)
 
 
-def take_out(connection: sqlite3.Connection, row_ids: Iterable[int], book: Literal["delivered", "dropped"]) -> int:
+def take_out(
+    connection: sqlite3.Connection, row_ids: Iterable[int], book: Literal["delivered", "dropped", "replaced"]
+) -> int:
     """Rows leave the outbox and are counted; how many there were. Within a transaction."""
-    gone = sum(connection.execute("DELETE FROM outbox WHERE id = ?", (number,)).rowcount for number in row_ids)
-    connection.execute("UPDATE book SET count = count + ? WHERE name = ?", (gone, book))
+    numbers = tuple(row_ids)
+    places = ", ".join("?" * len(numbers))
+    gone = connection.execute(f"DELETE FROM outbox WHERE id IN ({places})", numbers).rowcount if numbers else 0
+    if gone:
+        connection.execute("UPDATE book SET count = count + ? WHERE name = ?", (gone, book))
     return gone
 
 
@@ -101,7 +114,7 @@ def supersede(
             emptied.append(row.id)
         else:
             rewrite(connection, row.id, left)
-    take_out(connection, emptied, "dropped")
+    take_out(connection, emptied, "replaced")
 
 
 def rewrite(connection: sqlite3.Connection, row_id: int, body: JsonObject) -> None:
@@ -158,7 +171,17 @@ def body_object(text: str) -> JsonObject | None:
         return None
 
 
-def as_row(row: tuple[int, str, str, int, str, int, int, int, int, str, str, int]) -> OutboxRow:
+def row_of(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
+    """The row of that number. Raises NotFoundError."""
+    found = None
+    if is_id(row_id):
+        found = connection.execute(f"SELECT {COLUMNS} FROM outbox WHERE id = ?", (row_id,)).fetchone()
+    if found is None:
+        raise NotFoundError(f"nothing waits under the number {row_id}")
+    return as_row(found)
+
+
+def as_row(row: tuple[int, str, str, int, str, int, int, int, int, str, str, int, int | None, int | None]) -> OutboxRow:
     """A row as COLUMNS name it."""
     return OutboxRow(
         id=row[0],
@@ -173,4 +196,6 @@ def as_row(row: tuple[int, str, str, int, str, int, int, int, int, str, str, int
         error=row[9],
         action=row[10],
         begun=bool(row[11]),
+        newest_before=row[12],
+        taken_as=row[13],
     )

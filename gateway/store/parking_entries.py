@@ -59,11 +59,15 @@ class EntryTotals:
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """Entries by descending id, how many match in all, and the cursor into older ones or None."""
+    """Entries by descending id, how many match in all, and the cursor into older ones or None.
+
+    `newest`: the newest id of all entries at that moment, 0 for none.
+    """
 
     entries: tuple[ParkingEntry, ...]
     count: int
     next_cursor: int | None
+    newest: int = 0
 
 
 class ParkingEntries:
@@ -97,7 +101,9 @@ class ParkingEntries:
             (count,) = connection.execute(f"SELECT count(*) FROM parking_entry WHERE {where}", values).fetchone()
             rows = _older(connection, where, values, before=before, offset=offset, limit=limit + 1)
             entries = tuple(_entry(row, now) for row in rows[:limit])
-            return EntryPage(entries, int(count), entries[-1].id if len(rows) > limit > 0 else None)
+            (newest,) = connection.execute("SELECT max(id) FROM parking_entry").fetchone()
+            following = entries[-1].id if len(rows) > limit > 0 else None
+            return EntryPage(entries, int(count), following, newest or 0)
 
         return await self._database.read(query, lengthy=True)
 

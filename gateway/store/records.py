@@ -77,13 +77,8 @@ class Records:
 
     async def all(self) -> tuple[KnownRecord, ...]:
         """Every record, by ascending id."""
-        return await self._database.read(
-            lambda connection: tuple(
-                _record(row)
-                for row in connection.execute(
-                    f"SELECT id, name, {self._kind}, at_site, record FROM {self._table} ORDER BY id"
-                )
-            )
+        return await self._database.rows(
+            f"SELECT id, name, {self._kind}, at_site, record FROM {self._table} ORDER BY id", of=_record
         )
 
     async def declare(self, records: Iterable[KnownRecord], *, now: int) -> None:

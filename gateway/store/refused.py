@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import sqlite3
 
-from gateway.domain.errors import CommandRefused, NotFoundError
+from gateway.domain.errors import CommandRefused
 from gateway.domain.events import Event
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
 from gateway.store.changes import Changes
-from gateway.store.database import Database, is_id
+from gateway.store.database import Database
 from gateway.store.events import insert_event
 from gateway.store.keepers import KEEPERS
 from gateway.store.outbox import FILES
-from gateway.store.outbox_rows import COLUMNS, OutboxRow, as_row, outbox_rows, rewrite, take_out, try_again
+from gateway.store.outbox_rows import COLUMNS, OutboxRow, as_row, outbox_rows, rewrite, row_of, take_out, try_again
 
 _MADE_BY_PEOPLE = frozenset({"access_card", "device", "camera"})
 """Kinds of which a record that central never had has no other reason to be here."""
 
 
 class RefusedRows:
-    """What central refused, and what waits beside it.
+    """What central refused or may have without saying so, and what waits beside it.
 
     Every method that takes a row's id raises NotFoundError when there is no such row (any more), CommandRefused when
     the row is not one that central refused, and StoreError. What is done and the event that tells it are one commit.
@@ -43,7 +43,7 @@ class RefusedRows:
 
     async def get(self, row_id: int) -> OutboxRow:
         """One row, refused or waiting."""
-        return await self._database.read(lambda connection: _row(connection, row_id))
+        return await self._database.read(lambda connection: row_of(connection, row_id))
 
     async def retry(self, row_id: int, told: Event) -> OutboxRow:
         """Send it again as it is, under the same key, at once."""
@@ -63,6 +63,8 @@ class RefusedRows:
             row = _refused(connection, row_id)
             if row.kind == FILES:
                 raise CommandRefused("a file has no fields to edit: send it again, or let it go")
+            if row.begun:
+                raise CommandRefused("nobody knows whether central has it as it was: that is to be said first")
             rewrite(connection, row_id, body)
             try_again(connection, row_id)
             insert_event(connection, told)
@@ -90,17 +92,8 @@ class RefusedRows:
         return await self._database.write(job, then=self._changes.bump)
 
 
-def _row(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
-    found = None
-    if is_id(row_id):
-        found = connection.execute(f"SELECT {COLUMNS} FROM outbox WHERE id = ?", (row_id,)).fetchone()
-    if found is None:
-        raise NotFoundError(f"nothing waits under the number {row_id}")
-    return as_row(found)
-
-
 def _refused(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
-    row = _row(connection, row_id)
+    row = row_of(connection, row_id)
     if not row.parked:
         raise CommandRefused(f"number {row_id} goes up by itself: central has not refused it")
     return row

@@ -75,15 +75,11 @@ class Segments:
 
     async def between(self, camera_id: int, start: int, end: int) -> tuple[Segment, ...]:
         """Segments that overlap `[start, end)` (wall micros), by start."""
-        return await self._database.read(
-            lambda connection: tuple(
-                segment_of(row)
-                for row in connection.execute(
-                    f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND started_at > ? AND started_at < ?"
-                    " AND started_at + duration > ? AND garbage = 0 ORDER BY started_at, id",
-                    (camera_id, start - LONGEST_SEGMENT, end, start),
-                )
-            )
+        return await self._database.rows(
+            f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND started_at > ? AND started_at < ?"
+            " AND started_at + duration > ? AND garbage = 0 ORDER BY started_at, id",
+            (camera_id, start - LONGEST_SEGMENT, end, start),
+            of=segment_of,
         )
 
     async def of_event(self, event: CameraEvent) -> tuple[Segment, ...]:
@@ -154,14 +150,10 @@ class Segments:
 
     async def after(self, segment_id: int, *, limit: int = 2000) -> tuple[Segment, ...]:
         """Segments with an id above `segment_id`, by id, garbage left out: a walk over all of them in bounded steps."""
-        return await self._database.read(
-            lambda connection: tuple(
-                segment_of(row)
-                for row in connection.execute(
-                    f"SELECT {COLUMNS} FROM segment WHERE id > ? AND garbage = 0 ORDER BY id LIMIT ?",
-                    (segment_id, limit),
-                )
-            )
+        return await self._database.rows(
+            f"SELECT {COLUMNS} FROM segment WHERE id > ? AND garbage = 0 ORDER BY id LIMIT ?",
+            (segment_id, limit),
+            of=segment_of,
         )
 
     async def bytes_kept(self) -> int:
@@ -234,11 +226,7 @@ class Segments:
 
     async def garbage(self) -> tuple[Segment, ...]:
         """Segments whose deletion was begun."""
-        return await self._database.read(
-            lambda connection: tuple(
-                segment_of(row) for row in connection.execute(f"SELECT {COLUMNS} FROM segment WHERE garbage = 1")
-            )
-        )
+        return await self._database.rows(f"SELECT {COLUMNS} FROM segment WHERE garbage = 1", of=segment_of)
 
     async def forget(self, segments: Sequence[Segment]) -> None:
         """Remove the rows of segments whose files have gone."""

@@ -26,12 +26,14 @@ from gateway.store.footage_times import FootageTimes
 from gateway.store.grants import Grants
 from gateway.store.held import HeldWrites
 from gateway.store.journal import Journal
+from gateway.store.keeping import Keeping
 from gateway.store.lock import FolderLock
 from gateway.store.migrations import Family, after_salvage, migrations
 from gateway.store.outbox import Outbox
 from gateway.store.parking_entries import ParkingEntries
 from gateway.store.passages import Passages
 from gateway.store.presence import PresenceRows
+from gateway.store.read_marks import ReadMarks
 from gateway.store.recent import RecentWrites
 from gateway.store.records import Records
 from gateway.store.refused import RefusedRows
@@ -39,6 +41,7 @@ from gateway.store.remembered import Remembered
 from gateway.store.second_factor_seal import SecondFactorSeal
 from gateway.store.segments import Segments
 from gateway.store.sessions import Sessions
+from gateway.store.unknown import UnknownOutcomes
 from gateway.store.webhooks import Webhooks
 
 _NOWHERE = Places()
@@ -60,17 +63,18 @@ class Store:
         sends: bool,
         offset: Callable[[], ClockOffset] | None = None,
         places: Places = _NOWHERE,
+        now: Callable[[], int] | None = None,
     ) -> None:
         """`sends`: there is a central, so that what must go up is put into the outbox. `offset` tells how the clocks
         stand; without it, what a clock that is not trusted stamps cannot be put right later. `places` are
-        named to webhooks.
+        named to webhooks. `now`: wall micros, asked in any thread; without it no event is known to be recorded late.
         """
         self._lock = FolderLock(folder)
         self._access_log = AccessLog(path=folder / "access.log")
         self._site = _database(folder, "site", mend=self._access_log.mend, opened=self._look_through)
         self._cards = _database(folder, "cards")
         self.changes = Changes()
-        self.webhooks = Webhooks(database=self._site, places=places, told=self.changes)
+        self.webhooks = Webhooks(database=self._site, places=places, told=self.changes, log=self._access_log)
         self.journal = Journal(
             database=self._site,
             changes=self.changes,
@@ -79,8 +83,11 @@ class Store:
             offset=offset,
             places=places,
             announced=self.webhooks.changes.bump,
+            now=now,
         )
         self.events = Events(database=self._site)
+        self.read_marks = ReadMarks(database=self._site)
+        self.keeping = Keeping(database=self._site, changes=self.changes)
         self.devices = Records(database=self._site, table="device")
         self.cameras = Records(database=self._site, table="camera")
         self.segments = Segments(database=self._site)
@@ -94,6 +101,7 @@ class Store:
         recent = RecentWrites()
         self.outbox = Outbox(database=self._site, recent=recent)
         self.refused = RefusedRows(database=self._site, changes=self.changes)
+        self.unknown = UnknownOutcomes(database=self._site, cards=self._cards, changes=self.changes)
         self.held = HeldWrites(database=self._site, changes=self.changes, recent=recent)
         self.bases = WaitingBases(database=self._site, changes=self.changes)
         self.commands = Commands(database=self._site)

@@ -8,6 +8,7 @@ from functools import partial
 
 from gateway.domain.announcements import Places, announced_as, announcement, as_happened
 from gateway.domain.events import Event, RecordedEvent
+from gateway.store.access_log import AccessLog
 from gateway.store.changes import Changes
 from gateway.store.database import Database
 from gateway.store.event_pages import COLUMNS, event_of
@@ -73,9 +74,10 @@ class Webhook:
 class Webhooks:
     """All webhooks. `changes` moves on when one is added, changed or removed, and when something was put in a queue."""
 
-    def __init__(self, *, database: Database, places: Places, told: Changes) -> None:
+    def __init__(self, *, database: Database, places: Places, told: Changes, log: AccessLog) -> None:
         """`told` moves on when an event was recorded."""
         self._database = database
+        self._log = log
         self._told = told
         self._places = places
         self.changes = Changes()
@@ -93,24 +95,25 @@ class Webhooks:
             connection.executemany(
                 "INSERT INTO webhook_type VALUES (?, ?)", [(kind, webhook.id) for kind in webhook.types]
             )
+            self._log.webhook(connection, webhook.id)
             return True
 
         return await self._database.write(job, then=self.changes.bump)
 
     async def remove(self, webhook_id: str) -> bool:
         """Forget one with all that waits for it; whether there was one."""
-        return await self._database.write(
-            lambda connection: bool(connection.execute("DELETE FROM webhook WHERE id = ?", (webhook_id,)).rowcount),
-            then=self.changes.bump,
-        )
+
+        def job(connection: sqlite3.Connection) -> bool:
+            gone = connection.execute("DELETE FROM webhook WHERE id = ?", (webhook_id,)).rowcount > 0
+            if gone:
+                self._log.webhook(connection, webhook_id)
+            return gone
+
+        return await self._database.write(job, then=self.changes.bump)
 
     async def all(self) -> tuple[Webhook, ...]:
         """Every one, the oldest first."""
-        return await self._database.read(
-            lambda connection: tuple(
-                _webhook(row) for row in connection.execute(f"SELECT {_WEBHOOK} FROM webhook ORDER BY created_at, id")
-            )
-        )
+        return await self._database.rows(f"SELECT {_WEBHOOK} FROM webhook ORDER BY created_at, id", of=_webhook)
 
     async def get(self, webhook_id: str) -> Webhook | None:
         """One, or None."""

@@ -46,11 +46,14 @@ class ById:
     async def ask(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> Asked:
         """What central says of these. Raises CentralUnavailable when it does not answer.
 
-        That a record is gone is believed only when one of `listed` is found before and after.
+        That a record is gone is believed only when one of `listed` is found before and after. A list may also be
+        wrong from its first record to its last: then one of those that it lacks is found instead.
         """
         wanted, known = tuple(record_ids), tuple(islice(listed, _LISTED_TRIES))
         if not await self._finds_one(known):
-            return Asked(frozenset(), (), frozenset(wanted))
+            known = wanted[:: max(len(wanted) // _LISTED_TRIES, 1)][:_LISTED_TRIES]
+            if not await self._finds_one(known):
+                return Asked(frozenset(), (), frozenset(wanted))
         asked = await self._ask(wanted)
         if asked.gone and not await self._finds_one(known):
             return Asked(frozenset(), asked.there, asked.unsaid | asked.gone)

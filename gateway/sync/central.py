@@ -3,75 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
-from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 import aiohttp
 import structlog
 
-from gateway.clock import Clock, Stamp
+from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict, judge, judge_read
-from gateway.sync.central_clock import ClockOffset, offset_from
+from gateway.sync.central_clock import offset_from
+from gateway.sync.central_state import CentralState
+from gateway.sync.connections import Connections, Method, TooLarge, Upload, connector, fetch
+from gateway.sync.permissions import Permissions
 from gateway.sync.session import LOGOUT, GatewaySession
 from gateway.sync.stretches import read_object
 
 log = structlog.get_logger(__name__)
 
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-
 Known = Callable[[bytes], JsonObject | None]
 """Gives the answer for a body that was met before, None for any other."""
 
-BODY_LIMIT = 2 * 1024 * 1024
 _CALLS_AT_ONCE = 4
 _PEOPLE_AT_ONCE = 4
 _LOGOUT_SECONDS = 2.0
-_RENEWAL_SECONDS = 900.0
-_CHUNK = 64 * 1024
 _SLOWEST_UPLOAD = 16 * 1024  # bytes in a second
 _CONNECT_SECONDS = 4.0
-_UNHEARD_SECONDS = 6.0  # what was sent and not acknowledged by then: the line is dead, central is not merely slow
 _HOLD_OFF_SECONDS = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class CentralState:
-    """How central is, for the page.
-
-    Attributes:
-        reachable: whether the last exchange reached it; None before the first.
-        since: when `reachable` became so.
-        last_error: what the last exchange failed with; "" after a success.
-        signed_in_at: when the last sign-in succeeded.
-        not_permitted: operations that the gateway's account may not use, each with central's words.
-        clock_offset: by how much central's clock is ahead; None while that is unknown.
-    """
-
-    reachable: bool | None = None
-    since: Stamp | None = None
-    last_error: str = ""
-    signed_in_at: Stamp | None = None
-    not_permitted: tuple[tuple[str, str], ...] = ()
-    clock_offset: ClockOffset | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """A form with one file, read from the disk as it is sent. `size` in bytes bounds the time that it may take."""
-
-    fields: Mapping[str, str]
-    file: Path
-    name: str
-    media_type: str
-    size: int
 
 
 class CentralClient:
@@ -97,14 +59,13 @@ class CentralClient:
     ) -> None:
         self._url = url.rstrip("/")
         self._clock = clock
-        self._ca_file = ca_file
         self._timeout = timeout_seconds
         self._connect = min(connect_seconds, timeout_seconds)
         self._slots = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._people = asyncio.Semaphore(_PEOPLE_AT_ONCE)
-        self._opening = asyncio.Lock()
-        self._http: aiohttp.ClientSession | None = None
-        self._closed = False
+        self._connections = Connections(
+            url=self._url, ca_file=ca_file, connect_seconds=self._connect, connector=self._connector
+        )
         self._silent_until = float("-inf")
         self.look_wanted = asyncio.Event()
         self._session = GatewaySession(
@@ -115,7 +76,7 @@ class CentralClient:
             clock=clock,
             central_time=self._central_time,
         )
-        self._renewed_for: dict[str, float] = {}
+        self._permissions = Permissions(monotonic=clock.monotonic)
         self._state = CentralState()
 
     @property
@@ -222,12 +183,12 @@ class CentralClient:
     ) -> tuple[int, bytes]:
         try:
             async with asyncio.timeout(seconds):
-                http = await self._open()
-                form = aiohttp.FormData(upload.fields)
-                form.add_field("file", file, filename=upload.name, content_type=upload.media_type)
-                return await _fetch(http, "POST", self._url + path, form, headers)
+                http = await self._connections.open()
+                return await fetch(http, "POST", self._url + path, upload.form(file), headers)
         except aiohttp.ConnectionTimeoutError as error:
-            raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s") from error
+            raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False) from error
+        except aiohttp.ClientConnectorError as error:
+            raise CentralUnavailable(f"{operation}: {error}", sent=False) from error
         except TimeoutError as error:
             raise CentralUnavailable(f"{operation}: no answer within {seconds:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -246,15 +207,14 @@ class CentralClient:
 
     async def close(self) -> None:
         """Sign out, within 2 s, and close the connections. Calls fail from now on."""
-        self._closed = True
-        http, token = self._http, self._session.token
-        self._http = self._session.token = None
+        http, token = self._connections.end(), self._session.token
+        self._session.token = None
         if http is None:
             return
         try:
             if token is not None:
                 async with asyncio.timeout(_LOGOUT_SECONDS):
-                    await _fetch(http, "POST", f"{self._url}{LOGOUT}", {}, {"SessionID": token})
+                    await fetch(http, "POST", f"{self._url}{LOGOUT}", {}, {"SessionID": token})
         except (aiohttp.ClientError, OSError, CentralUnavailable) as error:
             log.info("central_sign_out_failed", error=str(error) or type(error).__name__)
         finally:
@@ -275,7 +235,7 @@ class CentralClient:
             verdict = await attempt(token)
             if isinstance(verdict, NeedsSignIn):
                 return CentralDenied(f"{operation}: authentication required, also right after a sign-in")
-        if isinstance(verdict, CentralDenied) and self._may_sign_in_for(operation):
+        if isinstance(verdict, CentralDenied) and self._permissions.may_sign_in_for(operation):
             try:
                 token = await self._enter(stale=token, ends_stale=True)
             except (CentralRefused, CentralUnavailable) as error:
@@ -284,34 +244,17 @@ class CentralClient:
                 verdict = await attempt(token)
         if isinstance(verdict, NeedsSignIn):
             return CentralFailed(f"{operation}: central forgot the session at once")
-        self._permitted(operation, verdict)
+        self._permissions.note(operation, verdict)
+        if self._permissions.denied != self._state.not_permitted:
+            self._state = replace(self._state, not_permitted=self._permissions.denied)
         return verdict
-
-    def _may_sign_in_for(self, operation: str) -> bool:
-        now = self._clock.monotonic()
-        if now - self._renewed_for.get(operation, float("-inf")) < _RENEWAL_SECONDS:
-            return False
-        self._renewed_for[operation] = now
-        return True
-
-    def _permitted(self, operation: str, verdict: JsonObject | CentralRefused | CentralUnavailable) -> None:
-        """Note whether the account may do that; an answer that says neither changes nothing."""
-        known = dict(self._state.not_permitted)
-        if isinstance(verdict, CentralDenied):
-            known[operation] = verdict.said
-        elif isinstance(verdict, CentralUnavailable) or known.pop(operation, None) is None:
-            return
-        else:
-            self._renewed_for.pop(operation, None)
-        if (told := tuple(sorted(known.items()))) != self._state.not_permitted:
-            self._state = replace(self._state, not_permitted=told)
-            if isinstance(verdict, CentralDenied):
-                log.warning("central_does_not_permit", operation=operation, said=verdict.said)
 
     async def _enter(self, *, stale: str | None = None, ends_stale: bool = False) -> str:
         try:
             token = await self._session.enter(stale=stale, ends_stale=ends_stale)
         except (CentralRefused, CentralUnavailable) as error:
+            if isinstance(error, CentralUnavailable):
+                error.sent = False  # of what the session was wanted for
             raise self._noted(error) from error
         self._state = replace(self._state, signed_in_at=self._session.signed_in_at)
         return token
@@ -352,45 +295,28 @@ class CentralClient:
 
         try:
             async with asyncio.timeout(self._timeout):
-                http = await self._open()
+                http = await self._connections.open()
                 began = self._clock.monotonic()
-                status, raw = await _fetch(http, method, self._url + path, body, headers, heard=heard)
+                status, raw = await fetch(http, method, self._url + path, body, headers, heard=heard)
         except aiohttp.ConnectionTimeoutError as error:
-            raise self._unheard(f"{operation}: no connection within {self._connect:g} s") from error
+            raise self._unheard(f"{operation}: no connection within {self._connect:g} s", sent=False) from error
         except TimeoutError as error:
             raise self._unheard(f"{operation}: no answer within {self._timeout:g} s") from error
+        except aiohttp.ClientConnectorError as error:
+            raise self._noted(CentralUnavailable(f"{operation}: {error}", sent=False)) from error
         except (aiohttp.ClientError, OSError) as error:
             raise self._noted(CentralUnavailable(f"{operation}: {error or type(error).__name__}")) from error
-        except _TooLarge as error:
-            raise self._noted(CentralFailed(f"{operation}: {error}")) from error
+        except TooLarge as error:
+            raise self._noted(TooLarge(f"{operation}: {error}")) from error
         except CentralUnavailable as error:
             raise self._noted(CentralUnavailable(f"{operation}: {error}")) from error
         if known is not None and status == HTTPStatus.OK and (answer := known(raw)) is not None:
             return answer
         return judge_read(operation, status, await read_object(raw))
 
-    async def _open(self) -> aiohttp.ClientSession:
-        async with self._opening:
-            if self._closed:
-                raise CentralUnavailable("the client is closed")
-            if self._http is None:
-                secured = self._url.startswith("https:")
-                tls = await asyncio.to_thread(tls_context, self._ca_file) if secured else None
-                self._http = aiohttp.ClientSession(
-                    connector=self._connector(tls),
-                    timeout=aiohttp.ClientTimeout(
-                        total=None, connect=self._connect, sock_connect=self._connect, ceil_threshold=60
-                    ),
-                    cookie_jar=aiohttp.DummyCookieJar(),
-                    middlewares=(_sent_once,),
-                )
-            return self._http
-
     def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
         """How connections are made."""
-        return aiohttp.TCPConnector(
-            ssl=tls or True, limit=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1, socket_factory=impatient_socket
-        )
+        return connector(tls, at_once=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1)
 
     def _taken(self, verdict: JsonObject | CentralRefused | CentralUnavailable) -> JsonObject:
         """The object of a verdict, or its error raised; either way noted in the state."""
@@ -399,10 +325,10 @@ class CentralClient:
         self._note(reachable=True, error="")
         return verdict
 
-    def _unheard(self, error: str) -> CentralRefused | CentralUnavailable:
+    def _unheard(self, error: str, *, sent: bool = True) -> CentralRefused | CentralUnavailable:
         """It timed out: whoever comes next is not to wait as long."""
         self._silent_until = self._clock.monotonic() + _HOLD_OFF_SECONDS
-        return self._noted(CentralUnavailable(error))
+        return self._noted(CentralUnavailable(error, sent=sent))
 
     def _noted(self, error: CentralRefused | CentralUnavailable) -> CentralRefused | CentralUnavailable:
         self._note(reachable=isinstance(error, CentralRefused | CentralFailed), error=str(error))
@@ -411,73 +337,11 @@ class CentralClient:
     def _note(self, *, reachable: bool, error: str) -> None:
         before = self._state
         if reachable == before.reachable:
-            self._state = replace(before, last_error=error)
+            if error != before.last_error:
+                self._state = replace(before, last_error=error)
             return
         self._state = replace(before, reachable=reachable, since=self._clock.wall(), last_error=error)
         if not reachable:
             log.warning("central_lost", error=error)
         elif before.reachable is False:
             log.info("central_recovered")
-
-
-def impatient_socket(addr_info: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
-    """A socket whose connection ends when what it sent is not acknowledged for some seconds, instead of a quarter hour.
-
-    A kept connection is dead without a sign when the line fails; what is sent on it would wait for the whole time-out.
-    """
-    family, kind, protocol, _, _ = addr_info
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_UNHEARD_SECONDS * 1000))
-    return made
-
-
-class _TooLarge(CentralFailed):
-    """Central answered with more than is ever read."""
-
-
-async def _sent_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """A write that was cut off is not sent again unseen: aiohttp does so with PUT, which creates in this interface."""
-    try:
-        return await handler(request)
-    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        if request.method == "GET":
-            raise
-        raise aiohttp.ClientConnectionError(str(error) or type(error).__name__) from error
-
-
-async def _fetch(
-    http: aiohttp.ClientSession,
-    method: str,
-    url: str,
-    body: JsonObject | aiohttp.FormData | None,
-    headers: dict[str, str],
-    *,
-    heard: Callable[[Mapping[str, str]], None] | None = None,
-) -> tuple[int, bytes]:
-    """Status and body; `heard` gets the answer's headers as they come.
-
-    Raises _TooLarge when the body is larger than is ever read.
-    """
-    data = json.dumps(body).encode() if isinstance(body, dict) else body
-    if isinstance(body, dict):
-        headers = {**headers, "Content-Type": "application/json"}
-    async with http.request(method, url, data=data, headers=headers, allow_redirects=False) as response:
-        if heard is not None:
-            heard(response.headers)
-        raw = bytearray()
-        async for chunk in response.content.iter_chunked(_CHUNK):
-            raw += chunk
-            if len(raw) > BODY_LIMIT:
-                response.close()
-                raise _TooLarge(f"the answer is larger than {BODY_LIMIT // 1024} KiB")
-        return response.status, bytes(raw)
-
-
-def tls_context(ca_file: str | None) -> ssl.SSLContext:
-    """How central is known to be central. Blocks on the disk; raises CentralUnavailable."""
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except OSError as error:
-        raise CentralUnavailable(f"the CA file {ca_file} cannot be used: {error}") from error

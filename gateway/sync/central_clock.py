@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 from gateway.clock import Stamp
 
@@ -47,13 +48,21 @@ def offset_from(headers: Mapping[str, str], *, wall: Stamp, took: float) -> Cloc
     text = headers.get("Date")
     if text is None or "Age" in headers:
         return None
-    try:
-        date = parsedate_to_datetime(text)
-        seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, TypeError, OverflowError):
+    seconds = _seconds_of(text)
+    if seconds is None:
         return None
     doubt = (_DATE_SECONDS + took) / 2
     if doubt > _MOST_DOUBT:
         return None
     middle = wall.micros / 1_000_000 - took / 2
     return ClockOffset(seconds=seconds + _DATE_SECONDS / 2 - middle, doubt=doubt, at=wall)
+
+
+@lru_cache(maxsize=8)  # hundreds of answers come in a second, and all say the same
+def _seconds_of(text: str) -> float | None:
+    """A `Date` in seconds since 1970, None for what is none."""
+    try:
+        date = parsedate_to_datetime(text)
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None

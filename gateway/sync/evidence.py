@@ -2,12 +2,14 @@
 
 A file goes when central has its camera event, with a key that stays over all tries. Central's refusal parks it for a
 person; its absence makes it wait; one that was let go of meanwhile is not sent. A file that may have arrived is
-looked for at central before it is sent again, whole.
+looked for at central before it is sent again, whole: see `lookups`. What waits because central did not answer goes soon
+after it answers again; what central failed with waits out its own time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,16 +22,19 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.exhibits import Exhibit, download_name
 from gateway.store import Entry, OutboxRow, Store
 from gateway.supervision import Backoff
-from gateway.sync.answers import CentralDenied, JsonObject
-from gateway.sync.central import CentralClient, Upload
+from gateway.sync.answers import CentralDenied, CentralFailed
+from gateway.sync.central import CentralClient
+from gateway.sync.connections import Upload
 from gateway.sync.field_map import record_id
-from gateway.sync.outbox import answered_record, given_id
+from gateway.sync.lookups import Found, Looks, NotThere, NotYet, Told, Unclear
+from gateway.sync.shipments import answered_record, given_id
 
 log = structlog.get_logger(__name__)
 
 PATH = "/v1/camera/event/evidence"
 _LOOK_SECONDS = 60.0
 _AWAY_SECONDS = 5.0
+_SPREAD_SECONDS = 10.0
 _RESOURCES = ("evidence", "file")
 _EVENT_PATH = "/v1/camera/event"
 _EVENT_RESOURCES = ("event", "camera_event")
@@ -44,7 +49,10 @@ class _Held:
 
 
 class EvidenceSender:
-    """Sends exhibits. `path` gives an exhibit's file, or raises GatewayError while it cannot be had."""
+    """Sends exhibits. `path` gives an exhibit's file, or raises GatewayError while it cannot be had.
+
+    For `may_take` seconds central may still take a file in of which nobody heard the answer.
+    """
 
     def __init__(
         self,
@@ -54,12 +62,18 @@ class EvidenceSender:
         clock: Clock,
         path: Callable[[Exhibit], Path],
         backoff: Backoff | None = None,
+        may_take: float = 60.0,
+        spread_seconds: float = _SPREAD_SECONDS,
     ) -> None:
+        """`spread_seconds`: files go that long after central came back, at most: it came back for other sites too."""
+        self._spread = spread_seconds
+        self._answers_since = client.state.since
         self._client = client
         self._store = store
         self._clock = clock
         self._path = path
         self._backoff = backoff or Backoff(first=5.0, longest=3600.0)
+        self._looks = Looks(monotonic=clock.monotonic, may_take=may_take)
 
     async def run(self) -> None:
         """Send whatever is due, until cancelled. Raises StoreError."""
@@ -78,15 +92,26 @@ class EvidenceSender:
         """
         if self._client.state.reachable is False:
             return _AWAY_SECONDS
+        await self._heed_return()
         row = await self._store.exhibits.due(now=self._clock.wall().micros)
         if row is None:
             soonest = await self._store.exhibits.next_due()
             if soonest is None:
                 return _LOOK_SECONDS
             seconds = (soonest - self._clock.wall().micros) / 1_000_000
+            if seconds > self._backoff.longest:  # nothing waits so long: the clock stepped back
+                await self._store.outbox.retry_now()
+                return 0.0
             return min(max(seconds, 0.1), _LOOK_SECONDS)
         await self._send(row)
         return 0.0
+
+    async def _heed_return(self) -> None:
+        state = self._client.state
+        if state.reachable and state.since != self._answers_since:
+            spread = random.uniform(0, self._spread)  # noqa: S311 (spreads load)
+            await self._store.outbox.heard_again(at=self._clock.wall().micros + int(spread * 1_000_000))
+            self._answers_since = state.since
 
     async def _send(self, row: OutboxRow) -> None:
         upload = await self._upload(row)
@@ -96,20 +121,26 @@ class EvidenceSender:
                 await self._store.exhibits.drop_row(row)
             else:
                 await self._put_off(row, upload.reason)
+                if not isinstance(await self._upload(row), _Held):  # its camera event went up in this moment
+                    await self._store.outbox.failed(row, error=upload.reason, next_at=self._clock.wall().micros)
             return
+        at_central = row.begun
         try:
-            if row.begun and (there := await self._at_central(upload)) is not None:
-                await self._store.exhibits.sent(row, central_id=record_id(there))
+            if row.begun and not await self._is_to_go(row, upload):
                 return
+            at_central = False
             if not await self._store.outbox.begin(row):
                 return
             answer = await self._client.upload(PATH, upload, key=row.key)
-        except (CentralUnavailable, CentralDenied) as error:
-            await self._put_off(row, str(error))
+        except CentralDenied as error:
+            await self._put_off(row, str(error), at_central=at_central)
+        except CentralUnavailable as error:
+            unheard = not isinstance(error, CentralFailed)
+            await self._put_off(row, str(error), unheard=unheard, at_central=at_central or error.sent)
         except CentralRefused as error:
             await self._park(row, str(error))
         except OSError as error:
-            await self._put_off(row, f"its file cannot be read: {error.strerror or error}")
+            await self._put_off(row, f"its file cannot be read: {error.strerror or error}", at_central=at_central)
         else:
             await self._store.exhibits.sent(row, central_id=given_id(answer, _RESOURCES))
 
@@ -140,27 +171,53 @@ class EvidenceSender:
             size=exhibit.size,
         )
 
-    async def _at_central(self, upload: Upload) -> JsonObject | None:
-        """The file, when central shows it with its camera event: an answer that was lost says nothing of the file."""
+    async def _is_to_go(self, row: OutboxRow, upload: Upload) -> bool:
+        """Whether a file that may have arrived is sent again now; otherwise it has arrived, or waits."""
+        if row.taken_as is not None:
+            await self._store.exhibits.sent(row, central_id=row.taken_as)
+            return False
+        told = await self._at_central(row, upload)
+        match told:
+            case Found():
+                self._looks.forget(row.id)
+                await self._store.exhibits.sent(row, central_id=record_id(told.record))
+            case NotYet():
+                next_at = self._clock.wall().micros + int((told.wait or _LOOK_SECONDS) * 1_000_000)
+                await self._store.unknown.look_later(row, reason=told.reason, next_at=next_at)
+            case Unclear():
+                if await self._store.unknown.leave_to_a_person(row, reason=f"it may be at central: {told.reason}"):
+                    await self._tell_parked(row, f"it is not known whether central has it: {told.reason}")
+            case NotThere():
+                return True
+        return False
+
+    async def _at_central(self, row: OutboxRow, upload: Upload) -> Told:
+        """Whether central shows the file with its camera event: an answer that was lost says nothing of the file."""
         try:
             answer = await self._client.call("POST", _EVENT_PATH, {"id": int(upload.fields["id"])})
         except CentralDenied as error:
             if not error.status:
                 raise
-            return None  # this account may not look; the key is the same, and so is the file
-        event = answered_record(answer, _EVENT_RESOURCES) or {}
-        files = event.get("evidence")
-        for item in files if isinstance(files, list) else ():
+            return Unclear(f"central does not let it be looked for: {error}")
+        files = (answered_record(answer, _EVENT_RESOURCES) or {}).get("evidence")
+        if not isinstance(files, list):
+            return Unclear("central does not show which files a camera event has")
+        for item in files:
             if isinstance(item, dict) and item.get("sha256") == upload.fields["sha256"]:
-                return item
-        return None
+                return Found(item)
+        if any(not isinstance(item, dict) or "sha256" not in item for item in files):
+            return Unclear("central shows files without their SHA-256")
+        return self._looks.missed(row.id)
 
-    async def _put_off(self, row: OutboxRow, reason: str) -> None:
-        wait = int(self._backoff.wait(row.tries + 1) * 1_000_000)
-        await self._store.outbox.failed(row, error=reason, next_at=self._clock.wall().micros + wait)
+    async def _put_off(self, row: OutboxRow, reason: str, *, unheard: bool = False, at_central: bool = True) -> None:
+        next_at = self._clock.wall().micros + int(self._backoff.wait(row.tries + 1) * 1_000_000)
+        await self._store.outbox.failed(row, error=reason, next_at=next_at, unheard=unheard, at_central=at_central)
 
     async def _park(self, row: OutboxRow, reason: str) -> None:
         await self._store.outbox.park(row, error=reason)
+        await self._tell_parked(row, reason)
+
+    async def _tell_parked(self, row: OutboxRow, reason: str) -> None:
         log.warning("evidence_parked", evidence_id=row.record_id, error=reason)
         now = self._clock.wall()
         event = Event(

@@ -29,11 +29,11 @@ from gateway.domain.printed import layout_named, number_aliases, uid_alias
 from gateway.domain.wiegand import H10301, Format
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.sync.answers import JsonObject
-from gateway.sync.moments import read_moment
+from gateway.sync.moments import is_no_date, read_moment
 from gateway.sync.record_shape import Places, Shape, first, shape_of, stated
 from gateway.sync.values import text_of, whole_of
 
-_VERSION = 4  # goes up when the same record is read otherwise than before
+_VERSION = 5  # goes up when the same record is read otherwise than before
 _FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
 _PIN = re.compile(r"[0-9]{4,8}")
 _SHAPES_KNOWN = 64
@@ -230,9 +230,17 @@ def _status(record: JsonObject, shape: Shape, unread: list[str]) -> CardStatus:
         if status is None:
             unread.append(name)
         strictest = _stricter(strictest, status or CardStatus.SUSPENDED)
-    if any(text_of(value).casefold() not in {"", *_NO} for _, value in stated(record, shape.deleted)):
+    if any(_says_deleted(value) for _, value in stated(record, shape.deleted)):
         strictest = _stricter(strictest, CardStatus.SUSPENDED)
     return strictest
+
+
+def _says_deleted(value: JsonValue) -> bool:
+    """Whether this is a yes, a moment, or an object that may be one."""
+    if isinstance(value, dict | list):
+        return bool(value)
+    text = text_of(value).casefold()
+    return text not in _NO and not is_no_date(text)
 
 
 def _stricter(one: CardStatus, other: CardStatus) -> CardStatus:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from enum import Enum
+from itertools import islice
 from typing import Protocol
 
 import structlog
@@ -30,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 _PAGE = 100
 _MOST_PAGES = 10
-_KNOWN_SECONDS = 900.0
+_MOST_KNOWN = 5_000  # several times as many as are ever looked at in one go
 _UNKNOWN_DOUBT = 1.0
 _LONGEST_WAIT = 10.0
 
@@ -122,7 +123,7 @@ class LaneCommands:
         self._fresh = fresh
         self._started = clock.monotonic()
         self._backoff = Backoff(first=2 * every, longest=max(_LONGEST_WAIT, 2 * every))
-        self._known: dict[int, float] = {}
+        self._known: dict[int, None] = {}
 
     async def run(self) -> None:
         """Look until cancelled; less often while central does not answer."""
@@ -140,12 +141,12 @@ class LaneCommands:
         """Act on what is new. Raises CentralUnavailable, CentralRefused, StoreError."""
         new = sorted([item async for item in self._new()], key=lambda item: item[0])
         for number, record in new:
-            self._known[number] = self._clock.monotonic()
+            self._known[number] = None
             meaning = next((meaning for meaning in self._meanings if meaning.is_of(record)), None)
             if meaning is not None:
                 await self._weigh(number, record, meaning.action)
-        oldest = self._clock.monotonic() - _KNOWN_SECONDS - self._fresh
-        self._known = {number: at for number, at in self._known.items() if at > oldest}
+        for number in tuple(islice(self._known, max(len(self._known) - _MOST_KNOWN, 0))):
+            del self._known[number]
 
     async def _new(self) -> AsyncIterator[tuple[int, JsonObject]]:
         """Events about the site's gates that were not seen before, the newest first, as far back as they are fresh."""
@@ -166,8 +167,13 @@ class LaneCommands:
             cursor = following
 
     def _unknown(self, records: object) -> Iterator[tuple[int, JsonObject]]:
+        """What was not seen before. Of what was, that which central listed last is remembered longest."""
         for record in records if isinstance(records, list) else ():
-            if isinstance(record, dict) and (number := record_id(record)) is not None and number not in self._known:
+            if not isinstance(record, dict) or (number := record_id(record)) is None:
+                continue
+            if number in self._known:
+                self._known[number] = self._known.pop(number)
+            else:
                 yield number, record
 
     async def _weigh(self, number: int, record: JsonObject, action: GateAction) -> None:

@@ -1,10 +1,9 @@
-"""Reading central's lists by cursor, in one piece, or in search of a record; without end only in theory."""
+"""Reading central's lists by cursor, or in one piece; without end only in theory."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
-from gateway.domain.writes import Lookup
 from gateway.sync.answers import JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.sweep import Page, Tally
@@ -13,7 +12,6 @@ PAGE_LIMIT = 100
 """Records asked for at once where little is to be gained by more."""
 
 _MOST_PAGES = 20_000
-_MOST_FOUND_PAGES = 50
 
 Take = Callable[[Page], Awaitable[None]]
 
@@ -44,19 +42,3 @@ async def read_whole(client: CentralClient, *, path: str, resource: str, take: T
     asked: JsonObject = {}
     await take(tally.take(await client.call("POST", path, asked)))
     return tally
-
-
-async def records_found(client: CentralClient, lookup: Lookup, body: JsonObject) -> AsyncIterator[JsonObject]:
-    """The records of a list that may be the one with this body, searched for by the first field that says anything."""
-    stated = (str(value) for name in lookup.search if (value := body.get(name)) not in (None, ""))
-    search = next(stated, "")
-    tally = Tally(lookup.resource)
-    for number in range(1, _MOST_FOUND_PAGES + 1):
-        asked: JsonObject = {"page": number, "page_limit": PAGE_LIMIT} if lookup.paged else {}
-        if search and lookup.paged:
-            asked["search"] = search
-        page = tally.take(await client.call("POST", lookup.path, asked))
-        for _, record in page:
-            yield record
-        if not page or not lookup.paged:
-            return

@@ -12,6 +12,7 @@ from gateway.sync.values import text_of
 
 _DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NO_DATE = re.compile(r"(0000-00-00.*)?")
+_LONG_AGO = -62_135_596_800_000_000  # the year 1, as far back as dates go
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds that would be the year 5138
 _NUMBERS_BELOW = 1_000_000_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,12 +31,19 @@ def read_moment(value: JsonValue, zone: tzinfo, *, ends: bool) -> Read:
         if not 0 < value < _NUMBERS_BELOW:
             return None, value == 0
         return int(value * (1_000 if value >= _MILLISECONDS_FROM else 1_000_000)), True
+    if isinstance(value, dict | list):
+        return None, not value  # a date in parts is no absent one
     return _read_text(text_of(value), zone, ends)
+
+
+def is_no_date(text: str) -> bool:
+    """Whether it is empty, or a database's way to write that there is no date."""
+    return _NO_DATE.fullmatch(text) is not None
 
 
 @lru_cache(_TEXTS_KNOWN)
 def _read_text(text: str, zone: tzinfo, ends: bool) -> Read:  # noqa: FBT001 (a cache tells calls apart by their form)
-    if _NO_DATE.fullmatch(text):
+    if is_no_date(text):
         return None, True
     try:
         moment = datetime.fromisoformat(text)
@@ -43,7 +51,7 @@ def _read_text(text: str, zone: tzinfo, ends: bool) -> Read:  # noqa: FBT001 (a 
             moment = datetime.combine(moment.date() + timedelta(days=1 if ends else 0), time(), zone)
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except OverflowError:
-        return None, True  # the year 9999: for ever
+        return (_LONG_AGO if text.startswith("0001") else None), True  # the year 9999: for ever
     except ValueError:
         return None, False
     return (moment - _EPOCH) // _MICROSECOND, True

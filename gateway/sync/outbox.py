@@ -3,60 +3,45 @@
 Reactions to a try that fails:
 - central cannot be reached, or refuses the account: everything waits, and goes on by itself;
 - central failed with this row: the row waits, others go on;
-- central refuses the row: it is parked for a person, with central's words, and later rows of its record behind it.
+- central refuses the row: it is parked for a person, with central's words, and later rows of its record behind it;
+- nobody knows whether a create was carried out: it is looked for before it is made again, see `lookups`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
+from itertools import takewhile
 
 import structlog
-from pydantic import TypeAdapter, ValidationError
 
 from gateway.clock import Clock
 from gateway.domain.conflicts import READS, Settled, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.writes import WRITES, Effect, WriteOperation, is_twin
+from gateway.domain.writes import WRITES, Effect
 from gateway.store import Entry, OutboxRow, Store
 from gateway.supervision import Backoff
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
-from gateway.sync.central import CentralClient, Method
-from gateway.sync.field_map import CardFieldMap, record_id
-from gateway.sync.lists import records_found
+from gateway.sync.central import CentralClient
+from gateway.sync.convoy import Convoy, goes_along
+from gateway.sync.field_map import CardFieldMap
+from gateway.sync.lookups import Found, Looks, Lookups, NotThere, NotYet, Sought, Unclear, sought_in
+from gateway.sync.shipments import Shipment, answered_record, given_id, shipment_of
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
 from gateway.sync.sparing import Sparing
 
 log = structlog.get_logger(__name__)
 
-_BODY = TypeAdapter(JsonObject)
-_BATCH = 50
+_BATCH = 200
+_SINGLY = 50  # then it is seen again what is urgent
 _LONG_AWAY = 3  # failures in a row after which central counts as away
 _IDLE_SECONDS = 60.0
 _NOT_FOUND = 404
 _PARKED_TOLD = 20  # an hour; the outbox lists them all
 _LONGEST_TOLD = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Shipment:
-    """A row as the operation that delivers it."""
-
-    operation: WriteOperation
-    body: JsonObject
-
-    @property
-    def method(self) -> Method:
-        """The operation's method."""
-        return self.operation.method
-
-    @property
-    def path(self) -> str:
-        """The operation's path."""
-        return self.operation.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +56,8 @@ class OutboxSender:
     """Sends what waits in the store's outbox.
 
     `row_backoff` spaces the tries of one row, `away_backoff` those of central as a whole. Their times are wall time in
-    the store; a wall clock that stepped back does not keep rows waiting longer than the longest backoff.
+    the store; a wall clock that stepped back does not keep rows waiting longer than the longest backoff. For `may_take`
+    seconds central may still carry out a write whose answer was lost.
     """
 
     def __init__(
@@ -82,6 +68,7 @@ class OutboxSender:
         clock: Clock,
         row_backoff: Backoff | None = None,
         away_backoff: Backoff | None = None,
+        may_take: float = 60.0,
         zone: tzinfo = UTC,
         fields: CardFieldMap | None = None,
         card_renamed: Callable[[int, int], None] | None = None,
@@ -94,6 +81,7 @@ class OutboxSender:
         self._clock = clock
         self._row_backoff = row_backoff or Backoff(first=2.0, longest=300.0)
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
+        self._lookups = Lookups(client=client, store=store, looks=Looks(monotonic=clock.monotonic, may_take=may_take))
         self._failures = 0
         self._parked = Sparing(monotonic=clock.monotonic, most=_PARKED_TOLD)
 
@@ -107,10 +95,35 @@ class OutboxSender:
         Raises StoreError when the outcome of a row cannot be kept; that row is sent again, with its key.
         """
         rows = await self._store.outbox.due(now=self._clock.wall().micros, limit=_BATCH)
-        for row in rows:
+        if not rows:
+            return Turn(await self._until_due())
+        self._lookups.begin_turn(sought for row in rows if (sought := sought_in(row)) is not None)
+        along = [] if self._failures else list(takewhile(goes_along, rows))
+        if along:
+            well = await self._convoy(along).send()
+        else:
+            well = await self._send_singly(rows)
+        return Turn(0.0) if well else Turn(self._away_backoff.wait(self._failures), new_rows_count=False)
+
+    def _convoy(self, rows: list[OutboxRow]) -> Convoy:
+        return Convoy(
+            client=self._client,
+            store=self._store,
+            clock=self._clock,
+            rows=rows,
+            park=self._park,
+            missed=self._missed,
+            through=self._through,
+        )
+
+    async def _send_singly(self, rows: Sequence[OutboxRow]) -> bool:
+        """One row after the other, until others may go together. After a failure the first finds out how central is."""
+        for number, row in enumerate(rows[:_SINGLY]):
+            if number and goes_along(row):
+                break
             if not await self._send(row):
-                return Turn(self._away_backoff.wait(self._failures), new_rows_count=False)
-        return Turn(0.0 if rows else await self._until_due())
+                return False
+        return True
 
     async def _until_due(self) -> float:
         soonest = await self._store.outbox.next_due()
@@ -129,23 +142,54 @@ class OutboxSender:
             await self._park(row, shipment)
             return True
         try:
-            if row.begun and (twin := await self._twin(shipment)) is not None:
-                await self._delivered(row, shipment, twin)
+            if row.begun and not await self._is_to_go(row, shipment):
                 return True
+        except (CentralUnavailable, CentralDenied) as error:
+            return await self._failed(row, error)
+        try:
             settled = await self._settled(row, shipment)
             if settled is None or not await self._store.outbox.begin(settled[0]):
                 return True
             row, shipment = settled
             operation = shipment.operation
             answer = await self._client.call(operation.method, operation.path, shipment.body, key=row.key)
-        except (CentralUnavailable, CentralDenied) as error:
-            return await self._failed(row, error)
-        except CentralRefused as error:
-            await self._refused(row, shipment, error)
-        else:
-            await self._delivered(row, shipment, answer)
+        except (CentralUnavailable, CentralRefused) as error:
+            return await self._missed(row, shipment, error)
+        await self._delivered(row, shipment, answer)
         await self._through()
         return True
+
+    async def _missed(self, row: OutboxRow, shipment: Shipment, error: CentralUnavailable | CentralRefused) -> bool:
+        """Keep that a row was not taken; whether the next one may be tried at once."""
+        if isinstance(error, CentralUnavailable | CentralDenied):
+            sent = isinstance(error, CentralUnavailable) and error.sent
+            return await self._failed(row, error, at_central=sent)
+        if (doubt := await self._doubt(shipment, error)) is not None:
+            return await self._failed(row, doubt)
+        await self._refused(row, shipment, error)
+        await self._through()
+        return True
+
+    async def _is_to_go(self, row: OutboxRow, shipment: Shipment) -> bool:
+        """Whether a row that may have reached central is sent again now; otherwise it has found its end, or waits."""
+        if shipment.operation.effect is not Effect.CREATE:
+            return True  # carried out twice it comes to the same
+        if row.taken_as is not None:
+            await self._delivered(row, shipment, {"success": True, "id": row.taken_as})
+            return False
+        told = await self._lookups.judge(Sought(row, shipment.operation, shipment.body))
+        match told:
+            case Found():
+                await self._delivered(row, shipment, told.record)
+            case NotYet():
+                wait = told.wait or self._row_backoff.wait(row.tries + 1)
+                next_at = self._clock.wall().micros + int(wait * 1_000_000)
+                await self._store.unknown.look_later(row, reason=told.reason, next_at=next_at)
+            case Unclear():
+                await self._ask_a_person(row, told.reason)
+            case NotThere():
+                return True
+        return False
 
     async def _shipment(self, row: OutboxRow) -> Shipment | str:
         """The operation for a row and its body with central's id, or why there is none."""
@@ -156,22 +200,6 @@ class OutboxSender:
         if central_id is None:
             return "central has never got its record"
         return replace(shipment, body={**shipment.body, "id": central_id})
-
-    async def _twin(self, shipment: Shipment) -> JsonObject | None:
-        """Central's record of a create that it may have carried out already; None when it has none."""
-        lookup = shipment.operation.lookup
-        if lookup is None or shipment.operation.effect is not Effect.CREATE:
-            return None
-        kind = shipment.operation.kind
-        async for record in records_found(self._client, lookup, shipment.body):
-            found = record_id(record)
-            if (
-                found is not None
-                and is_twin(shipment.body, record)
-                and not await self._store.held.is_given(kind, found)
-            ):
-                return record
-        return None
 
     async def _settled(self, row: OutboxRow, shipment: Shipment) -> tuple[OutboxRow, Shipment] | None:
         """The row as it is to go up once central's record was looked at; None when nothing of it is left.
@@ -239,6 +267,23 @@ class OutboxSender:
                 if known != row.record_id and self._card_renamed is not None:
                     self._card_renamed(row.record_id, known)
 
+    async def _doubt(self, shipment: Shipment, refusal: CentralRefused) -> CentralUnavailable | None:
+        """Why central's word that it has no such record is not believed: what answers has no list of them either.
+
+        So does what stands before central while central itself is not there, and nothing may be lost by that.
+        """
+        operation = shipment.operation
+        lookup = next((item.lookup for item in WRITES.values() if item.kind == operation.kind and item.lookup), None)
+        if refusal.status != _NOT_FOUND or operation.effect is Effect.CREATE or lookup is None:
+            return None
+        try:
+            await self._client.call("POST", lookup.path, {"page": 1, "page_limit": 1} if lookup.paged else {})
+        except CentralRefused as error:
+            return CentralFailed(f"{refusal}; {error}") if error.status == _NOT_FOUND else None
+        except CentralUnavailable as error:
+            return error
+        return None
+
     async def _refused(self, row: OutboxRow, shipment: Shipment, error: CentralRefused) -> None:
         """A record that central has no more is nobody's to change; anything else waits for a person."""
         effect = shipment.operation.effect
@@ -254,12 +299,14 @@ class OutboxSender:
                     await self._cards.forget(row.record_id)
             await self._tell_dropped(row, str(error))
 
-    async def _failed(self, row: OutboxRow, error: CentralUnavailable | CentralDenied) -> bool:
+    async def _failed(
+        self, row: OutboxRow, error: CentralUnavailable | CentralDenied, *, at_central: bool = True
+    ) -> bool:
         self._failures += 1
         if self._failures == 1 and isinstance(error, CentralDenied | CentralFailed):
             log.warning("outbox_held_up", kind=row.kind, record_id=row.record_id, error=str(error))
         next_at = self._clock.wall().micros + int(self._row_backoff.wait(row.tries + 1) * 1_000_000)
-        await self._store.outbox.failed(row, error=str(error), next_at=next_at)
+        await self._store.outbox.failed(row, error=str(error), next_at=next_at, at_central=at_central)
         return isinstance(error, CentralFailed) and self._failures < _LONG_AWAY
 
     async def _tell_dropped(self, row: OutboxRow, reason: str) -> None:
@@ -268,6 +315,14 @@ class OutboxSender:
     async def _park(self, row: OutboxRow, reason: str) -> None:
         if not await self._store.outbox.park(row, error=reason):
             return
+        await self._tell_parked(row, reason)
+
+    async def _ask_a_person(self, row: OutboxRow, reason: str) -> None:
+        """It is neither made again, which might double it, nor taken for delivered, which might lose it."""
+        if await self._store.unknown.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
+            await self._tell_parked(row, f"it is not known whether central has it: {reason}")
+
+    async def _tell_parked(self, row: OutboxRow, reason: str) -> None:
         log.warning("record_parked", kind=row.kind, record_id=row.record_id, error=reason)
         untold = self._parked.turn()
         if untold is not None:
@@ -289,32 +344,4 @@ class OutboxSender:
         """Central answers; after a long absence the rows that wait out a backoff go at once and in order."""
         was_away, self._failures = self._failures >= _LONG_AWAY, 0
         if was_away:
-            await self._store.outbox.retry_now()
-
-
-def shipment_of(row: OutboxRow) -> Shipment | str:
-    """The operation for a row, or why there is none."""
-    try:
-        body = _BODY.validate_json(row.body)
-    except ValidationError:
-        return "its body is not a JSON object"
-    operation = WRITES.get((row.kind, row.action))
-    return f"no operation takes {row.action!r} of {row.kind!r}" if operation is None else Shipment(operation, body)
-
-
-def answered_record(answer: JsonObject, resources: tuple[str, ...]) -> JsonObject | None:
-    """The record in central's answer to a write, None when there is none."""
-    for name in resources:
-        record = answer.get(name)
-        if isinstance(record, dict) and record:
-            return record
-    return answer if "success" not in answer and record_id(answer) is not None else None
-
-
-def given_id(answer: JsonObject, resources: tuple[str, ...]) -> int | None:
-    """The id that central gave a new record, or None when its answer does not say."""
-    for name in resources:
-        record = answer.get(name)
-        if isinstance(record, dict) and (found := record_id(record)) is not None:
-            return found
-    return record_id(answer)
+            await self._store.outbox.retry_now(files=False)

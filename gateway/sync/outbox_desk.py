@@ -1,4 +1,4 @@
-"""What a person does with changes that central refused: send again, change, let go. Each is an event."""
+"""What a person does with what central refused, or may have: send again, change, let go, say. Each is an event."""
 
 from __future__ import annotations
 
@@ -60,6 +60,21 @@ class OutboxDesk:
                 await self._cards.follow(operation, Held(row.record_id, None, waits=True), edited)
         return replace(row, body=body_text(edited), parked=False, error="")
 
+    async def settle(self, row_id: int, central_id: int | None, *, by: str) -> OutboxRow:
+        """Say of one of which nobody knows whether central has it under which id it does; None: it does not."""
+        row = await self._store.refused.get(row_id)
+        if central_id is None:
+            told = self._told(
+                EventKind.RECORD_RELEASED, row, f"sent again by {by}, who says that central does not have it"
+            )
+            row = await self._store.unknown.send_unseen(row_id, told)
+        else:
+            what = f"found at central as {central_id} by {by}"
+            row = await self._store.unknown.take_as(
+                row_id, central_id, self._told(EventKind.RECORD_RELEASED, row, what)
+            )
+        return replace(row, parked=False, error="")
+
     async def drop(self, row_id: int, *, by: str) -> OutboxRow:
         """Let go of it. Central's record counts again with the next pull; one that central never had goes."""
         row = await self._store.refused.get(row_id)
@@ -72,11 +87,12 @@ class OutboxDesk:
 
     def _told(self, kind: EventKind, row: OutboxRow, what: str) -> Event:
         stamp = self._clock.wall()
+        why = "of which it was not known whether central has it" if row.begun else "refused by central"
         return Event(
             kind=kind,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=f"{row.kind} {row.record_id} ({row.action}), refused by central, was {what}",
+            description=f"{row.kind} {row.record_id} ({row.action}), {why}, was {what}",
             data={
                 "outbox_id": row.id,
                 "kind": row.kind,

@@ -11,10 +11,11 @@ from typing import Generic, TypeVar
 from gateway.domain.errors import CentralRefused
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.sync.central import CentralClient
+from gateway.sync.connections import TooLarge
 from gateway.sync.sweep import Met, Page, Tally
 
-_WIDEST = (1000, 500, 250, 100)
 _NARROWEST = 25  # the interface's default, which every list honours
+_WIDEST = (1000, 500, 250, 100, _NARROWEST)
 _MOST_PAGES = 20_000
 
 _Made = TypeVar("_Made")
@@ -159,10 +160,16 @@ class PagedWalk(Generic[_Made]):
             self._memory.note(arrived.mark, arrived.met)
 
     async def _next(self, number: int) -> _Arrived[_Made]:
-        return await self._read(await self._ask(number))
+        try:
+            answer = await self._ask(number)
+        except TooLarge:  # its records are larger than those of the first page
+            self._size.refused()
+            raise
+        return await self._read(answer)
 
     async def _first_answer(self) -> _Answer:
-        """The first page, in the largest size that central takes."""
+        """The first page, in the largest size that central takes. Where none helps, it is not the size that it minds."""
+        widest = self._size.limit
         while True:
             try:
                 return await self._ask(1)
@@ -170,6 +177,7 @@ class PagedWalk(Generic[_Made]):
                 raise
             except (CentralRefused, CentralFailed):
                 if not self._size.refused():
+                    self._size.limit = widest
                     raise
 
     async def _ask(self, number: int) -> _Answer:

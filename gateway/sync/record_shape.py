@@ -70,10 +70,10 @@ def stated(record: JsonObject, places: Places) -> list[tuple[str, JsonValue]]:
 
 
 def first(record: JsonObject, places: Places) -> JsonValue:
-    """The first of these fields that says anything."""
+    """The first of these fields that says anything; an empty list does not."""
     for _, field, inside in places:
         value = _inside(record[field], inside) if inside else record[field]
-        if value is not None and value != "":
+        if value is not None and value not in ("", []):
             return value
     return None
 

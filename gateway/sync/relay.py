@@ -14,7 +14,8 @@ from yarl import URL
 
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.relaying import Headers, NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
-from gateway.sync.central import CentralClient, impatient_socket, tls_context
+from gateway.sync.central import CentralClient
+from gateway.sync.connections import impatient_socket, tls_context
 
 _CHUNK = 64 * 1024
 _LOOK_AGAIN_SECONDS = 2.0

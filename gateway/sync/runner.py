@@ -15,7 +15,8 @@ from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.store import Books, Entry, Store
 from gateway.supervision import Backoff, Supervisor
-from gateway.sync.central import CentralClient, CentralState
+from gateway.sync.central import CentralClient
+from gateway.sync.central_state import CentralState
 from gateway.sync.down import DownSync, PullReport
 from gateway.sync.evidence import EvidenceSender
 from gateway.sync.lane_commands import LaneCommands

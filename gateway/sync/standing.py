@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from gateway.sync.central import CentralClient, CentralState
+from gateway.sync.central import CentralClient
+from gateway.sync.central_state import CentralState
 from gateway.sync.down import DownSync, Progress, PullReport
 from gateway.sync.runner import Sync
 
@@ -28,6 +29,8 @@ class Standing:
         progress: how far the pull under way is, "" between pulls.
         refreshing: whether everything is, or will be, fetched anew.
         notices: what a technician should know, a sentence each.
+        clock_ahead: by how many seconds central's clock is ahead of this machine's at most; None while central does not
+            answer, since either clock may be set meanwhile.
     """
 
     reachable: bool | None
@@ -39,6 +42,7 @@ class Standing:
     progress: str = ""
     refreshing: bool = False
     notices: tuple[str, ...] = ()
+    clock_ahead: float | None = None
 
 
 class CentralStanding:
@@ -63,12 +67,19 @@ class CentralStanding:
             progress=progress_text(self._down.progress),
             refreshing=self._sync.refreshing,
             notices=tuple(notices(state, report, clock_alert_seconds=self._sync.clock_alert_seconds)),
+            clock_ahead=clock_ahead(state),
         )
 
     def refresh(self, *, by: str) -> None:
         """Fetch everything anew, now or as soon as central answers."""
         log.info("refresh_asked", by=by)
         self._sync.refresh()
+
+
+def clock_ahead(state: CentralState) -> float | None:
+    """By how many seconds central's clock is ahead of this machine's at most; None while central does not answer."""
+    offset = state.clock_offset if state.reachable else None
+    return None if offset is None else offset.seconds + offset.doubt
 
 
 def pulled_text(report: PullReport) -> str:

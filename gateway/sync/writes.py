@@ -17,7 +17,7 @@ from gateway.store import Entry, Store
 from gateway.store.outbox_rows import new_key
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
-from gateway.sync.outbox import answered_record, given_id
+from gateway.sync.shipments import answered_record, given_id
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
 from gateway.sync.sparing import Sparing
@@ -54,6 +54,11 @@ class CentralWrites:
         self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
         self._turned_away = Sparing(monotonic=clock.monotonic, most=1)
         self._turns: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is no central, so that what is written stays at the site."""
+        return self._client is None
 
     async def recall(self) -> None:
         """After a start: cards that a crash left behind what was written. Raises StoreError."""
@@ -109,8 +114,8 @@ class CentralWrites:
         key = new_key()
         try:
             answer = await self._client.call(operation.method, operation.path, sent, key=key)
-        except CentralUnavailable:
-            return await self._hold(operation, record_id, body, key=key, begun=True)
+        except CentralUnavailable as error:
+            return await self._hold(operation, record_id, body, key=key, begun=error.sent)
         except CentralRefused as error:
             if not error.status:  # it refuses the gateway's account, and has not seen the write
                 return await self._hold(operation, record_id, body)

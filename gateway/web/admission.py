@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
@@ -13,6 +14,7 @@ from gateway.web.catalogue.legacy import PREFIX as LEGACY
 from gateway.web.catalogue.operation import Operation
 from gateway.web.envelope import as_json, failure
 from gateway.web.errors import (
+    Refusal,
     RequestRefused,
     authentication_required,
     permission_missing,
@@ -20,6 +22,8 @@ from gateway.web.errors import (
     second_factor_missing,
 )
 from gateway.web.sessions import Caller, Carrier, Sessions, from_foreign_page, from_own_page
+
+log = structlog.get_logger(__name__)
 
 Handler = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
 _OPERATION = web.RequestKey("operation", Operation)
@@ -65,8 +69,12 @@ class Admission:
 
 @web.middleware
 async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.StreamResponse:
-    """Turn whatever a handler raises into the envelope, in the legacy family into `{error}`; redirections pass."""
+    """Turn whatever a handler raises into the envelope, in the legacy family into `{error}`; redirections pass.
+
+    An answer that has begun cannot become another one: its connection is cut, so that nobody takes it for whole.
+    """
     try:
+        _refuse_compressed(request)
         return await handler(request)
     except web.HTTPException as error:
         if error.status < 400:
@@ -77,7 +85,13 @@ async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.
     operation = request.get(_OPERATION)
     secret = operation is not None and "{token}" in operation.path  # which no log may have
     path = operation.path if operation is not None and secret else request.path
-    refusal = refusal_of(caught, method=request.method, path=path)
+    if isinstance(caught, ConnectionError) and _has_left(request):
+        log.debug("caller_left", method=request.method, path=path)
+        refusal = Refusal(400, "whoever asked has left")
+    else:
+        refusal = refusal_of(caught, method=request.method, path=path)
+    if request.writer.output_size and request.transport is not None:
+        request.transport.abort()
     if request.path.startswith(LEGACY):
         return as_json({"error": refusal.sentence}, status=refusal.status, headers=refusal.headers)
     return failure(
@@ -86,3 +100,12 @@ async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.
         resource=operation.resource if operation else "",
         headers=refusal.headers,
     )
+
+
+def _refuse_compressed(request: web.Request) -> None:
+    if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+        raise RequestRefused(415, "the body must not be compressed")
+
+
+def _has_left(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()

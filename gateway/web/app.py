@@ -1,4 +1,4 @@
-"""The application: every operation of the catalogue bound to its handler, behind one door; and serving it."""
+"""The application: every operation of the catalogue bound to its handler."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -14,21 +13,18 @@ from zoneinfo import ZoneInfo
 
 import structlog
 from aiohttp import web
-from aiohttp.typedefs import Handler
 
 from gateway.clock import Clock
-from gateway.domain.errors import ConfigError, StoreError
+from gateway.domain.errors import StoreError
 from gateway.lanes.board import AreaBoard, Board
 from gateway.lanes.granting import Granting
 from gateway.lanes.places import places_of
 from gateway.site.models import Site
 from gateway.store import Store
 from gateway.web.accounts import Accounts
-from gateway.web.admission import Admission, Route, errors_as_envelopes
+from gateway.web.admission import Admission, Route
 from gateway.web.api_keys import ApiKeys
-from gateway.web.bodies import LARGEST_BODY
 from gateway.web.catalogue import OPERATIONS
-from gateway.web.catalogue.legacy import PREFIX as LEGACY
 from gateway.web.central_sessions import CentralSessions
 from gateway.web.central_sign_in import CentralSignIn
 from gateway.web.description import Description
@@ -38,7 +34,9 @@ from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks
+from gateway.web.moments import Moments
 from gateway.web.public_address import PUBLIC_URL
+from gateway.web.reading import Readers
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
 from gateway.web.relay import Relayed
@@ -56,17 +54,18 @@ from gateway.web.rooms import (
 )
 from gateway.web.roster import Roster
 from gateway.web.segments import SegmentFiles
+from gateway.web.serving import Doors, assembled
 from gateway.web.sessions import Sessions
 from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
 from gateway.web.status.outbox import StatusOutbox
-from gateway.web.status.page import STATIC, StatusPage
+from gateway.web.status.page import StatusPage
+from gateway.web.status.readers import StatusReaders
 from gateway.web.status.standing import Standing
 from gateway.web.status.sync import StatusSync
 from gateway.web.status.watch import Watch
 from gateway.web.status.webhooks import StatusWebhooks
-from gateway.web.unread import PlainHandler
 from gateway.web.usher import Usher
 from gateway.web.v1.auth import Auth
 from gateway.web.v1.camera_events import CameraEventsFamily
@@ -77,25 +76,12 @@ from gateway.web.v1.devices import Devices
 from gateway.web.v1.entries import EntriesFamily
 from gateway.web.v1.events import EventsFamily
 from gateway.web.v1.evidence import EvidenceFamily
-from gateway.web.v1.whep import CORS, PREFIX, Whep
+from gateway.web.v1.whep import Whep
 from gateway.web.view_tokens import ViewTokens
 
 log = structlog.get_logger(__name__)
 
-_SHUTDOWN_SECONDS = 5.0
 _ENDED_SECONDS = 60.0
-USHER = web.AppKey("usher", Usher)
-"""Whoever lets connections in."""
-_SECURITY = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self';"
-        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Server": "edge-gateway",
-}
 
 
 def build_app(
@@ -154,6 +140,8 @@ def build_app(
         idle_minutes=site.api.session_idle_minutes,
         longest_hours=site.api.session_hours,
     )
+    readers = Readers(store=store, clock=clock)
+    status_readers = StatusReaders(store=store, readers=readers, clock=clock, reader_days=site.keep.reader_days)
     watch = Watch(
         site=site,
         store=store,
@@ -166,24 +154,41 @@ def build_app(
         version=release,
         demo_cards=demo_cards,
         notices=site_file.notices if site_file else tuple,
+        readers=status_readers.shown,
     )
     spreadsheets = Spreadsheets(folder=data / "spreadsheets")
     tokens = ViewTokens(monotonic=clock.monotonic)
     segments = SegmentFiles(monotonic=clock.monotonic)
+    moments = Moments(clock=clock, central=central, zone=ZoneInfo(site.site.timezone))
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
         *Health(readiness=readiness, version=release).routes(),
         *Description(release=release).routes(),
         *Auth(sessions=sessions).routes(),
         *Devices(site=site, store=store, board=board, writes=writes).routes(),
-        *EntriesFamily(site=site, store=store, writes=writes, clock=clock, spreadsheets=spreadsheets).routes(),
+        *EntriesFamily(
+            site=site,
+            store=store,
+            writes=writes,
+            clock=clock,
+            moments=moments,
+            spreadsheets=spreadsheets,
+            readers=readers,
+        ).routes(),
         *CardsFamily(store=store, writes=writes, clock=clock, zone=ZoneInfo(site.site.timezone)).routes(),
         *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
-        *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone)).routes(),
+        *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone), readers=readers).routes(),
         *Cameras(store=store, recording=recording, tokens=tokens, writes=writes, segments=segments).routes(),
         *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
         *CameraEventsFamily(
-            site=site, store=store, recording=recording, writes=writes, clock=clock, segments=segments
+            site=site,
+            store=store,
+            recording=recording,
+            writes=writes,
+            clock=clock,
+            moments=moments,
+            segments=segments,
+            readers=readers,
         ).routes(),
         *EvidenceFamily(store=store, shelf=recording.exhibits, clock=clock).routes(),
         *StatusPage().routes(),
@@ -192,6 +197,7 @@ def build_app(
         *live.routes(),
         *StatusOutbox(desk=outbox).routes(),
         *StatusSync(central=central).routes(),
+        *status_readers.routes(),
         *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
         *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), board=board).routes(),
         *LegacyDevices(
@@ -203,8 +209,8 @@ def build_app(
     if Counter(route.operation for route in routes) != Counter(OPERATIONS):
         raise AssertionError("every operation of the catalogue has exactly one handler")
     relayed = Relayed(relay=relay, sessions=central_sessions).routes()
-    doors = _Doors(Admission(sessions=sessions), LegacyAdmission(keys=keys))
-    app = _assembled((*routes, *relayed, *extra_routes), doors, live, Usher(clock=clock))
+    doors = Doors(Admission(sessions=sessions), LegacyAdmission(keys=keys))
+    app = assembled((*routes, *relayed, *extra_routes), doors, live, Usher(clock=clock))
     app[PUBLIC_URL] = site.api.public_url or ""
 
     async def changed(usernames: tuple[str, ...]) -> None:
@@ -223,6 +229,7 @@ def build_app(
             keys=keys,
             sessions=sessions,
             asked=lambda: listening(register, run_folder=run_folder, site_file=site_file),
+            readers=readers,
         )
     )
     app.on_cleanup.append(segments.close)
@@ -245,14 +252,19 @@ async def _who_may_sign_in(
     keys: ApiKeys,
     sessions: Sessions,
     asked: Callable[[], AbstractAsyncContextManager[None]],
+    readers: Readers,
 ) -> AsyncIterator[None]:
-    """Accounts and keys are read and changed, and sessions at central end with those here, while the app is served."""
+    """Accounts and keys are read and changed, and sessions at central end with those here, while the app is served.
+    Who reads lists is followed.
+    """
     await roster.load()
     await keys.load()
     async with asked(), asyncio.TaskGroup() as group:
         ending = group.create_task(_end_at_central(sessions), name="end-at-central")
+        following = group.create_task(readers.run(), name="follow-readers")
         yield
         ending.cancel()
+        following.cancel()
     await sessions.end_all_at_central()
 
 
@@ -263,96 +275,3 @@ async def _end_at_central(sessions: Sessions) -> None:
             await sessions.ended_elsewhere()
         except StoreError as error:
             log.debug("sessions_not_read", error=str(error))  # the store tells of itself; they are looked at again
-
-
-@dataclass(frozen=True, slots=True)
-class _Doors:
-    """The two ways in: by a session, and by a program's key."""
-
-    session: Admission
-    key: LegacyAdmission
-
-    def entered(self, route: Route) -> Handler:
-        """The route's handler behind the door of its family."""
-        return self.key.entered(route) if route.operation.path.startswith(LEGACY) else self.session.entered(route)
-
-
-def _assembled(routes: Sequence[Route], doors: _Doors, live: Live, usher: Usher) -> web.Application:
-    app = web.Application(middlewares=[usher.asking, errors_as_envelopes], client_max_size=LARGEST_BODY)
-    app[USHER] = usher
-    for route in routes:
-        operation, handler = route.operation, doors.entered(route)
-        if operation.method == "GET":
-            app.router.add_get(operation.path, handler, allow_head=operation.head)
-        else:
-            app.router.add_route(operation.method, operation.path, handler)
-    app.router.add_get("/status", _to_page)
-    app.router.add_static("/status/static", STATIC)
-    app.on_response_prepare.append(_secure)
-
-    async def close_streams(_: web.Application) -> None:
-        await live.close()
-
-    app.on_shutdown.append(close_streams)
-    return app
-
-
-async def serve(app: web.Application, *, host: str, port: int, started: Callable[[int], None]) -> None:
-    """Serve until cancelled, then let requests end for at most 5 s.
-
-    At most 256 connections are held, so that clients cannot use up the files that lanes and the store need (`usher`).
-
-    Args:
-        app: from `build_app`.
-        host: address to listen on.
-        port: 0 takes a free one.
-        started: called once with the port in use.
-
-    Raises ConfigError when the address cannot be had.
-    """
-    runner = web.AppRunner(
-        app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS, lingering_time=_SHUTDOWN_SECONDS
-    )
-    await runner.setup()
-    try:
-        listening = await _listen(app, runner, host, port)
-        try:
-            started(listening.sockets[0].getsockname()[1])
-            await app[USHER].run()
-        finally:
-            listening.close()
-    finally:
-        await runner.cleanup()
-
-
-async def _listen(app: web.Application, runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
-    if runner.server is None:
-        raise AssertionError("the runner was set up")
-    loop = asyncio.get_running_loop()
-    answering = partial(
-        PlainHandler,
-        runner.server,
-        loop=loop,
-        headers=_SECURITY,
-        access_log=None,
-        lingering_time=_SHUTDOWN_SECONDS,
-    )
-    try:
-        return await loop.create_server(app[USHER].door(answering), host, port)
-    except OSError as error:
-        raise ConfigError(f"cannot serve on {host} port {port}: {error.strerror}") from error
-
-
-async def _to_page(_: web.Request) -> web.StreamResponse:
-    raise web.HTTPMovedPermanently("/status/")
-
-
-async def _secure(request: web.Request, response: web.StreamResponse) -> None:
-    own_policy = response.headers.get("Content-Security-Policy")
-    response.headers.update(_SECURITY)
-    if own_policy is not None:
-        response.headers["Content-Security-Policy"] = own_policy
-    if request.path.startswith(PREFIX):
-        response.headers.update(CORS)
-    if request.path.startswith("/status/static/"):
-        response.headers["Cache-Control"] = "no-cache"

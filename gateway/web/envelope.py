@@ -3,43 +3,62 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from aiohttp import web
 from pydantic_core import to_json
 
 _AT_A_TIME = 32 * 1024
+_AT_ONCE = 256 * 1024
 _PLAIN = {"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"}
 
 
 def success(**fields: object) -> web.Response:
     """An answer that holds these fields beside `success`. Values are models or what JSON knows."""
-    return from_json_text(json_text(**fields))
+    return from_json_text(to_json({"success": True, **fields}))
 
 
-async def success_listed(resource: str, records: Iterable[object], **fields: object) -> web.Response:
-    """A list's answer. Records are made and written one by one: other work goes on beside a long list of large ones.
+async def success_listed(
+    request: web.Request, resource: str, records: Iterable[object], **fields: object
+) -> web.StreamResponse:
+    """A list's answer. Other work goes on beside a long list of large records.
 
     Args:
+        request: what is answered.
         resource: the field that has the list.
         records: what is listed, best made only as it is asked for.
         fields: those that stand behind the list, one at least.
     """
-    parts, written = [f'{{"success":true,"{resource}":['.encode()], 0
+    return await in_parts(request, await list_parts(resource, records, **fields))
+
+
+async def list_parts(resource: str, records: Iterable[object], **fields: object) -> tuple[bytes, ...]:
+    """A list's JSON, see `success_listed`. Records are made and written one by one, in turns with other work."""
+    parts, text = list[bytes](), bytearray(f'{{"success":true,"{resource}":['.encode())
     for number, record in enumerate(records):
-        text = to_json(record)
-        parts.append(b"," + text if number else text)
-        written += len(text)
-        if written >= _AT_A_TIME:
-            written = 0
+        if number:
+            text += b","
+        text += to_json(record)
+        if len(text) >= _AT_A_TIME:
+            parts.append(bytes(text))
+            text.clear()
             await asyncio.sleep(0)
-    parts.append(b"]," + to_json(fields).removeprefix(b"{"))
-    return from_json_text(b"".join(parts))
+    text += b"]," + to_json(fields).removeprefix(b"{")
+    return (*parts, bytes(text))
 
 
-def json_text(**fields: object) -> bytes:
-    """A success's JSON; see `success`."""
-    return to_json({"success": True, **fields})
+async def in_parts(request: web.Request, parts: Sequence[bytes]) -> web.StreamResponse:
+    """A JSON answer, already written, that no cache keeps. A large one is sent as its receiver takes it."""
+    size = sum(len(part) for part in parts)
+    if size <= _AT_ONCE:
+        return from_json_text(b"".join(parts))
+    answer = web.StreamResponse(headers=_PLAIN)
+    answer.content_length = size
+    await answer.prepare(request)
+    for part in parts:
+        await answer.write(part)
+    await answer.write_eof()
+    return answer
 
 
 def failure(*, status: int, error: str, resource: str, headers: Mapping[str, str] | None = None) -> web.Response:

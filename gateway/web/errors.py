@@ -11,6 +11,7 @@
 | the body did not come in time | 408 |
 | a command that may not be carried out now | 409 |
 | body over 1 MiB, or over what is relayed | 413 |
+| a body of another type than is taken, or compressed | 415 |
 | too many refused sign-ins | 429, with Retry-After |
 | unexpected | 500, with a reference that the log has too |
 | the store, a camera or its worker cannot serve now; too many live pages or waiting changes; central is away | 503 |

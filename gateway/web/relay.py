@@ -128,8 +128,7 @@ class Relayed:
         if token is None:
             raise _sign_in_again()
         carries = operation.method != "GET" and request.can_read_body
-        coded = "Content-Encoding" in request.headers  # the body comes decoded here
-        length = None if coded else request.content_length
+        length = request.content_length
         if carries and length is not None and length > relay.largest:
             raise RequestRefused(413, "the body is larger than is relayed")
         return RelayedRequest(

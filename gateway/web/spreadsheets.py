@@ -9,11 +9,11 @@ import secrets
 import shutil
 import sys
 import threading
-from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from subprocess import PIPE
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -21,6 +21,7 @@ import structlog
 from aiohttp import web
 from pydantic_core import to_json
 
+from drivers.child_process import start_child
 from gateway.domain.errors import StoreError
 from gateway.web.errors import RequestRefused
 
@@ -117,8 +118,8 @@ class Spreadsheets:
 
 
 async def _make(path: Path, header: dict[str, object], rows: AsyncIterator[Rows]) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway.spreadsheet_process", str(path), stdin=PIPE, stderr=PIPE
+    process = await start_child(
+        (sys.executable, "-m", "gateway.spreadsheet_process", str(path)), stdin=PIPE, stderr=PIPE
     )
     if process.stdin is None or process.stderr is None:
         raise AssertionError("both are pipes")
@@ -127,9 +128,9 @@ async def _make(path: Path, header: dict[str, object], rows: AsyncIterator[Rows]
         said = (await process.stderr.read(_MOST_SAID)).decode("utf-8", "replace").strip().rpartition("\n")[2]
         status = await process.wait()
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        process.kill()
+        process.close()
+        await process.wait()
     if status != 0:
         log.warning("sheet_not_made", status=status, said=said)
         raise StoreError(f"the sheet could not be written: {said or f'its process ended with {status}'}")

@@ -10,7 +10,7 @@ import socket
 import ssl
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from urllib.parse import urlsplit
 
 from aiohttp import (
@@ -45,9 +45,7 @@ class Post:
         """
         self._allowed = tuple(allowed)
         self._timeout = ClientTimeout(total=timeout_seconds)
-        self._trust = ssl.create_default_context()
-        if ca_file is not None:
-            self._trust.load_verify_locations(cafile=ca_file)
+        self._trust = _trust(ca_file)
         self._threads = ThreadPoolExecutor(_RESOLVING_THREADS, thread_name_prefix="resolve-receiver")
 
     def check(self, url: str) -> None:
@@ -91,6 +89,20 @@ class Post:
     def close(self) -> None:
         """Resolve nothing any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _trust(ca_file: str | None) -> ssl.SSLContext:
+    if ca_file is None:
+        return _trust_of_the_machine()
+    trust = ssl.create_default_context()
+    trust.load_verify_locations(cafile=ca_file)
+    return trust
+
+
+@cache
+def _trust_of_the_machine() -> ssl.SSLContext:
+    """Read once: it costs a tenth of a second. The machine's new authorities count from the next start."""
+    return ssl.create_default_context()
 
 
 class _Resolver(AbstractResolver):

@@ -55,6 +55,8 @@ def check_url(url: str, *, allowed: Collection[Network]) -> None:
         raise ReceiverRefused("must be a URL like https://example.com/hook")
     if "@" in parts.netloc:
         raise ReceiverRefused("must not hold credentials: the secret proves who sends")
+    if "#" in url:
+        raise ReceiverRefused("must not hold a #: what is behind it is sent to nobody")
     if parts.scheme == "http" and not allowed:
         raise ReceiverRefused("must begin with https://")
     address = _written_as_address(parts.hostname)

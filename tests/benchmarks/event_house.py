@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
+import structlog
 from aiohttp import web
 from loop_watch import Watched, watch_callbacks
 
@@ -21,7 +22,8 @@ from gateway.clock import SystemClock
 from gateway.site.models import Site
 from gateway.store import Session, Store
 from gateway.web.accounts import hash_accounts
-from gateway.web.app import build_app, serve
+from gateway.web.app import build_app
+from gateway.web.serving import serve
 
 TOKEN = "t" * 43
 LIMIT = 0.005
@@ -44,6 +46,7 @@ async def real(folder: Path) -> None:
         central=None,
         writes=unused,
         webhooks=unused,
+        outbox=unused,
         clock=clock,
         accounts=await hash_accounts(SITE.api.accounts, lambda name: name),
         data=folder,
@@ -87,5 +90,6 @@ async def until_told(port: int) -> None:
 
 
 if __name__ == "__main__":
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # what is printed is for the benchmark
     kind, given = sys.argv[1], Path(sys.argv[2])
     asyncio.run(real(given) if kind == "real" else bare(given.read_bytes()))

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from drivers.modbus.frames import Table, Write, coil_word, encode_request
+from drivers.modbus.frames import encode_request
+from drivers.modbus.messages import Table, Write, coil_word
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.card_reader import CardReaderFarEnd
 from gateway.demo.modbus_far_end import ModbusFarEnd

@@ -16,7 +16,7 @@ import pytest
 from drivers.bus import Bus
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
-from drivers.modbus.frames import Read, Table, Write
+from drivers.modbus.messages import Read, Table, Write
 from drivers.modbus.session import Session
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd

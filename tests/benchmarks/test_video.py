@@ -191,6 +191,7 @@ def test_recording_beside_ffmpeg(gateway, tmp_path):
         ours = gateway(cameras_port=port, count=CAMERAS)
         ours.until_recorded(CAMERAS)
         our_cpu, our_rss, our_pss = measured(lambda: tree(ours.process.pid))
+        base_rss, base_pss = megabytes([ours.process.pid])
         footage = sum(file.stat().st_size for file in ours.data.rglob("*.ts"))
         ours.process.send_signal(signal.SIGTERM)
         ours.process.wait(timeout=20)
@@ -218,6 +219,11 @@ def test_recording_beside_ffmpeg(gateway, tmp_path):
     print(f"memory, shared pages counted once: {our_pss:.0f} MB beside {their_pss:.0f} MB")
     print(f"  ratio {our_pss / their_pss:.2f} (aim <= 0.3)")
     print(f"  resident: {our_rss:.0f} MB beside {their_rss:.0f} MB, ratio {our_rss / their_rss:.2f}")
+    print(
+        f"  of that the gateway itself, which runs without cameras too: {base_pss:.0f} MB, resident {base_rss:.0f} MB;"
+        f" what records: {our_pss - base_pss:.0f} MB, ratio {(our_pss - base_pss) / their_pss:.2f}, resident"
+        f" {our_rss - base_rss:.0f} MB, ratio {(our_rss - base_rss) / their_rss:.2f}"
+    )
     assert footage > 0
 
 

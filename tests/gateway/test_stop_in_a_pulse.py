@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from drivers.modbus.frames import Write
+from drivers.modbus.messages import Write
 from drivers.modbus.profile import load_profile
 from gateway.data_folder import DataFolder
 from gateway.demo.barrier import Barrier

@@ -219,7 +219,7 @@ async def _announce(site: Site, store: Store, readiness: Readiness, clock: Foota
         if latest is not None:
             clock.micros = max(clock.micros, latest.ended_at)
         await store.journal.record(_passage(clock.micros))
-        ready, _ = await store.camera_events.page(limit=30)
+        ready = (await store.camera_events.page(limit=30)).events
         for event in ready:
             if event.ready and event.id not in announced:
                 segments = await store.segments.between(CAMERA, event.pinned_from, event.pinned_until)

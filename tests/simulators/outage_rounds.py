@@ -31,6 +31,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from outage_desk import Technician
+
 from gateway.demo.central.books import books_of
 from gateway.demo.central.tables import Tables
 from gateway.demo.field import CENTRAL_FILE
@@ -224,12 +226,25 @@ class People:
                 self.promised.notes[number] = number
             return
         number = self._dice.choice(sorted(self._ours))
-        if throw < 0.85:
+        if throw < 0.5:
+            self.make_a_mistake()
+        elif throw < 0.85:
             note = f"note {self._number}"
             if self._tell(number, "PATCH", {"id": self._ours[number], "note": note}) is not None:
                 self.promised.notes[number] = note
         elif self._tell(number, "DELETE", {"id": self._ours.pop(number)}) is not None:
             self.promised.gone.add(number)
+
+    def make_a_mistake(self) -> None:
+        """A new card gets the number of one of central's, which central will refuse."""
+        with contextlib.suppress(Gone):
+            cards = self._scene.call("POST", "/v1/access/list", {"search": "C0", "page_limit": 100})["access_cards"]
+            theirs = [card["number"] for card in cards if str(card.get("number", "")).startswith("C")]
+            if theirs:
+                number = self._dice.choice(theirs)
+                self.promised.contested.add(number)
+                self._scene.call("PUT", "/v1/access", {"number": number, "note": "twice"})
+                self._counts["cards with a number that central refuses"] += 1
 
     def _tell(self, number: str, method: str, body: dict[str, Any]) -> dict[str, Any] | None:
         """The card in the answer; None when nobody knows what became of it."""
@@ -283,7 +298,7 @@ def run(folder: Path, *, seconds: float, seed: int, kills: int | None = None) ->
         until(lambda: scene.call("POST", "/v1/access/list", {})["count"] >= CARDS, "cards come from central")
         people = People(scene, dice, outcome.counts)
         _make_trouble(scene, people, dice, outcome, seconds=seconds, kills=kills)
-        _settle(scene)
+        _settle(scene, people, dice, outcome.counts)
         outcome.counts += Counter(scene.central("GET", "/demo/books")["happened"])
         scene.stop()
     finally:
@@ -332,14 +347,15 @@ def _next_faults(dice: random.Random, counts: Counter[str]) -> dict[str, Any]:
     return {"chances": worse, "seed": dice.randrange(10**6), "clock_skew_seconds": dice.uniform(-90, 90), **spread}
 
 
-def _settle(scene: Scene) -> None:
+def _settle(scene: Scene, people: People, dice: random.Random, counts: Counter[str]) -> None:
     """The line is good: what waits goes up, and what changed comes down."""
     scene.central("POST", "/demo/faults", CALM)
     until(lambda: scene.call("POST", "/v1/device", {"id": LANES[0].gate})["device"]["position"] == "closed", "the gate")
-    until(lambda: not any(scene.books()[name] for name in ("waiting", "parked")), "what waits is up")
+    desk = Technician(scene, people.promised, dice, counts)
+    until(desk.all_is_up, "what waits is up")
     begun = _pulls(scene)
     until(lambda: _pulls(scene) >= begun + WHOLE_PULLS + 1, "cards are pulled again")
-    until(lambda: not any(scene.books()[name] for name in ("waiting", "parked")), "what waits is up")
+    until(desk.all_is_up, "what waits is up")
 
 
 def _pulls(scene: Scene) -> int:
@@ -351,7 +367,9 @@ def _compare(scene: Scene, people: People, outcome: Outcome) -> None:
     tables = Tables()
     tables.load(scene.folder / "field" / CENTRAL_FILE)
     site = asyncio.run(site_holds(scene.data))
-    central = CentralHolds(books=books_of(tables), entries=tables.entries, cards=tables.cards)
+    central = CentralHolds(
+        books=books_of(tables), camera_events=tables.camera_events, entries=tables.entries, cards=tables.cards
+    )
     faults = list(faults_between(site, central, Acknowledged(frozenset(), people.promised)))
     if lost := people.shas - {sha for _, sha in site.files}:
         faults.append(f"{len(lost)} files that were taken are not on the site's disk")

@@ -178,6 +178,14 @@ class RunningSite:
                         found.append(int(folder.name))
         return found
 
+    def types_since(self, before: int) -> set[int]:
+        """The types of events that came after an id."""
+        return {event["type"] for event in self.api.events() if event["id"] > before}
+
+    def newest(self) -> int:
+        """The id of the newest event."""
+        return int(self.api.events()[0]["id"])
+
     def central(self, path: str, **body: object) -> dict[str, Any]:
         """Ask the simulated central, as its own administrator would."""
         central = Api(0)
@@ -231,9 +239,8 @@ def api_of() -> type[Api]:
     return Api
 
 
-@pytest.fixture(scope="module")
-def make_site() -> Iterator[Callable[..., RunningSite]]:
-    """Builds running sites; all of them are ended with the module."""
+@contextlib.contextmanager
+def _sites() -> Iterator[Callable[..., RunningSite]]:
     sites: list[RunningSite] = []
     folders: list[Path] = []
 
@@ -250,6 +257,39 @@ def make_site() -> Iterator[Callable[..., RunningSite]]:
         site.close()
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def make_site() -> Iterator[Callable[..., RunningSite]]:
+    """Builds running sites; all of them are ended with the test."""
+    with _sites() as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def make_lasting_site() -> Iterator[Callable[..., RunningSite]]:
+    """Builds running sites that a module's tests share."""
+    with _sites() as make:
+        yield make
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 24 MB of its own; only root can have one."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = os.geteuid() == 0 and (
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place)], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
+    if not mounted:
+        if os.environ.get("CI") == "true":
+            pytest.fail("a small disk cannot be mounted here")
+        pytest.skip("only root can mount a small disk")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
 
 
 @pytest.fixture(scope="session")

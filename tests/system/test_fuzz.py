@@ -28,8 +28,8 @@ TIMES = int(os.environ.get("FUZZ_TIMES", "1"))
 
 
 @pytest.fixture(scope="module")
-def site(make_site: Callable[..., Any]) -> Any:
-    return make_site(traffic=False)
+def site(make_lasting_site: Callable[..., Any]) -> Any:
+    return make_lasting_site(traffic=False)
 
 
 def of_the_gateway(site: Any) -> tuple[str, list[str]]:

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture(scope="module")
-def site(make_site, wait_until):
-    site = make_site(traffic=True)
+def site(make_lasting_site, wait_until):
+    site = make_lasting_site(traffic=True)
     wait_until(lambda: site.api.events(types=[EventKind.VEHICLE_PASSED]), within=60, why="traffic flows")
     wait_until(lambda: _recording(site), within=30, why="cameras record")
     return site

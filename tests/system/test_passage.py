@@ -13,8 +13,8 @@ pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture(scope="module")
-def site(make_site, wait_until):
-    site = make_site()
+def site(make_lasting_site, wait_until):
+    site = make_lasting_site()
     wait_until(
         lambda: _cards_are_there(site),
         within=20,

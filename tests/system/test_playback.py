@@ -91,8 +91,8 @@ class Footage:
 
 
 @pytest.fixture(scope="module")
-def footage(make_site, wait_until):
-    site = make_site()
+def footage(make_lasting_site, wait_until):
+    site = make_lasting_site()
     wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=20, why="cards come from central")
     picture = "/v1/camera/thumbnail/201"
     wait_until(lambda: site.api.raw("GET", picture)[0] == 200, within=30, why="footage")

@@ -1,4 +1,4 @@
-"""Promise 4: accepted = delivered + waiting + parked + dropped; nothing lost on its way to central, nothing doubled."""
+"""Promise 4: the outbox's books balance; nothing is lost on its way to central, nothing doubled."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from gateway.simulation.lane_field import LaneField
 from gateway.simulation.outage.house import WiredSync
 from gateway.simulation.outage.people import CentralPeople, SitePeople
 from gateway.simulation.outage.plan import OutagePlan
+from gateway.simulation.outage.technician import Technician
 from gateway.simulation.outage.wire import Line, LineState
 from gateway.simulation.plan import Plan
 from gateway.simulation.power import Box
@@ -30,6 +31,7 @@ _POLL = 0.5
 _GATE_CLOSES_WITHIN = 60.0
 _FIRST_PULL_WITHIN = 600.0
 _PULLS_AT_LAST = 4
+_ROUNDS_OF_A_TECHNICIAN = 20
 _UP_WITHIN = 600.0
 _ALL_WELL = Faults()
 _FOREVER = float("inf")
@@ -48,6 +50,7 @@ class Scene:
     central: Central
     site_people: SitePeople
     central_people: CentralPeople
+    technician: Technician
     dice: random.Random
 
 
@@ -220,12 +223,15 @@ class Course:
             half_open_seconds=120.0,
         )
         scene.line.put(LineState.UP)
-        for _ in range(plan.cuts_after):
+        for turn in range(plan.cuts_after):
             await asyncio.sleep(scene.dice.uniform(10.0, 60.0))
             await self._change_at_site()
             await self._change_at_central()
             await self._add_file()
             await self._cut()
+            await self._as_person(scene.technician.clear, "a technician looked at what was refused")
+            if not turn:
+                scene.technician.take_a_camera_away()
         for name, often in scene.central.happened.items():
             self.counts[f"at central: {name}"] += often
 
@@ -235,7 +241,12 @@ class Course:
         await self._until(self._is_idle, within=_UP_WITHIN, what="what people and vehicles did")
         scene.central.faults = _ALL_WELL
         began = self._now()
-        await self._until(self._is_drained, within=scene.plan.drains_within, what="the backlog")
+        for _ in range(_ROUNDS_OF_A_TECHNICIAN):
+            await self._until(self._is_drained, within=scene.plan.drains_within, what="the backlog")
+            if not await self._refused():
+                break
+            await self._as_person(scene.technician.clear, "a technician looked at what was refused")
+        self.counts += scene.technician.counts
         self.counts["seconds until the backlog was up"] = round(self._now() - began)
         for _ in range(_PULLS_AT_LAST):
             self._pulled = self._pull_at()
@@ -254,8 +265,12 @@ class Course:
     async def _is_drained(self) -> bool:
         if not self._scene.box.is_up:
             return False
-        books = await self._scene.box.life.store.outbox.books()
-        return not books.waiting
+        outbox = self._scene.box.life.store.outbox
+        books = await outbox.books()
+        return not books.waiting or (books.parked > 0 and await outbox.next_due() is None)
+
+    async def _refused(self) -> int:
+        return (await self._scene.box.life.store.outbox.books()).parked
 
     def _pull_at(self) -> int:
         house = self._scene.box.life.in_step

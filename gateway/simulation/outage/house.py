@@ -17,6 +17,7 @@ from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
 from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
+from gateway.sync.outbox_desk import OutboxDesk
 from gateway.sync.runner import Sync
 from gateway.sync.writes import CentralWrites
 
@@ -47,6 +48,7 @@ class WiredSync:
         self.store = store
         self.client = WiredClient(plug=plug, clock=clock)
         self.writes = CentralWrites(client=self.client, store=store, clock=clock)
+        self.desk = OutboxDesk(store=store, clock=clock)
         self.exhibits = ExhibitFiles(store=store, media=self._media, clock=clock, fault=lambda: "", limits=_LIMITS)
         self.down = DownSync(client=self.client, store=store, clock=clock)
         self.sync = Sync(

@@ -20,6 +20,7 @@ _FEWEST_CARDS = 40
 _LARGEST_FILE = 60_000
 _RECENT = 20
 _MEDDLES = 0.15
+_MISTAKES = 0.12  # a new card gets a number that central has given to another one, and refuses
 
 
 @dataclass
@@ -32,6 +33,7 @@ class Promised:
         unsure: numbers of cards of whose last change nobody was told what became of it.
         contested: numbers of cards that people at central changed too: who wins is the gateway's rule.
         files: by camera event (the site's id), the SHA-256 of files that were taken.
+        let_go: kind and id of records that a technician let go of: central is not to have them.
     """
 
     notes: dict[str, str] = field(default_factory=dict)
@@ -39,6 +41,7 @@ class Promised:
     unsure: set[str] = field(default_factory=set)
     contested: set[str] = field(default_factory=set)
     files: set[tuple[int, str]] = field(default_factory=set)
+    let_go: set[tuple[str, int]] = field(default_factory=set)
 
 
 class SitePeople:
@@ -56,6 +59,12 @@ class SitePeople:
         ours = [number for number, card in cards.items() if str(card.get("number", "")).startswith("S")]
         self._number += 1
         throw = self._dice.random()
+        taken = [str(card["number"]) for card in cards.values() if str(card.get("number", "")).startswith("C")]
+        if taken and self._dice.random() < _MISTAKES:
+            number = self._dice.choice(taken)
+            self.promised.contested.add(number)
+            await self._write(house, CARD_CREATE, number, {"number": number, "note": "twice"}, note=None, alive=alive)
+            return
         if not ours or throw < 0.3:
             number = f"S{self._number:06d}"
             await self._write(house, CARD_CREATE, number, {"number": number, "note": number}, note=number, alive=alive)
@@ -102,7 +111,7 @@ class SitePeople:
 
     async def add_file(self, house: WiredSync, alive: Callable[[], bool]) -> None:
         """A file for one of the newest camera events."""
-        events, _ = await house.store.camera_events.page(limit=_RECENT)
+        events = (await house.store.camera_events.page(limit=_RECENT)).events
         if not events:
             return
         event = self._dice.choice(events)

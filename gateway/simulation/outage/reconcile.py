@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from gateway.demo.central.answers import JsonObject
 from gateway.demo.central.books import Books as CentralBooks
+from gateway.domain.writes import alike
 from gateway.simulation.outage.people import Promised
 from gateway.store import Books
 
@@ -23,6 +26,8 @@ class SiteHolds:
         files: camera event and SHA-256 of each exhibit.
         cards: each card's record.
         books: of the outbox.
+        told_dropped: how many events tell that a person let go of something.
+        fields: by kind and the site's id, what central is to have of a camera event or an entry.
     """
 
     camera_events: Mapping[int, int | None]
@@ -30,6 +35,8 @@ class SiteHolds:
     files: frozenset[tuple[int, str]]
     cards: Mapping[int, JsonObject]
     books: Books
+    told_dropped: int
+    fields: Mapping[tuple[str, int], JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,7 @@ class CentralHolds:
     """What central's tables say."""
 
     books: CentralBooks
+    camera_events: Mapping[int, JsonObject]
     entries: Mapping[int, JsonObject]
     cards: Mapping[int, JsonObject]
 
@@ -63,14 +71,17 @@ _Judge = Callable[[SiteHolds, CentralHolds, Acknowledged], Iterator[str]]
 
 def _camera_events(site: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -> Iterator[str]:
     held = {number: ids for (_, number), ids in central.books.camera_events.items()}
+    let_go = {number for kind, number in acknowledged.promised.let_go if kind == "camera_event"}
     yield from _list(
         "acknowledged camera events are not on the site's disk", acknowledged.camera_events - site.camera_events.keys()
     )
-    yield from _list("camera events are not at central", site.camera_events.keys() - held.keys())
+    yield from _list("camera events are not at central", site.camera_events.keys() - held.keys() - let_go)
+    yield from _list("camera events are at central though they were let go of", let_go & held.keys())
     yield from _list("camera events are at central and not at the site", held.keys() - site.camera_events.keys())
     yield from _list("camera events are at central more than once", {n for n, ids in held.items() if len(ids) > 1})
     wrong = {n for n, known in site.camera_events.items() if n in held and known not in held[n]}
     yield from _list("camera events have another id at the site than at central", wrong)
+    yield from _differing("camera event", site, site.camera_events, central.camera_events)
 
 
 def _entries(site: SiteHolds, central: CentralHolds, _: Acknowledged) -> Iterator[str]:
@@ -88,6 +99,27 @@ def _entries(site: SiteHolds, central: CentralHolds, _: Acknowledged) -> Iterato
         if central_id is not None and not _same_status(status, central.entries.get(central_id, {}).get("status"))
     }
     yield from _list("entries have another status at central", differ)
+    yield from _differing("entry", site, {n: at for n, (at, _) in site.entries.items()}, central.entries)
+
+
+def _differing(
+    noun: str, site: SiteHolds, central_ids: Mapping[int, int | None], records: Mapping[int, JsonObject]
+) -> Iterator[str]:
+    """What both sides have of a record, field by field."""
+    differ = {
+        number
+        for number, central_id in central_ids.items()
+        if (record := records.get(central_id or 0)) is not None
+        and any(
+            not _same(value, record.get(name))
+            for name, value in site.fields.get((noun.replace(" ", "_"), number), {}).items()
+        )
+    }
+    yield from _list(f"{noun.replace('entry', 'entrie')}s differ", differ)
+
+
+def _same(ours: JsonValue, theirs: JsonValue) -> bool:
+    return alike(ours, theirs) or (ours in (None, "") and theirs in (None, ""))
 
 
 def _same_status(ours: str, theirs: object) -> bool:
@@ -98,7 +130,8 @@ def _files(site: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -
     of_event = {central_id: number for number, central_id in site.camera_events.items()}
     held = {(of_event.get(event, -event), sha): ids for (event, sha), ids in central.books.evidence.items()}
     yield from _list("acknowledged files are not on the site's disk", acknowledged.promised.files - site.files)
-    yield from _list("files are not at central", site.files - held.keys())
+    let_go = {number for kind, number in acknowledged.promised.let_go if kind == "camera_event"}
+    yield from _list("files are not at central", {file for file in site.files - held.keys() if file[0] not in let_go})
     yield from _list("files are at central and not at the site", held.keys() - site.files)
     yield from _list("files are at central more than once", {file for file, ids in held.items() if len(ids) > 1})
 
@@ -124,8 +157,12 @@ def _promises(_: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -
     yield from _list("cards that the site deleted are at central", (promised.gone - doubtful) & notes.keys())
 
 
-def _books(site: SiteHolds, _central: CentralHolds, _: Acknowledged) -> Iterator[str]:
-    books = site.books
+def _books(site: SiteHolds, _central: CentralHolds, acknowledged: Acknowledged) -> Iterator[str]:
+    books, let_go = site.books, len(acknowledged.promised.let_go)
+    if books.dropped < let_go:
+        yield f"{let_go} records were let go of, and {books.dropped} rows counted as dropped"
+    if site.told_dropped != let_go:
+        yield f"{let_go} records were let go of, and {site.told_dropped} events tell so"
     if not books.balance():
         yield f"the books do not balance: {books}"
     if books.waiting or books.parked:

@@ -18,8 +18,8 @@ def show_outage(report: OutageReport, console: Console, *, took: float) -> None:
             table.add_row(f"  {name}", str(count))
     console.print(table)
     console.print(
-        f"books: {books.accepted} accepted = {books.delivered} delivered + {books.dropped} taken back or dropped"
-        f" + {books.waiting} waiting + {books.parked} parked",
+        f"books: {books.accepted} accepted = {books.delivered} delivered + {books.replaced} replaced"
+        f" + {books.dropped} dropped + {books.waiting} waiting + {books.parked} parked",
         highlight=False,
     )
     for fault in report.faults:

@@ -26,6 +26,7 @@ from gateway.simulation.outage.house import PASSWORD, USERNAME, WiredSync
 from gateway.simulation.outage.people import CentralPeople, SitePeople, card
 from gateway.simulation.outage.plan import OutagePlan
 from gateway.simulation.outage.reconcile import Acknowledged, CentralHolds, faults_between
+from gateway.simulation.outage.technician import Technician
 from gateway.simulation.outage.wire import Line
 from gateway.simulation.power import Box
 from gateway.simulation.scene import START_MICROS, bad_cards, gate_id, good_cards, lane_id, reader_id, site_of
@@ -144,6 +145,7 @@ async def _run(
                 now=clock.true_micros,
                 contested=people.promised.contested.add,
             ),
+            technician=Technician(dice=dice("technician"), tables=central.tables, promised=people.promised),
             dice=dice("course"),
         )
         course = Course(scene=scene, tasks=outside, day_begins=day_begins)
@@ -153,7 +155,12 @@ async def _run(
         box.end()
         await living
     holds = await site_holds(disk.folder)
-    theirs = CentralHolds(books=central.books(), entries=central.tables.entries, cards=central.cards)
+    theirs = CentralHolds(
+        books=central.books(),
+        camera_events=central.tables.camera_events,
+        entries=central.tables.entries,
+        cards=central.cards,
+    )
     acknowledged = Acknowledged(camera_events=witness.camera_events, promised=people.promised)
     await central.stop()
     broken = tuple(f"{item.promise}: {item.text}" for item in witness.violations)

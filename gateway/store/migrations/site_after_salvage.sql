@@ -1,8 +1,9 @@
--- The books: what is in the outbox no more and was not delivered counts as dropped.
-UPDATE book SET count = max(count, (SELECT sum(count) FROM book WHERE name IN ('delivered', 'dropped'))
+-- The books: what is in the outbox no more and was neither delivered nor replaced counts as dropped.
+UPDATE book SET count = max(count, (SELECT sum(count) FROM book WHERE name IN ('delivered', 'replaced', 'dropped'))
     + (SELECT count(*) FROM outbox)) WHERE name = 'accepted';
 UPDATE book SET count = (SELECT count FROM book WHERE name = 'accepted')
-    - (SELECT count FROM book WHERE name = 'delivered') - (SELECT count(*) FROM outbox) WHERE name = 'dropped';
+    - (SELECT sum(count) FROM book WHERE name IN ('delivered', 'replaced')) - (SELECT count(*) FROM outbox)
+    WHERE name = 'dropped';
 -- What stretches of events hold, as the step that made these tables counts it.
 DELETE FROM event_stretch;
 DELETE FROM event_share;
@@ -15,7 +16,7 @@ INSERT INTO event_share SELECT 12, stretch, -1, type, sum(count) FROM event_shar
 INSERT INTO event_share SELECT 17, stretch >> 5, device_id, type, sum(count)
     FROM event_share WHERE span = 12 GROUP BY stretch >> 5, device_id, type;
 -- A session that was ended, or an account that central has refused since, must not come back with older rows.
--- Accounts, roles, keys and grants are put right from access.log (access_log.py).
+-- Accounts, roles, keys, grants and webhooks are put right from access.log (access_log.py).
 DELETE FROM session;
 DELETE FROM remembered;
 -- Links may have been lost: the jump says that what follows cannot be proven from what was before.

@@ -27,9 +27,12 @@ WEBHOOK_TEST = Operation("POST", "/status/webhook/test", needs("can_edit_setting
 OUTBOX_LIST = Operation("POST", "/status/outbox/list", needs("can_edit_settings"), "waiting", reads=True)
 OUTBOX_RETRY = Operation("POST", "/status/outbox/retry", needs("can_edit_settings"), "waiting")
 OUTBOX_EDIT = Operation("POST", "/status/outbox/edit", needs("can_edit_settings"), "waiting")
+OUTBOX_SETTLE = Operation("POST", "/status/outbox/settle", needs("can_edit_settings"), "waiting")
 OUTBOX_DROP = Operation("POST", "/status/outbox/drop", needs("can_edit_settings"), "waiting")
 SYNC_STATE = Operation("POST", "/status/sync", needs("can_edit_settings"), "sync", reads=True)
 SYNC_REFRESH = Operation("POST", "/status/sync/refresh", needs("can_edit_settings"), "sync")
+READER_LIST = Operation("POST", "/status/reader/list", needs("can_edit_settings"), "readers", reads=True)
+READER_FORGET = Operation("POST", "/status/reader/forget", needs("can_edit_settings"), "readers")
 
 OPERATIONS: tuple[Operation, ...] = (
     STATUS_PAGE,
@@ -48,9 +51,12 @@ OPERATIONS: tuple[Operation, ...] = (
     OUTBOX_LIST,
     OUTBOX_RETRY,
     OUTBOX_EDIT,
+    OUTBOX_SETTLE,
     OUTBOX_DROP,
     SYNC_STATE,
     SYNC_REFRESH,
+    READER_LIST,
+    READER_FORGET,
 )
 
 DEMO_PRESENT = Operation("POST", "/status/demo/present", needs("can_control_devices"), "lane")

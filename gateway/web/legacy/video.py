@@ -63,6 +63,7 @@ class LegacyVideo:
             raise NotFoundError(f"this site has no camera {camera_id}")
         newest = await self._store.segments.latest(camera_id)
         token = self._tokens.issue(camera_id)
+        await self._recording.viewing.expect(camera_id)
         return told(
             StreamTold(
                 stream_url=f"{public_origin(request)}{PREFIX}{camera_id}?token={token}",

@@ -109,7 +109,7 @@ def _listen(run_folder: Path) -> socket.socket:
             os.chmod(name, 0o600)  # noqa: PTH101 (before it listens: nobody can connect earlier)
         end.listen(_BACKLOG)
         end.setblocking(False)  # noqa: FBT003 (the socket's own method)
-    except BaseException:
+    except BaseException:  # whatever it was, nobody else knows of the socket that is to be closed
         end.close()
         raise
     return end
@@ -122,7 +122,7 @@ def _connect(run_folder: Path) -> socket.socket:
             end.settimeout(_CONNECT_SECONDS)  # at once, unless many others ask
             end.connect(name)
         end.setblocking(False)  # noqa: FBT003 (the socket's own method)
-    except BaseException:
+    except BaseException:  # whatever it was, nobody else knows of the socket that is to be closed
         end.close()
         raise
     return end

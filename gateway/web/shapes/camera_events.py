@@ -6,18 +6,20 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gateway.web.bodies import Body, Id, Paged, Plain, Text, WriteBody
-from gateway.web.shapes.answers import Answer, Listed
+from gateway.web.bodies import Body, Cursored, Id, Name, Text, WriteBody
+from gateway.web.shapes.answers import Answer, CursorListed
 from gateway.web.shapes.evidence import EvidenceRecord
 
-_Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
-_Name = Annotated[Plain, Field(min_length=1, max_length=200)]
+_Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
+_Name = Annotated[Name, Field(max_length=200)]
 
 
-class CameraEventListBody(Paged):
-    """Which camera events. `camera_id` and `camera_ids` are one filter, and so are `event_id` and `event_ids`."""
+class CameraEventListBody(Cursored):
+    """Which camera events. `camera_id` and `camera_ids` are one filter, and so are `event_id` and `event_ids`.
 
-    search: Text = ""
+    Cursors are this gateway's own: the interface reads this list by pages.
+    """
+
     camera_id: Id | None = None
     camera_ids: _Ids = ()
     event_id: Id | None = None
@@ -89,7 +91,7 @@ class CameraEventRecord(BaseModel):
     footage: Literal["coming", "whole", "part", "none"] = "coming"
     gaps: tuple[FootageGap, ...] = ()
     evidence: tuple[EvidenceRecord, ...] = ()
-    sync: Literal["in_step", "waiting", "refused", "taken_back"] = "in_step"
+    sync: Literal["in_step", "waiting", "refused", "site_only", "taken_back"] = "in_step"
     sync_error: str = ""
 
 
@@ -99,7 +101,7 @@ class CameraEventAnswer(Answer):
     event: CameraEventRecord
 
 
-class CameraEventsAnswer(Listed):
+class CameraEventsAnswer(CursorListed):
     """Camera events, newest first."""
 
     events: tuple[CameraEventRecord, ...]

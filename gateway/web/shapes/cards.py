@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from gateway.clock import iso_utc
 from gateway.domain.credentials import CardStatus
-from gateway.web.bodies import Body, Id, Paged, Plain, Text, WriteBody
+from gateway.web.bodies import Body, Id, Paged, Plain, Text, WriteBody, following
 from gateway.web.shapes.answers import Answer, Listed
 from gateway.web.shapes.devices import Line, Number, Word, Yes
 
@@ -56,8 +56,11 @@ Digits = Annotated[
 ]
 NumberOrDigits = Whole | Digits
 Named = Number | Word
-Names = Annotated[tuple[Named, ...], Field(max_length=_MOST_NAMES)]
-Pin = Annotated[str, Field(strict=True, pattern=r"^([0-9]{4,8})?$")]
+Names = Annotated[tuple[Named, ...], Field(max_length=_MOST_NAMES, fail_fast=True)]
+_PIN = "^([0-9]{4,8})?$"
+Pin = Annotated[
+    str, Field(strict=True, json_schema_extra={"pattern": _PIN}), following(_PIN, "must be 4 to 8 digits, or empty")
+]
 _TEXTS = (
     "number", "card_format", "uid", "plate", "type", "username", "holder_name", "pin", "note",
 )  # fmt: skip

@@ -8,10 +8,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from gateway.web import bodies
 from gateway.web.bodies import Id, Plain, WriteBody
 from gateway.web.shapes.answers import Answer, CursorListed
 
-Name = Annotated[Plain, Field(min_length=1, max_length=120)]
+Name = Annotated[bodies.Name, Field(max_length=120)]
 Line = Annotated[Plain, Field(max_length=1000)]
 Word = Annotated[Plain, Field(max_length=120)]
 Number = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]

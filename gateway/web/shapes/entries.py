@@ -12,8 +12,9 @@ from gateway.domain.parking import EntryStatus
 from gateway.web.bodies import Body, Cursored, Id, Plain, Text, WriteBody
 from gateway.web.shapes.answers import Answer, CursorListed
 
-_Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
-_Texts = Annotated[tuple[Text, ...], Field(max_length=1000)]
+_Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
+_Texts = Annotated[tuple[Text, ...], Field(max_length=1000, fail_fast=True)]
+_Statuses = Annotated[tuple[EntryStatus, ...], Field(fail_fast=True)]
 _Data = Annotated[Plain, Field(max_length=20_000)]
 
 
@@ -32,7 +33,7 @@ class EntryWhich(Body):
     lane_ids: _Texts = ()
     access_ids: _Ids = ()
     plates: _Texts = ()
-    status: Annotated[tuple[EntryStatus, ...], BeforeValidator(_as_many), Field(max_length=20)] = ()
+    status: Annotated[_Statuses, BeforeValidator(_as_many), Field(max_length=20)] = ()
 
 
 class EntryListBody(Cursored, EntryWhich):
@@ -113,7 +114,7 @@ class EntryRecord(BaseModel):
     plate: str
     manual: bool
     clock_trusted: bool
-    sync: Literal["in_step", "waiting", "refused"]
+    sync: Literal["in_step", "waiting", "refused", "site_only"]
 
 
 class EntryTotalsRecord(BaseModel):

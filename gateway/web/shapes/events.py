@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from gateway.web.bodies import Cursored, Id, Text
 from gateway.web.shapes.answers import Answer, CursorListed
 
-_Ids = Annotated[tuple[Id, ...], Field(max_length=1000)]
+_Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
 
 
 class EventListBody(Cursored):
@@ -23,7 +23,11 @@ class EventListBody(Cursored):
 
 
 class EventRecord(BaseModel):
-    """An event. `data` is JSON text, as the document has it; `lane_id` and `clock_trusted` are the gateway's own."""
+    """An event. `data` is JSON text, as the document has it; what follows it is the gateway's own.
+
+    A `late` one was recorded more than a minute after its `date_at`, at `recorded_at`: after an outage of the disk,
+    once the clock was set, or because somebody told of it later. It says what was, never how things stand now.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -38,6 +42,8 @@ class EventRecord(BaseModel):
     data: str
     lane_id: str
     clock_trusted: bool
+    late: bool
+    recorded_at: str | None = None
 
 
 class EventAnswer(Answer):

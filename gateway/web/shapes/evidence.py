@@ -8,8 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.clock import iso_utc
 from gateway.domain.exhibits import Exhibit
-from gateway.web.bodies import Body, Id, Text
+from gateway.web.bodies import Body, Id, Text, following
 from gateway.web.shapes.answers import Answer
+
+_SHA256 = "^([0-9a-fA-F]{64})?$"
 
 LONGEST_LINK_MINUTES = 30 * 24 * 60
 
@@ -23,7 +25,9 @@ class EvidenceForm(Body):
     kept_as: Literal["transaction", "incident"] = Field(
         default="incident", description="for how long it is kept: as footage of this class"
     )
-    sha256: str = Field(default="", pattern=r"^([0-9a-fA-F]{64})?$", description="what must come out")
+    sha256: Annotated[str, following(_SHA256, "must be 64 hexadecimal digits")] = Field(
+        default="", json_schema_extra={"pattern": _SHA256}, description="what must come out"
+    )
 
 
 class EvidenceUpload(EvidenceForm):

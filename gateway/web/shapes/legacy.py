@@ -8,11 +8,21 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gateway.domain.announcements import AnnouncedType
 from gateway.domain.durations import length_of
-from gateway.web.bodies import Body
+from gateway.web.bodies import Body, following
 
 _PRINTED = r"^[^\x00-\x1f\x7f]*$"
-Word = Annotated[str, Field(strict=True, min_length=1, max_length=128, pattern=_PRINTED)]
-Line = Annotated[str, Field(strict=True, max_length=1000, pattern=_PRINTED)]
+_NOT_BLANK = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
+_Printed = Annotated[
+    str,
+    Field(strict=True, json_schema_extra={"pattern": _PRINTED}),
+    following(_PRINTED, "must be without control characters"),
+]
+Word = Annotated[
+    _Printed,
+    Field(min_length=1, max_length=128, json_schema_extra={"pattern": _NOT_BLANK}),
+    following(_NOT_BLANK, "must not be blank"),
+]
+Line = Annotated[_Printed, Field(max_length=1000)]
 
 
 class Told(BaseModel):
@@ -217,8 +227,8 @@ class WebhookBody(Body):
     """A receiver to register. Without a secret one is drawn, and told once."""
 
     url: Annotated[str, Field(strict=True, min_length=1, max_length=2000)]
-    events: Annotated[tuple[AnnouncedType, ...], Field(min_length=1, max_length=20)]
-    secret: Annotated[str, Field(strict=True, min_length=8, max_length=256, pattern=_PRINTED)] | None = None
+    events: Annotated[tuple[AnnouncedType, ...], Field(min_length=1, max_length=20, fail_fast=True)]
+    secret: Annotated[_Printed, Field(min_length=8, max_length=256)] | None = None
 
 
 class WebhookCreated(Told):

@@ -35,7 +35,7 @@ from gateway.web.errors import RequestRefused
 from gateway.web.media import as_file, in_time
 from gateway.web.rooms import Recording
 from gateway.web.sessions import Caller
-from gateway.web.status.snapshot import trace_of
+from gateway.web.status.showing import trace_of
 
 _MOST_KEPT = 10
 _UNHASHED = "0" * 64

@@ -15,7 +15,7 @@ from gateway.store import OutboxRow
 from gateway.store.outbox_rows import body_object
 from gateway.web.admission import Route
 from gateway.web.bodies import LARGEST_RECORD, Body, ById, Fields, Id, read_body, validated
-from gateway.web.catalogue.page import OUTBOX_DROP, OUTBOX_EDIT, OUTBOX_LIST, OUTBOX_RETRY
+from gateway.web.catalogue.page import OUTBOX_DROP, OUTBOX_EDIT, OUTBOX_LIST, OUTBOX_RETRY, OUTBOX_SETTLE
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import OutboxDesk
@@ -60,6 +60,13 @@ class EditedRow(Body):
     fields: Fields
 
 
+class SettledRow(Body):
+    """What a person says of a row of which nobody knows whether central has it. `central_id` null: it does not."""
+
+    id: Id
+    central_id: Id | None
+
+
 class StatusOutbox:
     """`/status/outbox/…`."""
 
@@ -72,6 +79,7 @@ class StatusOutbox:
             Route(OUTBOX_LIST, self._list),
             Route(OUTBOX_RETRY, self._retry),
             Route(OUTBOX_EDIT, self._edit),
+            Route(OUTBOX_SETTLE, self._settle),
             Route(OUTBOX_DROP, self._drop),
         )
 
@@ -92,6 +100,10 @@ class StatusOutbox:
             raise RequestRefused(400, "fields: names none to change")
         fields = judged(await self._desk.get(wanted.id), wanted.fields)
         return success(waiting=row_told(await self._desk.edit(wanted.id, fields, by=caller.username)))
+
+    async def _settle(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, SettledRow)
+        return success(waiting=row_told(await self._desk.settle(wanted.id, wanted.central_id, by=caller.username)))
 
     async def _drop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
@@ -142,6 +154,7 @@ def row_told(row: OutboxRow) -> Fields:
         "since": iso_utc(row.created_at),
         "tries": row.tries,
         "refused": row.parked,
+        "unknown": row.parked and row.begun,
         "error": row.error,
         "fields": {name: "****" if name == "pin" else value for name, value in body.items() if name != "id"},
     }

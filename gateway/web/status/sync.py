@@ -11,7 +11,7 @@ from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import Central
 from gateway.web.sessions import Caller
-from gateway.web.status.snapshot import central_shown
+from gateway.web.status.showing import central_shown
 
 
 class StatusSync:

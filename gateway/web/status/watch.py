@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from gateway.clock import Clock, iso_utc
@@ -13,12 +13,8 @@ from gateway.lanes.board import AreaBoard, Board
 from gateway.site.models import Site
 from gateway.store import Store
 from gateway.web.rooms import Central, DemoCard, Readiness, Recording
-from gateway.web.status.snapshot import (
-    BooksShown,
-    EventShown,
-    FootageShown,
-    GatewayShown,
-    Snapshot,
+from gateway.web.status.readers import ReaderShown
+from gateway.web.status.showing import (
     area_shown,
     books_shown,
     camera_shown,
@@ -30,6 +26,7 @@ from gateway.web.status.snapshot import (
     lane_shown,
     storage_shown,
 )
+from gateway.web.status.snapshot import BooksShown, EventShown, FootageShown, GatewayShown, Snapshot
 
 SHORTEST_SECONDS = 0.25
 LONGEST_SECONDS = 2.0
@@ -60,9 +57,11 @@ class Watch:
         readiness: Readiness,
         version: str,
         demo_cards: tuple[DemoCard, ...],
+        readers: Callable[[], Awaitable[tuple[ReaderShown, ...]]],
         notices: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
-        """`notices`: what people must know of the site file."""
+        """`notices`: what people must know of the site file. `readers` pull the site's lists."""
+        self._readers = readers
         self._notices = notices
         self._site = site
         self._store = store
@@ -101,7 +100,7 @@ class Watch:
         self._store.changes.bump()
 
     async def _take(self) -> Snapshot:
-        events, books, failing = await self._read()
+        events, books, readers, failing = await self._read()
         storage = self._recording.storage()
         return Snapshot(
             gateway=GatewayShown(
@@ -122,18 +121,20 @@ class Watch:
             events=events,
             central=central_shown(self._central.snapshot()) if self._central else None,
             books=books,
+            readers=readers,
             demo=self._demo,
         )
 
-    async def _read(self) -> tuple[tuple[EventShown, ...], BooksShown | None, str]:
+    async def _read(self) -> tuple[tuple[EventShown, ...], BooksShown | None, tuple[ReaderShown, ...], str]:
         """What comes from the store, and why it fails. A store that cannot be read must not hide the lanes."""
         try:
             events = await self._events()
             books = books_shown(await self._store.outbox.books()) if self._central else None
+            readers = await self._readers()
         except StoreError as error:
             last = self._last.snapshot if self._last else None
-            return (last.events, last.books, str(error)) if last else ((), None, str(error))
-        return events, books, self._store.failing
+            return (last.events, last.books, last.readers, str(error)) if last else ((), None, (), str(error))
+        return events, books, readers, self._store.failing
 
     async def _events(self) -> tuple[EventShown, ...]:
         events = await self._store.events.latest(limit=_EVENTS)

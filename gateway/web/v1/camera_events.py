@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
@@ -13,11 +13,12 @@ from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused, NotFoundError
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.passages import CameraEvent, Moment
+from gateway.domain.reading import PageTold
 from gateway.domain.writes import CAMERA_EVENT_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_EVENT_UPDATE as WRITE_UPDATE
-from gateway.domain.writes import JsonObject
+from gateway.domain.writes import JsonObject, WaitingWrite
 from gateway.site import Site
-from gateway.store import LONGEST_PIN, CameraEventFilter, Entry, Store
+from gateway.store import LONGEST_PIN, CameraEventFilter, Entry, Reader, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import ById, path_id, read_body, read_change
 from gateway.web.catalogue.camera_events import (
@@ -34,6 +35,8 @@ from gateway.web.dates import from_micros, until_micros
 from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
 from gateway.web.media import JPEG, MP4, as_file, as_playlist, in_time
+from gateway.web.moments import Moments
+from gateway.web.reading import Readers
 from gateway.web.rooms import CentralWrites, Recording
 from gateway.web.segments import SegmentFiles
 from gateway.web.sessions import Caller
@@ -43,9 +46,10 @@ from gateway.web.shapes.camera_events import (
     ChangedCameraEvent,
     NewCameraEvent,
 )
-from gateway.web.v1.records import camera_event_record
+from gateway.web.taken import followed
+from gateway.web.v1.records import camera_event_record, site_only_among
 
-_KIND = "camera_event"
+_KIND: Final = "camera_event"
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 _SECOND = 1_000_000
 _SLACK = 60 * _SECOND  # whoever asks may have a clock that is a little ahead
@@ -71,13 +75,17 @@ class CameraEventsFamily:
         recording: Recording,
         writes: CentralWrites,
         clock: Clock,
+        moments: Moments,
         segments: SegmentFiles,
+        readers: Readers,
     ) -> None:
         self._segments = segments
+        self._readers = readers
         self._store = store
         self._recording = recording
         self._writes = writes
         self._clock = clock
+        self._moments = moments
         self._zone = ZoneInfo(site.site.timezone)
         self._before = round(site.events.clip_before_seconds * _SECOND)
         self._after = round(site.events.clip_after_seconds * _SECOND)
@@ -95,20 +103,39 @@ class CameraEventsFamily:
             Route(CAMERA_EVENT_VOD, self._vod),
         )
 
-    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, CameraEventListBody)
-        known, count = await self._store.camera_events.page(
-            self._filter(wanted), offset=wanted.offset, limit=wanted.limit
+        which = self._filter(wanted)
+        reader = Reader(caller.username, _KIND) if wanted.by_cursor and which == CameraEventFilter() else None
+        if reader is not None:
+            self._readers.asks(reader, wanted.cursor_id)
+        page = await self._store.camera_events.page(
+            which, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
+        known = page.events
         ids = [item.id for item in known]
         exhibits = await self._store.exhibits.of(ids)
         waiting = (await self._store.held.arriving(_KIND, ids)).waiting
+        site_only = await self._site_only(known, waiting)
         missing = await self._store.segments.missing(item for item in known if item.ready)
         events = (
-            camera_event_record(item, exhibits=exhibits, waiting=waiting.get(item.id, ()), missing=missing.get(item.id))
+            camera_event_record(
+                item,
+                exhibits=exhibits,
+                waiting=waiting.get(item.id, ()),
+                missing=missing.get(item.id),
+                site_only=item.id in site_only,
+            )
             for item in known
         )
-        return await success_listed("events", events, count=count)
+        cursor = {"next_cursor": known[-1].id} if known else {}
+        if reader is None:
+            return await success_listed(request, "events", events, count=page.count, **cursor)
+        told = PageTold(wanted.cursor_id, page.newest, cursor.get("next_cursor"), is_end=page.is_end)
+        taken = await self._readers.told(reader, told)
+        return await followed(
+            request, await success_listed(request, "events", events, count=page.count, **cursor), taken
+        )
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
@@ -127,7 +154,7 @@ class CameraEventsFamily:
         event = Event(
             kind=EventKind.INCIDENT_MARKED if wanted.incident else EventKind.MOMENT_MARKED,
             date_at=at.moment,
-            clock_trusted=stated or now.trusted,  # what a person says is not the clock's
+            clock_trusted=self._moments.may_have_been(at.moment) if stated else now.trusted,
             description=f"{caller.username} marked a moment of camera {name}: {wanted.name}.",
             device_id=wanted.camera_id,
             data={"username": caller.username, "camera_id": wanted.camera_id},
@@ -204,7 +231,20 @@ class CameraEventsFamily:
         exhibits = await self._store.exhibits.of((known.id,))
         missing = await self._store.segments.missing((known,) if known.ready else ())
         waiting = await self._store.held.waiting(_KIND, known.id)
-        return camera_event_record(known, exhibits=exhibits, waiting=waiting, missing=missing.get(known.id))
+        site_only = await self._site_only((known,), {known.id: waiting})
+        return camera_event_record(
+            known,
+            exhibits=exhibits,
+            waiting=waiting,
+            missing=missing.get(known.id),
+            site_only=known.id in site_only,
+        )
+
+    async def _site_only(
+        self, known: Iterable[CameraEvent], waiting: Mapping[int, Sequence[WaitingWrite]]
+    ) -> frozenset[int]:
+        unknown = () if self._writes.alone else (item.id for item in known if item.central_id is None)
+        return await site_only_among(self._store.held, _KIND, unknown, waiting)
 
     async def _tell(
         self, kind: EventKind, known: CameraEvent, caller: Caller, text: str, facts: Mapping[str, Scalar]
@@ -237,7 +277,9 @@ class CameraEventsFamily:
         at = now if moment is None else moment
         begin = self._dated("start_date", wanted.start_date, from_micros)
         end = self._dated("end_date", wanted.end_date, until_micros)
-        span = _Span(at, at - self._before if begin is None else begin, at + self._after if end is None else end)
+        span = _Span(
+            at, max(0, at - self._before) if begin is None else begin, at + self._after if end is None else end
+        )
         if not 0 <= at <= now + _SLACK:
             raise RequestRefused(400, "date_at: must be a moment that has been")
         if not 0 <= span.begin <= at:

@@ -113,11 +113,13 @@ class Cameras:
         for write in await self._store.held.waiting(_KIND):
             waiting[write.record_id].append(write)
         cameras = (self._record(item, request, waiting[item.id]) for item in known)
-        return await success_listed("cameras", cameras, count=len(known))
+        return await success_listed(request, "cameras", cameras, count=len(known))
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
-        return success(camera=await self._shown(await self._known(wanted.id), request))
+        known = await self._known(wanted.id)
+        await self._recording.viewing.expect(known.id)
+        return success(camera=await self._shown(known, request))
 
     async def _status(self, request: web.Request, _: Caller) -> web.StreamResponse:
         camera_id = path_id(request)

@@ -89,7 +89,7 @@ class CardsFamily:
         known, count = await self._store.cards.page(search=wanted.search, offset=wanted.offset, limit=wanted.limit)
         waiting = (await self._store.held.arriving(KIND, [item.card.card_id for item in known])).waiting
         shown = (card_record(item, waiting.get(item.card.card_id, ())) for item in known)
-        return await success_listed("access_cards", shown, count=count)
+        return await success_listed(request, "access_cards", shown, count=count)
 
     async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """A card that no reading can match is taken, with a warning: its credential may be added later."""

@@ -63,7 +63,7 @@ class Devices:
         cursor = {"next_cursor": known[-1].id} if known else {}
         waiting = (await self._store.held.arriving(_KIND, [item.id for item in known])).waiting
         devices = (self._record(item, waiting.get(item.id, ())) for item in known)
-        return await success_listed("devices", devices, count=count, **cursor)
+        return await success_listed(request, "devices", devices, count=count, **cursor)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)

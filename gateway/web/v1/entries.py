@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
@@ -13,9 +13,10 @@ from aiohttp import web
 from gateway.clock import Clock, iso_utc
 from gateway.domain.errors import NotFoundError
 from gateway.domain.parking import ParkingEntry
+from gateway.domain.reading import PageTold
 from gateway.domain.writes import ENTRY_CREATE, ENTRY_UPDATE, FIRST_PROVISIONAL_ID, JsonObject, WaitingWrite
 from gateway.site.models import LaneSection, Site
-from gateway.store import EntryFilter, EntryTotals, Store
+from gateway.store import EntryFilter, EntryTotals, Reader, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import read_body, read_change, read_new
 from gateway.web.catalogue.entries import (
@@ -26,35 +27,20 @@ from gateway.web.catalogue.entries import (
     ENTRY_REPORT,
     ENTRY_REPORT_EXCEL,
 )
-from gateway.web.dates import asked_period, from_micros
+from gateway.web.dates import asked_period
 from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
+from gateway.web.moments import Moments
+from gateway.web.reading import Readers
 from gateway.web.rooms import CentralWrites
 from gateway.web.sessions import Caller
-from gateway.web.shapes.entries import ChangedEntry, EntryListBody, EntryTotalsRecord, EntryWhich, NewEntry
-from gateway.web.spreadsheets import Cell, Column, Spreadsheets
-from gateway.web.v1.records import Record, standing_with_central
+from gateway.web.shapes.entries import ChangedEntry, EntryListBody, EntryWhich, NewEntry
+from gateway.web.spreadsheets import Cell, Spreadsheets
+from gateway.web.taken import followed
+from gateway.web.v1.entry_records import COLUMNS, entry_record, entry_row, totals_record, totals_rows
+from gateway.web.v1.records import Record, site_only_among, standing_with_central
 
-_KIND = "entry"
-_MINUTE = 60_000_000
-_SLACK = _MINUTE  # whoever asks may have a clock that is a little ahead
-_DOUBTED = 10 * 365 * 24 * 60 * _MINUTE  # how far behind a clock may be that nothing has set
-_COLUMNS = (
-    Column("Id", "number", 20),
-    Column("Status", width=12),
-    Column("Entered", "moment", 20),
-    Column("Left", "moment", 20),
-    Column("Minutes", "number", 10),
-    Column("Lane in", width=20),
-    Column("Lane out", width=20),
-    Column("Area", width=14),
-    Column("Access card", "number", 12),
-    Column("Credential", width=20),
-    Column("Plate", width=14),
-    Column("By hand", width=9),
-    Column("Clock trusted", width=13),
-    Column("Note", width=40),
-)
+_KIND: Final = "entry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +55,21 @@ class EntriesFamily:
     """`/v1/entry`. An entry's id may be the site's or central's; cursors are the site's ids."""
 
     def __init__(
-        self, *, site: Site, store: Store, writes: CentralWrites, clock: Clock, spreadsheets: Spreadsheets
+        self,
+        *,
+        site: Site,
+        store: Store,
+        writes: CentralWrites,
+        clock: Clock,
+        moments: Moments,
+        spreadsheets: Spreadsheets,
+        readers: Readers,
     ) -> None:
         self._store = store
+        self._readers = readers
         self._writes = writes
         self._clock = clock
+        self._named = moments
         self._spreadsheets = spreadsheets
         self._zone = ZoneInfo(site.site.timezone)
         self._lanes: Mapping[str, str] = {lane.id: lane.name for lane in site.lanes}
@@ -92,12 +88,15 @@ class EntriesFamily:
             Route(ENTRY_PATCH, self._change),
         )
 
-    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        return await self._listed(await read_body(request, EntryListBody))
+    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, EntryListBody)
+        whole = self._filter(wanted) == EntryFilter()
+        reader = Reader(caller.username, _KIND) if wanted.by_cursor and whole else None
+        return await self._listed(request, wanted, reader)
 
     async def _report(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryListBody)
-        return await self._listed(wanted, totals=totals_record(await self._totals(wanted)))
+        return await self._listed(request, wanted, None, totals=totals_record(await self._totals(wanted)))
 
     async def _as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryWhich)
@@ -113,7 +112,7 @@ class EntriesFamily:
         self, request: web.Request, name: str, rows: AsyncIterator[list[list[Cell]]]
     ) -> web.StreamResponse:
         return await self._spreadsheets.answer(
-            request, name=name, sheet="Entries", columns=_COLUMNS, rows=rows, zone=self._zone
+            request, name=name, sheet="Entries", columns=COLUMNS, rows=rows, zone=self._zone
         )
 
     async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
@@ -155,28 +154,27 @@ class EntriesFamily:
     def _moments(self, sent: JsonObject, *, said: AbstractSet[str]) -> JsonObject:
         """The body with its moments as central takes them; an empty one is none. Raises RequestRefused.
 
-        A status follows from the moments, so it is not among what is written.
+        A status follows from the moments, so it is not among what is written. A moment of which no clock can tell
+        whether it has been is not trusted, unless whoever names it says so.
         """
         body = {name: value for name, value in sent.items() if name != "status"}
         for name in ("date_at", "exit_at"):
             text = body.get(name)
             if isinstance(text, str) and text.strip():
-                body[name] = iso_utc(self._moment(name, text, has_been=name in said))
+                body[name] = iso_utc(self._moment(name, text, body, said=said))
             elif name == "date_at":
                 body.pop(name, None)
             elif name in body:
                 body[name] = None
         return body
 
-    def _moment(self, name: str, text: str, *, has_been: bool) -> int:
-        try:
-            moment = from_micros(text, self._zone)
-        except (ValueError, OverflowError) as error:
-            raise RequestRefused(400, f"{name}: {error}") from error
-        now = self._clock.wall()
-        if has_been and not 0 <= moment <= now.micros + (_SLACK if now.trusted else _DOUBTED):
-            raise RequestRefused(400, f"{name}: must be a moment that has been")
-        return moment
+    def _moment(self, name: str, text: str, body: JsonObject, *, said: AbstractSet[str]) -> int:
+        if name not in said:
+            return self._named.read(name, text)
+        moment = self._named.past(name, text)
+        if not moment.has_been and "clock_trusted" not in said:
+            body["clock_trusted"] = False
+        return moment.micros
 
     async def _placed(self, body: JsonObject, wanted: NewEntry | ChangedEntry, *, said: AbstractSet[str]) -> JsonObject:
         """The body with devices and the card as they are known now, and the devices' lanes unless others are said."""
@@ -210,8 +208,12 @@ class EntriesFamily:
     def _now(self) -> int:
         return self._clock.wall().micros
 
-    async def _listed(self, wanted: EntryListBody, **more: object) -> web.StreamResponse:
+    async def _listed(
+        self, request: web.Request, wanted: EntryListBody, reader: Reader | None, **more: object
+    ) -> web.StreamResponse:
         before = wanted.cursor_id
+        if reader is not None:
+            self._readers.asks(reader, before)
         if 0 < before < FIRST_PROVISIONAL_ID:  # central's id of one
             known = await self._store.entries.get(before, now=self._now)
             before = known.id if known is not None else before
@@ -219,9 +221,16 @@ class EntriesFamily:
             self._filter(wanted), now=self._now, before=before, offset=wanted.offset, limit=wanted.limit
         )
         waiting = (await self._store.held.arriving(_KIND, [entry.id for entry in page.entries])).waiting
-        shown = (self._record(entry, waiting.get(entry.id, ())) for entry in page.entries)
+        site_only = await self._site_only(page.entries, waiting)
+        shown = (self._record(entry, waiting.get(entry.id, ()), site_only) for entry in page.entries)
         cursor = {"next_cursor": page.entries[-1].id} if page.entries else {}
-        return await success_listed("entries", shown, count=page.count, **cursor, **more)
+        if reader is None:
+            return await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
+        following = cursor.get("next_cursor")
+        told = PageTold(wanted.cursor_id, page.newest, following, is_end=page.next_cursor is None)
+        taken = await self._readers.told(reader, told)
+        answer = await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
+        return await followed(request, answer, taken)
 
     async def _totals(self, wanted: EntryWhich) -> EntryTotals:
         return await self._store.entries.totals(self._filter(wanted), now=self._now)
@@ -240,95 +249,27 @@ class EntriesFamily:
         )
 
     async def _shown(self, entry: ParkingEntry) -> Record:
-        return self._record(entry, await self._store.held.waiting(_KIND, entry.id))
+        waiting = await self._store.held.waiting(_KIND, entry.id)
+        return self._record(entry, waiting, await self._site_only((entry,), {entry.id: waiting}))
 
-    def _record(self, entry: ParkingEntry, waiting: Sequence[WaitingWrite]) -> Record:
+    async def _site_only(
+        self, entries: Iterable[ParkingEntry], waiting: Mapping[int, Sequence[WaitingWrite]]
+    ) -> frozenset[int]:
+        unknown = () if self._writes.alone else (entry.id for entry in entries if entry.central_id is None)
+        return await site_only_among(self._store.held, _KIND, unknown, waiting)
+
+    def _record(self, entry: ParkingEntry, waiting: Sequence[WaitingWrite], site_only: AbstractSet[int]) -> Record:
         names = {
             "lane_name": self._lanes.get(entry.entry_lane, ""),
             "exit_lane_name": self._lanes.get(entry.exit_lane, ""),
         }
-        return {**entry_record(entry), **names, **standing_with_central(waiting)}
+        return {**entry_record(entry), **names, **standing_with_central(waiting, site_only=entry.id in site_only)}
 
     async def _rows(self, wanted: EntryFilter, *, below: Sequence[list[Cell]] = ()) -> AsyncIterator[list[list[Cell]]]:
         async for batch in self._store.entries.batches(wanted, now=self._now):
-            yield [self._row(entry) for entry in batch]
+            yield [entry_row(entry, self._lanes) for entry in batch]
         if below:
-            yield [row + [None] * (len(_COLUMNS) - len(row)) for row in ([], *below)]
-
-    def _row(self, entry: ParkingEntry) -> list[Cell]:
-        note = json.loads(entry.record).get("note", "")
-        return [
-            entry.central_id or entry.id,
-            entry.status.value,
-            entry.entry_at,
-            entry.exit_at,
-            _minutes(entry.stayed),
-            self._lanes.get(entry.entry_lane, entry.entry_lane),
-            self._lanes.get(entry.exit_lane, entry.exit_lane),
-            entry.area,
-            _access_id(entry),
-            entry.credential,
-            entry.plate,
-            "yes" if entry.manual else "",
-            "" if entry.clock_trusted else "no",
-            note if isinstance(note, str) else "",
-        ]
-
-
-def entry_record(entry: ParkingEntry) -> Record:
-    """An entry as the interface shows it, but for what others know of it."""
-    is_exit = entry.entry_at is None
-    moments = [None if micros is None else iso_utc(micros) for micros in (entry.entry_at, entry.exit_at)]
-    return {
-        **json.loads(entry.record),
-        "id": entry.central_id or entry.id,
-        "site_id": entry.id,
-        "central_id": entry.central_id,
-        "type": "exit" if is_exit else "entry",
-        "status": entry.status.value,
-        "date_at": moments[1] if is_exit else moments[0],
-        "entry_at": moments[0],
-        "exit_at": moments[1],
-        "duration_minutes": _minutes(entry.stayed),
-        "device_id": entry.exit_device_id if is_exit else entry.entry_device_id,
-        "exit_device_id": entry.exit_device_id,
-        "lane_id": entry.entry_lane,
-        "exit_lane_id": entry.exit_lane,
-        "area": entry.area,
-        "access_id": _access_id(entry),
-        "credential": entry.credential,
-        "plate": entry.plate,
-        "manual": entry.manual,
-        "clock_trusted": entry.clock_trusted,
-    }
-
-
-def totals_record(totals: EntryTotals) -> EntryTotalsRecord:
-    """Totals as the interface shows them."""
-    return EntryTotalsRecord(
-        count=totals.count,
-        **{status.value: count for status, count in totals.by_status},
-        average_minutes=_minutes(totals.stayed_on_average),
-        longest_minutes=_minutes(totals.stayed_longest),
-    )
-
-
-def totals_rows(totals: EntryTotals) -> list[list[Cell]]:
-    """Totals as the last rows of a sheet: what, and how many."""
-    shown = totals_record(totals)
-    said: list[tuple[str, object]] = [("Entries", shown.count)]
-    said += ((status.value.replace("_", " ").capitalize(), count) for status, count in totals.by_status)
-    said += (("Minutes on average", shown.average_minutes), ("Minutes at most", shown.longest_minutes))
-    return [[name, "" if value is None else str(value)] for name, value in said]
-
-
-def _access_id(entry: ParkingEntry) -> int | None:
-    """The card of an entry. What passed by a grant's code has an id below 0, which means nothing to others."""
-    return entry.card_id if entry.card_id is not None and entry.card_id > 0 else None
-
-
-def _minutes(micros: int | None) -> float | None:
-    return None if micros is None else round(micros / _MINUTE, 2)
+            yield [row + [None] * (len(COLUMNS) - len(row)) for row in ([], *below)]
 
 
 def _moment_of_an_exit() -> RequestRefused:

@@ -2,45 +2,61 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
 from gateway.domain.errors import NotFoundError
-from gateway.store import EventFilter, EventPage, Store
+from gateway.domain.reading import PageTold
+from gateway.store import EventFilter, EventPage, Reader, Store
 from gateway.web.admission import Route
 from gateway.web.bodies import ById, read_body
 from gateway.web.catalogue.events import EVENT, EVENT_LIST
 from gateway.web.dates import asked_period
-from gateway.web.envelope import from_json_text, json_text, success
+from gateway.web.envelope import in_parts, list_parts, success
+from gateway.web.reading import Readers
 from gateway.web.sessions import Caller
 from gateway.web.shapes.events import EventListBody
+from gateway.web.taken import followed
 from gateway.web.v1.records import event_record
 
 _MOST_TOLD = 16
+_LONGEST_FILTER = 200
+_LARGEST_TOLD = 1024 * 1024
 
 
 class EventsFamily:
     """`/v1/event`. Who asks for the same page again, while nothing was recorded, gets the same bytes."""
 
-    def __init__(self, *, store: Store, zone: ZoneInfo) -> None:
+    def __init__(self, *, store: Store, zone: ZoneInfo, readers: Readers) -> None:
         self._store = store
+        self._readers = readers
         self._zone = zone
-        self._told: OrderedDict[int, tuple[EventPage, bytes]] = OrderedDict()
+        self._told: OrderedDict[int, tuple[EventPage, tuple[bytes, ...]]] = OrderedDict()
 
     def routes(self) -> tuple[Route, ...]:
         """The operations of this family."""
         return (Route(EVENT_LIST, self._list), Route(EVENT, self._get))
 
-    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EventListBody)
+        reader = _reader(caller, wanted)
+        if reader is not None:
+            self._readers.asks(reader, wanted.cursor_id)
         page = await self._store.events.page(
             self._filter(wanted), before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
-        return from_json_text(self._as_json(page))
+        parts = await self._as_json(page)
+        if reader is None:
+            return await in_parts(request, parts)
+        following = page.events[-1].id if page.events else None
+        told = PageTold(wanted.cursor_id, page.newest, following, is_end=page.next_cursor is None)
+        taken = await self._readers.told(reader, told)
+        return await followed(request, await in_parts(request, parts), taken)
 
-    def _as_json(self, page: EventPage) -> bytes:
+    async def _as_json(self, page: EventPage) -> tuple[bytes, ...]:
         """The store gives the very same page as long as nothing was recorded, which is how it is known here."""
         told = self._told.get(id(page))
         if told is not None and told[0] is page:
@@ -49,11 +65,12 @@ class EventsFamily:
         more: dict[str, object] = {} if following is None else {"next_cursor": following}
         if not page.complete:
             more["complete"] = False
-        text = json_text(events=[event_record(event) for event in page.events], count=page.count, **more)
-        self._told[id(page)] = page, text
+        parts = await list_parts("events", (event_record(event) for event in page.events), count=page.count, **more)
+        if sum(len(part) for part in parts) <= _LARGEST_TOLD:
+            self._told[id(page)] = page, parts
         if len(self._told) > _MOST_TOLD:
             self._told.popitem(last=False)
-        return text
+        return parts
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
@@ -71,3 +88,19 @@ class EventsFamily:
             date_from=start,
             date_until=end,
         )
+
+
+def _reader(caller: Caller, wanted: EventListBody) -> Reader | None:
+    """Who reads by cursor, and what; None for somebody who looks for something, or looks at pages."""
+    if not wanted.by_cursor or wanted.search or wanted.start_date or wanted.end_date:
+        return None
+    parts = (("devices", wanted.device_ids), ("types", wanted.types + wanted.event_types))
+    said = (f"{name} {','.join(map(str, sorted(set(ids))))}" for name, ids in parts if ids)
+    return Reader(caller.username, "event", _short(" ".join(said)))
+
+
+def _short(text: str) -> str:
+    """A filter's name; a very long one by its beginning and its hash."""
+    if len(text) <= _LONGEST_FILTER:
+        return text
+    return f"{text[:_LONGEST_FILTER]}… {hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -16,6 +16,7 @@ from gateway.domain.passages import CameraEvent
 from gateway.domain.writes import WaitingWrite
 from gateway.lanes.board import DeviceSnapshot
 from gateway.store import KnownRecord
+from gateway.store.held import HeldWrites
 from gateway.web.rooms import CameraView
 from gateway.web.shapes.camera_events import CameraEventRecord
 from gateway.web.shapes.cameras import CameraStatus, Status
@@ -26,7 +27,7 @@ Record = dict[str, JsonValue]
 
 def event_record(event: RecordedEvent) -> Record:
     """An event as the interface shows it: an `EventRecord`, plain because lists hold very many of them."""
-    return {
+    record: Record = {
         "id": event.id,
         "device_id": event.device_id,
         "type": event.type,
@@ -38,7 +39,11 @@ def event_record(event: RecordedEvent) -> Record:
         "data": event.data,
         "lane_id": event.lane_id,
         "clock_trusted": event.clock_trusted,
+        "late": event.recorded_at is not None,
     }
+    if event.recorded_at is not None:
+        record["recorded_at"] = iso_utc(event.recorded_at)
+    return record
 
 
 def camera_event_record(
@@ -47,15 +52,16 @@ def camera_event_record(
     exhibits: Iterable[Exhibit] = (),
     waiting: Sequence[WaitingWrite] = (),
     missing: Sequence[Missing] | None = None,
+    site_only: bool = False,
 ) -> CameraEventRecord:
     """A camera event as the interface shows it, with what was added to it and what waits of it for central.
 
-    `missing`: what of its time no footage is of, None while some may still come.
+    `missing`: what of its time no footage is of, None while some may still come. `site_only`: central never gets it.
     """
     media = "/v1/camera/event"
     extent = "coming" if missing is None else extent_of(missing, event.pinned_from, event.pinned_until)
     there = extent != "none"
-    standing = standing_with_central(waiting)
+    standing = standing_with_central(waiting, site_only=site_only)
     return CameraEventRecord.model_validate(
         {
             "id": event.id,
@@ -114,12 +120,23 @@ def device_record(known: KnownRecord, seen: DeviceSnapshot | None, *, location: 
     return record
 
 
-def standing_with_central(waiting: Sequence[WaitingWrite]) -> Record:
-    """Whether central has what the site has of a record: `in_step`, `waiting`, or `refused` with central's words."""
+async def site_only_among(
+    held: HeldWrites, kind: str, unknown: Iterable[int], waiting: Mapping[int, object]
+) -> frozenset[int]:
+    """Those of records without an id of central's that central never gets; of the others something is under way."""
+    doubted = [number for number in unknown if not waiting.get(number)]
+    return await held.site_only(kind, doubted) if doubted else frozenset()
+
+
+def standing_with_central(waiting: Sequence[WaitingWrite], *, site_only: bool = False) -> Record:
+    """Whether central has what the site has of a record.
+
+    `in_step`, `waiting`, `refused` with central's words, or `site_only`: central never gets it.
+    """
     refused = next((write.refused for write in waiting if write.refused), "")
     if refused:
         return {"sync": "refused", "sync_error": refused}
-    return {"sync": "waiting" if waiting else "in_step"}
+    return {"sync": "waiting" if waiting else "site_only" if site_only else "in_step"}
 
 
 def command_record(command: Command) -> Record:

@@ -9,19 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.contract import ProtocolViolation
-from drivers.modbus.frames import (
-    Read,
-    Refusal,
-    Table,
-    Values,
-    Write,
-    WriteMany,
-    Written,
-    decode_request,
-    encode_reply,
-    encode_request,
-    parse_reply,
-)
+from drivers.modbus.frames import decode_request, encode_reply, encode_request, parse_reply
+from drivers.modbus.messages import Read, Refusal, Table, Values, Write, WriteMany, Written
 
 FRAMINGS = st.sampled_from(["tcp", "rtu"])
 UNITS = st.integers(1, 247)

@@ -29,8 +29,8 @@ from drivers.contract import (
     PointState,
 )
 from drivers.link import LinkSpec
-from drivers.modbus.frames import Read, Table, Write
 from drivers.modbus.gate import ModbusGate
+from drivers.modbus.messages import Read, Table, Write
 from drivers.modbus.profile import PulseBy, load_profile
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from drivers.modbus.frames import Read, Refusal, Table, Values, decode_request, encode_reply, encode_request
+from drivers.modbus.frames import decode_request, encode_reply, encode_request
 from drivers.modbus.heard import Heard, Voice
+from drivers.modbus.messages import Read, Refusal, Table, Values
 from drivers.wire import Direction
 
 READ = Read(Table.HOLDING_REGISTER, 0, 1)

@@ -15,8 +15,9 @@ from pymodbus.simulator import DataType, SimData, SimDevice
 from drivers.bus import Bus
 from drivers.contract import DeviceConnected, DeviceLost, GateMoved, GatePosition, PointChanged, PointState
 from drivers.link import LinkSpec
-from drivers.modbus.frames import Read, Table, Write, coil_word, encode_request
+from drivers.modbus.frames import encode_request
 from drivers.modbus.gate import ModbusGate
+from drivers.modbus.messages import Read, Table, Write, coil_word
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.profile_wiring import ProfileWiring

@@ -17,7 +17,7 @@ from drivers.contract import (
     PointChanged,
     PointState,
 )
-from drivers.modbus.frames import Table
+from drivers.modbus.messages import Table
 from drivers.modbus.watch import points_of, position_of
 from drivers.watch import LOST_AFTER_SECONDS, Watch, limit_position
 

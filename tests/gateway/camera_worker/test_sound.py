@@ -151,7 +151,6 @@ def test_sound_is_announced_and_named_and_a_torn_file_keeps_its_pictures():
     written = b""
     for frame, piece in zip(film()[:20], pieces, strict=False):
         written += muxer.mux(frame, frame.data) + muxer.mux_sound(piece)
-    muxer.close()
     assert announces_sound(written)
     assert sound_name(written) == "mp4a.40.2"
     whole = whole_frames(written)

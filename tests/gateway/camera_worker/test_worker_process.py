@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import resource
+import signal
 import socket
 import stat
 import subprocess
@@ -12,10 +15,13 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from stopwatch import Stopwatch
 
 from drivers.camera.rtsp_protocol import Credentials
-from gateway.domain.footage import GapReason, WorkerCamera
+from gateway.camera_worker.cutting_room import CuttingRoom
+from gateway.camera_worker.media_paths import MediaMissing
+from gateway.domain.footage import GapReason, TakeThumbnail, WorkerCamera
 
 
 def camera(url: str, camera_id: int = 1, **more: object) -> WorkerCamera:
@@ -232,3 +238,82 @@ def _runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def libraries(pid: int) -> set[str]:
+    """The libraries that a process has loaded."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return {Path(line.split()[5]).name.partition(".")[0].partition("-")[0] for line in lines if ".so" in line}
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process's main thread has started."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_a_cutter(pid: int) -> bool:
+    """Whether it is, and lives: of one that has ended the command is empty, or it is gone."""
+    with contextlib.suppress(OSError):
+        return b"gateway.camera_worker.cutter" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
+async def test_what_takes_memory_is_not_where_cameras_are_recorded_and_may_die_without_them(
+    start_worker, own_camera, judge
+):
+    source = await own_camera()
+    worker = await start_worker()
+    await worker.assign(camera(source.url))
+    await worker.until(lambda: len(worker.segments()) >= 2)
+    paths = [segment.path for segment in worker.segments()[:2]]
+    assert children(worker.process.pid) == []
+    assert (await worker.ask("POST", "/thumbnails", {"segment": paths[0], "output": "t.jpg"}))[0] == 200
+    (cutter,) = children(worker.process.pid)
+    assert "libavcodec" in libraries(cutter)
+    # a segment that cannot be read to its end: the cutter hangs in it, and is killed there
+    endless = "1/2026010100/1767225600000000_2000000.ts"
+    (worker.media / endless).parent.mkdir()
+    os.mkfifo(worker.media / endless)
+    writing: list[int] = []
+
+    def is_read() -> bool:
+        with contextlib.suppress(OSError):
+            writing.append(os.open(worker.media / endless, os.O_WRONLY | os.O_NONBLOCK))
+        return bool(writing)
+
+    async def kill_it() -> None:
+        await worker.until(is_read)
+        os.kill(cutter, signal.SIGKILL)
+        os.close(writing[0])
+
+    ordered = worker.ask("POST", "/thumbnails", {"segment": endless, "output": "e.jpg"})
+    (status, failed), _ = await asyncio.gather(ordered, kill_it())
+    assert (status, "recording went on" in failed["error"]) == (500, True)
+    status, cut = await worker.ask("POST", "/clips", {"segments": paths, "output": "clips/a.mp4"})
+    assert status == 200
+    assert judge.decode(worker.media / cut["output"]) == ""
+    known = len(worker.segments())
+    await worker.until(lambda: len(worker.segments()) > known)
+    assert {segment.gap for segment in worker.segments()[1:]} == {GapReason.NONE}
+    assert not {name for name in libraries(worker.process.pid) if name.startswith(("libav", "libx26"))}
+    (after,) = children(worker.process.pid)
+    worker.terminate()
+    await worker.until(lambda: not Path(f"/proc/{after}/maps").exists() or not libraries(after))
+
+
+async def test_a_cutter_that_nobody_needs_any_more_ends(tmp_path):
+    room = CuttingRoom(idle_seconds=0.0)
+    with pytest.raises(MediaMissing):
+        await room.make(tmp_path, TakeThumbnail(segment="1/2026010100/1_1.ts", output="t.jpg"))
+    async with asyncio.timeout(10.0):
+        while any(is_a_cutter(pid) for pid in children(os.getpid())):
+            await asyncio.sleep(0.01)
+    await room.end(10.0)
+
+
+async def test_what_viewers_need_is_loaded_when_one_is_expected(start_worker):
+    worker = await start_worker(read_reports=False)
+    assert "libavcodec" not in libraries(worker.process.pid)
+    for _ in range(2):
+        assert await worker.ask("POST", "/views/expected") == (204, {})
+    await worker.until(lambda: "libavcodec" in libraries(worker.process.pid))

@@ -1,45 +1,26 @@
 """The program as people call it: what it says, where, and its exit status."""
 
-import os
 import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from running_gateway import BARE_SITE, RunningGateway, typed
+from typer.testing import CliRunner
 
-PROGRAM = Path(sys.executable).with_name("edge-gateway")
-
-SITE = """
-[site]
-name = "Small"
-[api]
-port = 0
-"""
-
-
-def call(*arguments, cwd, **environ):
-    return subprocess.run(
-        [PROGRAM, *arguments],
-        cwd=cwd,
-        env={"PATH": os.environ["PATH"], "COLUMNS": "120", **environ},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+from gateway.cli.app import Invocation, app
 
 
 @pytest.fixture
 def site(tmp_path):
     path = tmp_path / "site.toml"
-    path.write_text(SITE)
+    path.write_text(BARE_SITE)
     return path
 
 
 def test_version(tmp_path):
-    result = call("--version", cwd=tmp_path)
+    result = typed("--version", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("edge-gateway ")
 
@@ -62,14 +43,15 @@ def test_version(tmp_path):
         ("webhooks",),
     ],
 )
-def test_every_command_has_help_with_an_example(command, tmp_path):
-    result = call(*command, "--help", cwd=tmp_path)
-    assert result.returncode == 0
+def test_every_command_has_help_with_an_example(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    result = CliRunner().invoke(app, [*command, "--help"], obj=Invocation())
+    assert result.exit_code == 0
     assert "Example: edge-gateway " in result.stdout
 
 
 def test_a_good_site_is_one_line(site, tmp_path):
-    result = call("check", "site.toml", cwd=tmp_path)
+    result = typed("check", "site.toml", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == (
         "site.toml is good: Small with 0 lanes, 0 gates, 0 readers, 0 cameras, 0 links; no central service;"
@@ -79,8 +61,8 @@ def test_a_good_site_is_one_line(site, tmp_path):
 
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_a_bad_site_gives_every_fault_and_status_2(command, site, tmp_path):
-    site.write_text(SITE + 'colour = 1\n[[cameras]]\nid = 1\nname = "x"\nurl = "http://x"\n')
-    result = call(command, "site.toml", cwd=tmp_path)
+    site.write_text(BARE_SITE + 'colour = 1\n[[cameras]]\nid = 1\nname = "x"\nurl = "http://x"\n')
+    result = typed(command, "site.toml", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert sorted(result.stderr.splitlines()) == [
         "api.colour: unknown key",
@@ -91,7 +73,7 @@ def test_a_bad_site_gives_every_fault_and_status_2(command, site, tmp_path):
 
 
 def test_wrong_usage_is_status_2(tmp_path):
-    result = call("check", cwd=tmp_path)
+    result = typed("check", cwd=tmp_path)
     assert result.returncode == 2
     assert "Missing argument" in result.stderr
 
@@ -124,27 +106,17 @@ def test_an_unexpected_error_is_one_sentence_unless_debugging(options, tmp_path)
     assert "hunter2" not in result.stderr
 
 
-class Running:
+class Running(RunningGateway):
     """A gateway under something that listens as systemd does."""
 
     def __init__(self, folder, *options, **environ):
         self.inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.inbox.bind(str(folder / "notify"))
         self.inbox.settimeout(20)
-        self.process = subprocess.Popen(
-            [PROGRAM, "run", "site.toml", *options],
-            cwd=folder,
-            env={"PATH": os.environ["PATH"], "NOTIFY_SOCKET": str(folder / "notify"), **environ},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        super().__init__(folder, *options, NOTIFY_SOCKET=str(folder / "notify"), **environ)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_error):
-        self.process.kill()
-        self.process.communicate(timeout=10)
+    def __exit__(self, *error):
+        super().__exit__(*error)
         self.inbox.close()
 
     def hear(self, line):
@@ -166,7 +138,7 @@ def test_run_is_ready_feeds_the_watchdog_and_stops_when_told(site, tmp_path):
 def test_a_second_gateway_on_the_same_data_is_refused_in_one_sentence(site, tmp_path):
     with Running(tmp_path, STATE_DIRECTORY=str(tmp_path / "state")) as running:
         running.hear("READY=1")
-        second = call("run", "site.toml", "--data", "state", cwd=tmp_path)
+        second = typed("run", "site.toml", "--data", "state", cwd=tmp_path)
         holder = f"in use by another edge-gateway, process {running.process.pid}"
         assert second.returncode == 2
         assert second.stderr == f"edge-gateway: data folder {tmp_path}/state is {holder}\n"
@@ -180,7 +152,7 @@ def test_run_keeps_its_data_beside_the_site_file_otherwise(site, tmp_path):
 
 
 def test_a_report_without_a_place_is_told_before_the_run(tmp_path):
-    result = call("simulate", "--days", "3000", "--report", "no/such/folder/report.json", cwd=tmp_path)
+    result = typed("simulate", "--days", "3000", "--report", "no/such/folder/report.json", cwd=tmp_path)
     assert result.returncode == 2
     assert result.stderr == (
         "edge-gateway: --report no/such/folder/report.json cannot be written: No such file or directory\n"

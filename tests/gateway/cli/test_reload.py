@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import select
 import signal
-import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
 
 import pytest
+from running_gateway import PASSWORD, SECRETS, SITE, RunningGateway, typed
 
-PROGRAM = Path(sys.executable).with_name("edge-gateway")
-SITE = """
-[site]
-name = "Small"
-[api]
-port = 0
-[[api.accounts]]
-username = "chief"
-password = "chief"
-"""
 CAMERA = """
 [[cameras]]
 id = {id}
@@ -33,62 +20,27 @@ url = "rtsp://127.0.0.1:1/main"
 username = "viewer"
 password = "camera"
 """
-ENVIRON = {
-    "PATH": os.environ["PATH"],
-    "COLUMNS": "120",
-    "EDGE_GATEWAY_SECRET_CHIEF": "hunter2-hunter2",
-    "EDGE_GATEWAY_SECRET_CAMERA": "hush-hush",
-}
+CAMERA_SECRETS = {"EDGE_GATEWAY_SECRET_CAMERA": "hush-hush"}
 
 
-class Gateway:
-    """A gateway that runs by the site file of a folder."""
+class Gateway(RunningGateway):
+    """A gateway whose site file is read again."""
 
     def __init__(self, folder: Path) -> None:
-        self.site = folder / "site.toml"
         self.data = folder / "data"
-        self.site.write_text(SITE)
-        self.process = subprocess.Popen(
-            [PROGRAM, "run", self.site, "--data", self.data], env=ENVIRON, stderr=subprocess.PIPE
-        )
-        self.heard = ""
-
-    def hears(self, pattern: str, *, times: int = 1) -> str:
-        """Wait for a line of its log."""
-        deadline = time.monotonic() + 20
-        while len(found := re.findall(pattern, self.heard)) < times:
-            assert time.monotonic() < deadline, self.heard
-            if select.select([self.process.stderr], [], [], 1)[0]:
-                read = os.read(self.process.stderr.fileno(), 65536)
-                assert read, f"the gateway ended: {self.heard}"
-                self.heard += read.decode()
-        return found[-1]
-
-    def end(self) -> int:
-        """Stop it; its exit status."""
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(20)
-        self.heard += self.process.stderr.read().decode()
-        self.process.stderr.close()
-        return self.process.returncode
+        (folder / "site.toml").write_text(SITE)
+        super().__init__(folder, "--data", self.data, **SECRETS, **CAMERA_SECRETS)
 
     def reload(self, *, status: int = 0) -> str:
         """Type the command; what it says."""
-        done = subprocess.run(
-            [PROGRAM, "reload", "--data", self.data],
-            env=ENVIRON,
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-        )
+        done = typed("reload", "--data", self.data)
         assert done.returncode == status, done.stderr
         return done.stdout + done.stderr
 
-    def page(self, port: str) -> dict:
+    def page(self, port: int) -> dict:
         """What the page shows."""
         base = f"http://127.0.0.1:{port}"
-        body = json.dumps({"username": "chief", "password": "hunter2-hunter2"}).encode()
+        body = json.dumps({"username": "chief", "password": PASSWORD}).encode()
         asked = urllib.request.Request(f"{base}/v1/auth/login", data=body, headers={"Content-Type": "application/json"})
         with urllib.request.urlopen(asked, timeout=5) as answer:
             session = json.load(answer)["session"]
@@ -103,16 +55,12 @@ class Gateway:
 
 @pytest.fixture
 def gateway(tmp_path):
-    running = Gateway(tmp_path)
-    try:
+    with Gateway(tmp_path) as running:
         yield running
-    finally:
-        if running.process.poll() is None:
-            running.end()
 
 
 def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(gateway):
-    port = gateway.hears(r'"port": (\d+), "event": "interface_served"')
+    port = gateway.serves()
     assert "no camera is different" in gateway.reload()
 
     gateway.site.write_text(SITE.replace("port = 0", "port = 1234") + CAMERA.format(id=7, name="Gate"))

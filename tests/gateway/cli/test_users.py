@@ -7,9 +7,7 @@ import os
 import pty
 import re
 import select
-import signal
 import subprocess
-import sys
 import time
 from codecs import getincrementaldecoder
 from pathlib import Path
@@ -17,6 +15,7 @@ from pathlib import Path
 import pytest
 import typer
 from aiohttp import ClientSession
+from running_gateway import PROGRAM, SECRETS, SITE, RunningGateway
 from typer.testing import CliRunner
 
 from gateway.cli.users import app
@@ -25,18 +24,7 @@ from gateway.demo.central.accounts import totp
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.store import Store
 
-PROGRAM = Path(sys.executable).with_name("edge-gateway")
-SITE = """
-[site]
-name = "Small"
-[api]
-port = 0
-[[api.accounts]]
-username = "chief"
-password = "chief"
-"""
 PASSWORD = "correct horse"
-ENVIRON = {"PATH": os.environ["PATH"], "COLUMNS": "120", "EDGE_GATEWAY_SECRET_CHIEF": "hunter2-hunter2"}
 
 
 @pytest.fixture
@@ -69,46 +57,18 @@ def users(data):
     return call
 
 
-class Gateway:
+class Gateway(RunningGateway):
     """A gateway that runs on the folder."""
 
     def __init__(self, folder: Path, data: Path) -> None:
         (folder / "site.toml").write_text(SITE)
-        self.process = subprocess.Popen(
-            [PROGRAM, "run", "site.toml", "--data", data],
-            cwd=folder,
-            env=ENVIRON,
-            stderr=subprocess.PIPE,
-        )
-        self.heard = ""
-        try:
-            self.port = int(self._hears(r'"port": (\d+), "event": "interface_served"'))
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def _hears(self, pattern: str) -> str:
-        deadline = time.monotonic() + 20
-        while not (found := re.search(pattern, self.heard)):
-            assert time.monotonic() < deadline, self.heard
-            if select.select([self.process.stderr], [], [], 1)[0]:
-                self.heard += os.read(self.process.stderr.fileno(), 65536).decode()
-        return found[1]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(20)
-        self.heard += self.process.stderr.read().decode()
-        self.process.stderr.close()
+        super().__init__(folder, "--data", data, **SECRETS)
 
     def login(self, username: str, password: str) -> int:
         async def asked() -> int:
             async with ClientSession() as client:
                 body = {"username": username, "password": password}
-                async with client.post(f"http://127.0.0.1:{self.port}/v1/auth/login", json=body) as answer:
+                async with client.post(f"http://127.0.0.1:{self.serves()}/v1/auth/login", json=body) as answer:
                     return answer.status
 
         return asyncio.run(asked())
@@ -162,12 +122,14 @@ def test_roles_and_keys(users):
 
 def test_a_running_gateway_takes_changes_over(users, data, tmp_path):
     with Gateway(tmp_path, data) as gateway:
+        gateway.serves()
         users("add", "ada", "--role", "viewer", typed=f"{PASSWORD}\n")
         assert users("list") == "chief  in the site file\nada    viewer\n"
         assert gateway.login("ada", PASSWORD) == 200
         users("disable", "ada")
         assert gateway.login("ada", PASSWORD) == 404
         assert "is changed there" in users("password", "chief", typed=f"{PASSWORD}\n", refused=GatewayError)
+        assert gateway.end() == 0
     assert users("list") == "ada  viewer, disabled\n"
     assert PASSWORD not in gateway.heard
 
@@ -196,7 +158,7 @@ def test_an_authenticator_is_enrolled_in_a_terminal(users, data):
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [PROGRAM, "users", "mfa", "ada", "--data", data],
-        env=ENVIRON, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True,
+        env={"PATH": os.environ["PATH"], "COLUMNS": "120"}, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True,
     ) as process:  # fmt: skip
         os.close(theirs)
         heard, decoder = "", getincrementaldecoder("utf-8")()

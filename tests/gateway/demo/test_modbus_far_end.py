@@ -8,7 +8,8 @@ import time
 import pytest
 from pyModbusTCP.client import ModbusClient
 
-from drivers.modbus.frames import Read, Refusal, Table, Values, Write, Written, encode_request, parse_reply
+from drivers.modbus.frames import encode_request, parse_reply
+from drivers.modbus.messages import Read, Refusal, Table, Values, Write, Written
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.modbus_wiring import CameWiring, RelayWiring

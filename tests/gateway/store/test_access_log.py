@@ -11,7 +11,7 @@ import pytest
 
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.store import UNREADABLE, Store, access_log
+from gateway.store import UNREADABLE, Entry, Store, Webhook, access_log
 from gateway.store.grants import NewGrant
 
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
@@ -131,6 +131,55 @@ async def test_when_nothing_says_who_was_shut_out_nobody_is_let_in(revived, harm
         assert {name: disabled for name, (_, disabled, _) in accounts.items()} == dict.fromkeys(accounts, True)
         assert (keys, grants) == ([], [])
         assert "4 accounts were disabled, 2 keys removed and 2 grants taken back" in " ".join(store.salvaged)
+
+
+@pytest.fixture
+async def told_again(tmp_path):
+    """A damaged folder from before one of two webhooks was removed."""
+    folder, before = tmp_path / "data", tmp_path / "site.db"
+    folder.mkdir()
+    async with opened(folder) as store:
+        for name in ("kept", "gone"):
+            await store.webhooks.add(
+                Webhook(name, f"https://{name}.example/", ("access.granted",), "s" * 16, 1, "chief"), most=9
+            )
+        await store.journal.record(Entry(events=(TOLD,)))
+    shutil.copy(folder / "site.db", before)
+    async with opened(folder) as store:
+        await store.webhooks.remove("gone")
+    shutil.copy(before, folder / "site.db")
+    with closing(sqlite3.connect(folder / "site.db")) as connection:
+        ((page,),) = connection.execute("SELECT pageno FROM dbstat WHERE name = 'event'").fetchall()
+    with (folder / "site.db").open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xa5" * 4096)
+    (folder / "site.db.closed").unlink()
+    return folder
+
+
+async def hooks(store):
+    return {one.id: bool(one.disabled) for one in await store.webhooks.all()}
+
+
+async def test_a_webhook_that_was_removed_is_told_nothing_again(told_again):
+    for salvaged in (True, False):
+        async with opened(told_again) as store:
+            assert bool(store.salvaged) is salvaged
+            assert await hooks(store) == {"kept": False}
+
+
+def of_an_older_release(path):
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[0] = access_log._written(["begin", 1])
+    path.write_bytes(b"".join(line for line in lines if b"webhook" not in line))
+
+
+@pytest.mark.parametrize("harm", [lost, changed, emptied, of_an_older_release])
+async def test_when_nothing_says_which_webhooks_were_removed_none_is_told(told_again, harm):
+    harm(told_again / "access.log")
+    async with opened(told_again) as store:
+        assert await hooks(store) == {"kept": True, "gone": True}
+        assert "2 webhooks were disabled" in " ".join(store.salvaged)
 
 
 async def test_a_line_that_a_power_cut_tore_was_told_to_nobody(revived):

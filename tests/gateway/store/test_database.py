@@ -8,6 +8,7 @@ import pytest
 
 from gateway.domain.errors import StoreError
 from gateway.store import database as database_module
+from gateway.store import opening as opening_module
 from gateway.store.database import Database, is_id
 from gateway.store.migrations import Migration
 
@@ -215,7 +216,7 @@ async def settled_threads():
 async def test_overlapping_readers_do_not_let_the_wal_grow_without_end(tmp_path, monkeypatch):
     monkeypatch.setattr(database_module, "_TEND_SECONDS", 0.02)
     monkeypatch.setattr(database_module, "_LONG_WAL_PAGES", 200)
-    monkeypatch.setattr(database_module, "_WAL_PAGES", 50)
+    monkeypatch.setattr(opening_module, "WAL_PAGES", 50)
     database = Database(path=tmp_path / "x.db", steps=STEPS)
     await database.open()
     loop = asyncio.get_running_loop()

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from gateway.domain.errors import NoRoom
+from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import (
     CAMERA_CREATE,
     CARD_DELETE,
@@ -16,6 +17,7 @@ from gateway.domain.writes import (
     DEVICE_CREATE,
     ENTRY_CREATE,
 )
+from gateway.store import room
 from gateway.store.room import MOST_MADE, MOST_WAITING, MOST_WAITING_BYTES
 
 
@@ -57,6 +59,26 @@ async def test_so_many_bytes_wait_and_no_more(store):
     await held(store, CARD_UPDATE, body, times=-(-MOST_WAITING_BYTES // size))
     with pytest.raises(NoRoom, match=r"\(33\.\d MB\)"):
         await held(store, DEVICE_CONFIG, {"description": "x"})
+
+
+async def test_bytes_are_counted_as_they_wait_now(store, monkeypatch):
+    monkeypatch.setattr(room, "MOST_WAITING_BYTES", 100_000)
+    told = Event(kind=EventKind.RECORD_RELEASED, date_at=1, clock_trusted=True, description="x")
+    await held(store, DEVICE_CONFIG, {"description": "x" * 110_000, "location": "North"})
+    with pytest.raises(NoRoom):
+        await store.held.room()
+    (row,) = await store.outbox.due(now=1)
+    await store.outbox.park(row, error="too long")
+    await held(store, DEVICE_CONFIG, {"description": "y"}, begun=True)  # takes its field out of the refused one
+    await store.held.room()
+    for length, fits in ((120_000, False), (10, True)):
+        await store.refused.edit(row.id, {"location": "z" * length}, told)
+        await store.outbox.park(row, error="too long")
+        if fits:
+            await store.held.room()
+        else:
+            with pytest.raises(NoRoom):
+                await store.held.room()
 
 
 @pytest.mark.parametrize("operation", [DEVICE_CREATE, CAMERA_CREATE])

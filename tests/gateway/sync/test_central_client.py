@@ -20,7 +20,7 @@ from gateway.clock import SystemClock
 from gateway.demo.central import Chances, Faults
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.sync.answers import CentralDenied, CentralFailed
-from gateway.sync.central import BODY_LIMIT, impatient_socket
+from gateway.sync.connections import BODY_LIMIT, impatient_socket
 from gateway.sync.relay import CentralRelay
 
 SECRET = "JBSWY3DPEHPK3PXP"

@@ -10,8 +10,9 @@ import pytest
 from gateway.clock import SystemClock
 from gateway.demo.central import Faults
 from gateway.domain.credentials import CardStatus
+from gateway.domain.errors import CentralRefused
 from gateway.domain.events import EventKind
-from gateway.domain.writes import CAMERA_UPDATE, CARD_LIFECYCLE, CARD_UPDATE
+from gateway.domain.writes import CAMERA_UPDATE, CARD_DELETE, CARD_LIFECYCLE, CARD_UPDATE
 from gateway.store import EventFilter
 from gateway.supervision import Backoff
 from gateway.sync.down import DownSync
@@ -35,7 +36,9 @@ def pull(client, store):
 async def apart(central, client, store, writes, pull):
     """Both sides have the same records, and the line is down. Gives what brings them together again."""
     await pull()
-    sender = OutboxSender(client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON)
+    sender = OutboxSender(
+        client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON, may_take=0
+    )
     await central.stop()
 
     async def together():
@@ -117,6 +120,27 @@ async def test_a_card_that_the_site_blocked_is_blocked_whatever_central_made_of_
     await apart()
     assert central.cards[4001]["status"] == "blocked"
     assert len(await told(store)) == 1
+
+
+async def test_not_found_by_what_stands_before_central_loses_no_change(central, client, store, writes, apart):
+    await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "lost"})
+    await writes.write(CARD_DELETE, {"id": 4002})
+    real = client.call
+
+    async def call(method, path, body=None, **more):
+        raise CentralRefused(f"{method} {path}: no route matched", status=404)
+
+    client.call = call
+    sender = OutboxSender(client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON)
+    for _ in range(6):
+        await sender.send_due()
+        await asyncio.sleep(0.01)
+    assert (await store.outbox.books()).waiting == 2
+    assert (await store.cards.get(4001)).card.status is CardStatus.LOST
+    client.call = real
+    await apart()
+    assert central.cards[4001]["status"] == "lost"
+    assert 4002 not in central.cards
 
 
 async def test_a_conflict_is_told_once_however_often_the_change_is_sent(central, store, writes, apart):

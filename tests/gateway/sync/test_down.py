@@ -330,6 +330,44 @@ async def test_what_central_says_of_single_cards_counts_only_while_it_finds_othe
     assert paths(central, "/v1/access/list") == 4
 
 
+async def test_a_list_that_is_empty_takes_no_card_that_central_still_has(central, store, down):
+    """As an account is answered that may see single cards and, by a fault of central's, none in a list."""
+    await down.pull()
+    real = central.tables.cards.page
+
+    central.tables.cards.page = lambda matches, **more: real(lambda record: False, **more)
+    for _ in range(4):
+        report = await down.pull()
+        assert report.cards.removed == 0
+    assert "still has" in report.problems[0]
+    assert await store.cards.count() == 40
+    central.tables.cards.page = real
+    assert (await down.pull()).problems == ()
+
+
+async def test_a_later_page_that_is_too_large_is_asked_for_smaller(central, store, down, monkeypatch):
+    for number in range(300):
+        note = "x" * (4_000 if number < 100 else 100)
+        central.tables.cards.put({"id": 10_000 + number, "number": str(number), "note": note})
+    central.tables.page_cap = 200
+    monkeypatch.setattr("gateway.sync.connections.BODY_LIMIT", 300_000)
+    assert "larger than" in (await down.pull()).problems[0]
+    while (report := await down.pull()).problems:
+        assert "larger than" in report.problems[0]
+        assert paths(central, "/v1/access/list") < 60
+    assert await store.cards.count() == 340
+
+
+async def test_a_failing_central_does_not_make_pages_small_for_good(central, store, down):
+    central.faults = Faults(paths="/v1/access/list", error=ErrorKind.JSON)
+    assert (await down.pull()).problems
+    central.faults = Faults()
+    central.requests.clear()
+    assert (await down.pull()).problems == ()
+    first = next(request for request in central.requests if request.path == "/v1/access/list")
+    assert '"page_limit": 1000' in first.body
+
+
 async def test_looks_that_disagree_remove_nothing(central, store, down):
     await down.pull()
     drop_cards(central, 2)

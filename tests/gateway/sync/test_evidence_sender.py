@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from gateway.clock import SystemClock
-from gateway.demo.central import Faults
-from gateway.domain.errors import CameraUnavailable
+from gateway.demo.central import ErrorKind, Faults
+from gateway.domain.errors import CameraUnavailable, CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.domain.exhibits import Exhibit, KeptAs
 from gateway.domain.passages import Moment
@@ -21,6 +21,7 @@ from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
 
 AT = 1_767_268_800_000_000
+LONG = Backoff(first=3600.0, longest=3600.0)
 
 
 @dataclass
@@ -60,6 +61,11 @@ class House:
         return central.tables.camera_events[known.central_id]["evidence"] if known.central_id else []
 
 
+async def waiting_files(store):
+    row = await store.exhibits.due(now=2**62)
+    return [] if row is None else [row]
+
+
 @pytest.fixture
 async def house(store, client, tmp_path):
     folder = tmp_path / "exhibits"
@@ -69,7 +75,9 @@ async def house(store, client, tmp_path):
     recorded = await store.journal.record(Entry(events=(event,), moments=(moment,)))
     made = House(store, folder, None, None, recorded.camera_event_ids[0])
     backoff = Backoff(first=60.0, longest=60.0)
-    made.evidence = EvidenceSender(client=client, store=store, clock=SystemClock(), path=made.path, backoff=backoff)
+    made.evidence = EvidenceSender(
+        client=client, store=store, clock=SystemClock(), path=made.path, backoff=backoff, spread_seconds=0
+    )
     made.outbox = OutboxSender(client=client, store=store, clock=SystemClock())
     return made
 
@@ -109,6 +117,72 @@ async def test_while_central_is_away_a_file_waits(house, central, client):
     await house.outbox.send_due()
     await central.start()
     await house.send()
+    assert len(await house.at_central(central)) == 1
+
+
+async def lost_and_back(central, client):
+    await central.stop()
+    with pytest.raises(CentralUnavailable):
+        await client.look()
+    await central.start()
+    await client.look()
+
+
+async def test_a_file_that_waits_for_the_line_goes_when_central_answers_again(house, central, client):
+    await house.outbox.send_due()
+    await house.upload(b"x" * 1000)
+    await central.stop()
+    assert await house.evidence.send_due() == 0.0
+    await central.start()
+    assert await house.evidence.send_due() > 5, "one failure that nobody else met says nothing of the line"
+    await lost_and_back(central, client)
+    assert await house.evidence.send_due() == 0.0
+    assert len(await house.at_central(central)) == 1
+
+
+async def test_sites_do_not_all_come_back_with_their_files_at_once(house, central, client, store):
+    house.evidence = EvidenceSender(
+        client=client, store=store, clock=SystemClock(), path=house.path, backoff=LONG, spread_seconds=1000
+    )
+    await house.outbox.send_due()
+    await house.upload(b"x" * 1000)
+    await central.stop()
+    await house.evidence.send_due()
+    await lost_and_back(central, client)
+    await house.evidence.send_due()
+    due_in = await store.exhibits.next_due() - SystemClock().wall().micros
+    assert due_in < 1000 * 1_000_000
+
+
+async def test_a_file_that_central_failed_with_waits_out_its_own_time(house, central, client, store):
+    await house.outbox.send_due()
+    await house.upload(b"x" * 1000)
+    central.faults = Faults(paths="/v1/camera/event/evidence", error=ErrorKind.JSON, error_times=1)
+    assert await house.evidence.send_due() == 0.0
+    before = await store.exhibits.next_due()
+    await lost_and_back(central, client)
+    assert await house.evidence.send_due() > 5
+    assert await store.exhibits.next_due() == before
+    assert await house.at_central(central) == []
+
+
+async def test_a_file_goes_as_soon_as_its_camera_event_is_there(house, central):
+    await house.upload(b"x" * 1000)
+    assert await house.evidence.send_due() == 0.0
+    assert await house.evidence.send_due() > 5
+    await house.outbox.send_due()
+    assert await house.evidence.send_due() == 0.0
+    assert len(await house.at_central(central)) == 1
+
+
+async def test_a_clock_that_stepped_back_keeps_no_file_waiting(house, central):
+    await house.outbox.send_due()
+    await house.upload(b"x" * 1000)
+    (row,) = await waiting_files(house.store)
+    year = 365 * 86_400 * 1_000_000
+    await house.store.outbox.failed(row, error="away", next_at=SystemClock().wall().micros + year)
+    assert await house.evidence.send_due() == 0.0
+    await house.evidence.send_due()
     assert len(await house.at_central(central)) == 1
 
 

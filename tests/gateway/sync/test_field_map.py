@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gateway.domain.access import Reason, decide
 from gateway.domain.credentials import CardStatus, Credential, h10301_bits
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
-from gateway.site.models import CardField, CentralSection
+from gateway.site.central_sections import CardField, CentralSection
 from gateway.sync.field_map import CardFieldMap, CardMapper, map_card, record_id
 
 MONTREAL = ZoneInfo("America/Toronto")
@@ -142,6 +142,36 @@ def test_of_several_bounds_the_strictest_counts():
     card = mapped(number="1", **starts, valid_until="2027-01-01", expires_at="2026-06-01", valid_to=0).card
     alone = mapped(number="1", starts_at="2026-02-01", expires_at="2026-06-01").card
     assert (card.valid_from, card.valid_until) == (alone.valid_from, alone.valid_until)
+
+
+TOKYO = ZoneInfo("Asia/Tokyo")
+IN_PARTS = {"date": "2020-01-01 00:00:00.000000", "timezone_type": 3, "timezone": "UTC"}
+
+
+@pytest.mark.parametrize("value", [IN_PARTS, ["2020-01-01"], {"date": None}])
+def test_a_date_in_parts_is_no_absent_date(value):
+    found = mapped(number="5", valid_until=value)
+    assert (found.card.status, found.unread) == (CardStatus.SUSPENDED, "valid_until")
+    assert mapped(number="5", deleted_at=value).card.status is CardStatus.SUSPENDED
+
+
+@pytest.mark.parametrize("value", [None, "", {}, [], "0000-00-00 00:00:00", 0, False])
+def test_what_says_nothing_neither_ends_nor_deletes_a_card(value):
+    found = mapped(number="5", valid_until=value or None, deleted_at=value)
+    assert (found.card.status, found.card.valid_until, found.unread) == (CardStatus.ACTIVE, None, "")
+
+
+@pytest.mark.parametrize("zone", [UTC, MONTREAL, TOKYO])
+def test_the_first_year_is_long_ago_and_the_last_for_ever_wherever_the_site_is(zone):
+    card = mapped(zone, number="5", valid_from="0001-01-01T00:00:00", valid_until="0001-01-01T00:00:00").card
+    assert card.valid_from < 0
+    assert card.valid_until < 0
+    assert (mapped(zone, number="5", valid_until="9999-12-31").card.valid_until or 2**62) > 2**57
+
+
+def test_an_empty_list_leaves_the_word_to_the_next_field():
+    card = mapped(number="5", schedules=[], schedule_ids=[3], zones=[], zone_id="7").card
+    assert (card.schedules, card.zones) == (("3",), ("7",))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -106,6 +107,32 @@ async def test_a_late_event_commands_nothing_and_is_told_once(store, commands, g
     told = await late(store)
     assert len(told) == 2
     assert any(f"its event {number}" in text and "too late" in text for text in told)
+
+
+class LaterClock(SystemClock):
+    """The system's clock, so many seconds on."""
+
+    ahead = 0.0
+
+    def monotonic(self):
+        return super().monotonic() + self.ahead
+
+    def wall(self):
+        now = super().wall()
+        return replace(now, micros=now.micros + int(self.ahead * 1_000_000))
+
+
+async def test_what_did_not_act_stays_undone_for_as_long_as_central_lists_it(store, commands, gates, tell):
+    """On a quiet site the same events are at the head of the list at each look."""
+    clock = LaterClock()
+    looking = commands(clock=clock)
+    tell(101, OPEN, age=30)
+    tell(101, OPEN, age=-1000)
+    for seconds in range(0, 2100, 15):
+        clock.ahead = float(seconds)
+        await looking.look()
+    assert gates.given == []
+    assert len(await late(store)) == 2
 
 
 async def test_what_was_commanded_before_the_start_is_not_carried_out(store, commands, gates, tell):

@@ -29,7 +29,9 @@ def desk(store):
 @pytest.fixture
 def settle(client, store):
     """Whatever can go up is gone up, or refused; returns the books."""
-    sender = OutboxSender(client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON)
+    sender = OutboxSender(
+        client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON, may_take=0
+    )
 
     async def send():
         for _ in range(200):

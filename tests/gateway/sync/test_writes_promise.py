@@ -64,7 +64,7 @@ class InStep(RuleBasedStateMachine):
         parts = {"client": self.client, "store": self.store, "clock": self.clock}
         self.writes = CentralWrites(**parts)
         self.down = DownSync(**parts)
-        self.sender = OutboxSender(**parts, row_backoff=AT_ONCE, away_backoff=AT_ONCE)
+        self.sender = OutboxSender(**parts, row_backoff=AT_ONCE, away_backoff=AT_ONCE, may_take=0)
         self.do(self.writes.recall())
 
     def write(self, operation, body):

@@ -35,7 +35,8 @@ from gateway.lanes.recorder import Recorder
 from gateway.recording.exhibits import ExhibitFiles
 from gateway.recording.forecast import StorageForecast
 from gateway.recording.incoming import ExhibitLimits
-from gateway.site.models import CentralAccountsSection, CentralSection, Site
+from gateway.site.central_sections import CentralAccountsSection, CentralSection
+from gateway.site.models import Site
 from gateway.store import CardRecord, Entry, KnownRecord, Segment, Store
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap, map_card
@@ -45,8 +46,9 @@ from gateway.sync.writes import CentralWrites
 from gateway.web.accounts import Accounts, KnownAccount, hash_accounts, hash_password
 from gateway.web.admission import Route
 from gateway.web.api_keys import key_hash
-from gateway.web.app import build_app, serve
+from gateway.web.app import build_app
 from gateway.web.rooms import CentralAccounts, DemoCard, Relay, Viewing
+from gateway.web.serving import serve
 from gateway.webhooks.desk import WebhookDesk
 from gateway.webhooks.post import Post
 
@@ -221,6 +223,9 @@ class NewestFootage:
 class NobodyWatches:
     """Live views of a site whose cameras send nothing."""
 
+    async def expect(self, camera_id: int) -> None:
+        pass
+
     async def open(self, camera_id: int, offer: str) -> ViewOpened:
         raise NotShown(ViewRefusal.NO_SOURCE, "the camera sends no pictures now")
 
@@ -313,6 +318,7 @@ class CentralView:
     progress: str = ""
     refreshing: bool = False
     notices: tuple[str, ...] = ()
+    clock_ahead: float | None = None
 
 
 @dataclass

@@ -22,7 +22,13 @@ HELD = tuple(item for item in CATALOGUE if item.rule.session)
 SHUT = tuple(item for item in CATALOGUE if item.rule.groups)
 EVERY_PERMISSION = frozenset(name for item in CATALOGUE for group in item.rule.groups for name in group)
 GROUPS = sorted({group for item in SHUT for group in item.rule.groups})
-OF_SETTINGS = ("/status/webhook/list", "/status/outbox/list", "/status/sync", "/v1/sso/admin/providers")
+OF_SETTINGS = (
+    "/status/webhook/list",
+    "/status/outbox/list",
+    "/status/reader/list",
+    "/status/sync",
+    "/v1/sso/admin/providers",
+)
 """Reads that need a right to edit."""
 ENOUGH = sorted({names for item in CATALOGUE for names in product(*item.rule.groups)})
 

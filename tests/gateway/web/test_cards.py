@@ -275,7 +275,7 @@ async def test_the_answer_to_a_deletion_says_what_becomes_of_it(house_below, cen
         _, gone = await house.call("/v1/access", {"id": known["access_card"]["id"]}, method="DELETE")
         assert gone["access_card"]["sync"] == "waiting"
         books = await house.store.outbox.books()
-        assert (books.balance(), books.dropped) == (True, 1)
+        assert (books.balance(), books.replaced) == (True, 1)
 
 
 def cells(data):

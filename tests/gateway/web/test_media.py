@@ -11,7 +11,7 @@ from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.evidence import verify
 from gateway.store import Entry
-from gateway.web.status.snapshot import footage_shown
+from gateway.web.status.showing import footage_shown
 
 
 async def test_a_clip_plays(house, tmp_path):

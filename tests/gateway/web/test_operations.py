@@ -27,6 +27,7 @@ BODIES = {
     "/status/lane/stop": {"lane_id": "entry"},
     "/status/area/count": {"area_id": "garage", "count": 1},
     "/status/outbox/retry": {"id": 1},
+    "/status/outbox/settle": {"id": 1, "central_id": None},
     "/status/outbox/drop": {"id": 1},
     "/status/passback/forgive": {"everybody": True},
     "/v1/camera": {"id": 201},
@@ -185,6 +186,16 @@ async def test_a_huge_body_is_refused(house):
     ) as answer:
         assert answer.status == 413
         assert (await answer.json()) == {"success": False, "devices": None, "error": "the body is larger than 1 MiB"}
+
+
+@pytest.mark.parametrize("values", ["[]," * 340_000 + "[]", "7," * 9_998 + "7"])
+async def test_a_body_of_very_many_values_is_refused_before_it_is_read(house, values):
+    """Also to those who have not signed in: reading it would hold up every lane."""
+    many = values.count("[") > 1
+    async with house.client.post(f"{house.url}/v1/auth/login", data=f'{{"username": [{values}]}}') as answer:
+        said = (await answer.json())["error"]
+        assert answer.status == 400
+        assert said == ("the body holds more than 10000 values" if many else "username: must be a valid string")
 
 
 async def test_paths_and_methods_that_are_not_there(house):

@@ -94,7 +94,7 @@ async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(house,
     assert (books.parked, books.dropped) == (0, 1)
 
 
-@pytest.mark.parametrize("command", ["list", "show", "retry", "edit", "drop"])
+@pytest.mark.parametrize("command", ["list", "show", "retry", "edit", "settle", "drop"])
 def test_each_command_has_help_with_an_example(command):
     answer = CliRunner().invoke(app, [command, "--help"])
     assert answer.exit_code == 0

@@ -1,17 +1,21 @@
 """Serving: a taken port, a graceful end, and what is no HTTP."""
 
 import asyncio
+import contextlib
+import gzip
 import json
 
 import pytest
+import structlog
 from aiohttp import ClientError, web
+from loop_watch import watch_callbacks
 
 from gateway.clock import SystemClock
 from gateway.domain.errors import ConfigError
 from gateway.web.admission import Route
-from gateway.web.app import USHER, serve
 from gateway.web.catalogue.operation import OPEN, Operation
 from gateway.web.envelope import success
+from gateway.web.serving import USHER, serve
 from gateway.web.usher import Usher
 
 
@@ -36,6 +40,81 @@ async def test_a_request_under_way_is_answered_at_the_end(open_house):
         await entered.wait()
         house.stop()
         assert await asking == (200, {"success": True, "done": True})
+
+
+async def until(condition):
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_whoever_leaves_amid_an_answer_is_no_failure(open_house):
+    began = asyncio.Event()
+
+    async def long(request, caller):
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        began.set()
+        while True:
+            await answer.write(bytes(100_000))
+            await asyncio.sleep(0)
+
+    async with open_house((Route(Operation("GET", "/long", OPEN), long),)) as house:
+        with structlog.testing.capture_logs() as told:
+            host, port = house.url.removeprefix("http://").split(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
+            await began.wait()
+            writer.transport.abort()
+            await until(lambda: told)
+        assert told == [{"event": "caller_left", "log_level": "debug", "method": "GET", "path": "/long"}]
+
+
+async def test_an_answer_that_fails_half_way_is_cut_and_nothing_put_behind_it(open_house):
+    async def broken(request, caller):
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        await answer.write(b"the first half")
+        raise RuntimeError("the disk is gone")
+
+    async with open_house((Route(Operation("GET", "/broken", OPEN), broken),)) as house:
+        with structlog.testing.capture_logs() as told:
+            host, port = house.url.removeprefix("http://").split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"GET /broken HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer = b""
+            with contextlib.suppress(ConnectionResetError):
+                async with asyncio.timeout(20):
+                    while got := await reader.read(1000):
+                        answer += got
+            writer.close()
+        assert b"success" not in answer
+        assert b"\r\n0\r\n" not in answer  # the end of a whole one
+        assert [entry["event"] for entry in told] == ["request_failed"]
+
+
+async def test_a_small_body_that_would_come_to_much_is_not_unpacked(house):
+    """By anybody, without a session, nor behind the answer."""
+    packed = gzip.compress(bytes(100_000_000))
+    host, port = house.url.removeprefix("http://").split(":")
+    with watch_callbacks(limit=0.2) as watched:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            b"POST /v1/auth/login HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Encoding: gzip\r\n"
+            + f"Content-Length: {len(packed)}\r\n\r\n".encode()
+        )
+        writer.write(packed)
+        answer = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+    assert answer.startswith(b"HTTP/1.1 415 "), answer
+    assert answer.endswith(b'"the body must not be compressed"}')
+    assert not watched.too_long
+
+
+async def test_a_body_may_say_that_it_is_not_compressed(house):
+    headers = {**await house.sign_in(), "Content-Encoding": "identity"}
+    async with house.client.post(f"{house.url}/v1/device/list", data=b"{}", headers=headers) as answer:
+        assert answer.status == 200
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from gateway.cli.sync import app
 PROGRAM = Path(sys.executable).with_name("edge-gateway")
 
 
-async def begin(folder, command):
+async def begin(folder, command, *options):
     return await asyncio.create_subprocess_exec(
-        PROGRAM, "sync", command, "--site", "site.toml", "--user", "chief", cwd=folder,
+        PROGRAM, "sync", command, *options, "--site", "site.toml", "--user", "chief", cwd=folder,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         env={"PATH": os.environ["PATH"], "EDGE_GATEWAY_PASSWORD": "chief", "EDGE_GATEWAY_SECRET_CHIEF": "chief"},
     )  # fmt: skip
@@ -68,3 +68,25 @@ def test_each_command_has_help_with_an_example(command):
     answer = CliRunner().invoke(app, [command, "--help"])
     assert answer.exit_code == 0
     assert "Example: edge-gateway sync" in " ".join(answer.output.split())
+
+
+async def test_readers_are_shown_and_one_is_forgotten(house, folder, monkeypatch):
+    monkeypatch.setenv("EDGE_GATEWAY_PASSWORD", "chief")
+    monkeypatch.setenv("EDGE_GATEWAY_SECRET_CHIEF", "chief")
+
+    async def readers(*options: str) -> tuple[str, str]:
+        asked = ["readers", *options, "--site", str(folder / "site.toml"), "--user", "chief"]
+        done = await asyncio.to_thread(CliRunner().invoke, app, asked)
+        return done.output, str(done.exception or "")
+
+    assert await readers() == ("nobody pulls the site's lists by cursor\n", "")
+    _, first = await house.call("/v1/event/list", {"cursor_id": 0, "types": [106]})
+    out, fault = await readers()
+    assert fault == ""
+    assert out.startswith(f"chief, event (types 106): read up to {first['next_cursor'] - 1}, ")
+    assert "not waited for" not in out
+    house.clock.stepped = 31 * 86_400
+    assert "; not waited for any more" in (await readers())[0]
+    out, fault = await readers("--forget", "chief")  # the house logs to the same output
+    assert (out.splitlines()[-1], fault) == ("nobody pulls the site's lists by cursor", "")
+    assert "chief reads no list by cursor" in (await readers("--forget", "chief"))[1]

@@ -8,7 +8,7 @@ from datetime import UTC
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.clock import SystemClock, iso_utc
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.events import EventKind
 from gateway.store import CardRecord, room
@@ -337,15 +337,81 @@ async def test_an_entry_is_of_a_moment_that_has_been(house):
         assert (status, answer["error"]) == (400, error)
 
 
-async def test_a_clock_that_nobody_set_stamps_no_trusted_entry_and_judges_no_moment(house):
+async def test_a_clock_that_nobody_set_is_told_by_central_what_is_to_come(house):
+    house.clock.trusted = False
+    for ahead in (0.0, 3 * 365 * 86_400.0, -3 * 365 * 86_400.0):  # of the same true present
+        house.clock.stepped, house.central.view.clock_ahead = -ahead, ahead
+        present = house.clock.wall().micros + int(ahead * 1e6)
+        for name in ("date_at", "exit_at"):
+            for path, method in (("/v1/entry", "PUT"), ("/v1/entry", "PATCH")):
+                body = {"device_id": 101, "date_at": iso_utc(present - 120_000_000)}
+                status, made = await house.call("/v1/entry", body, method="PUT")
+                assert (status, made["entry"]["clock_trusted"]) == (200, True)
+                body |= {"id": made["entry"]["id"], name: iso_utc(present + 90_000_000)}
+                refused = (400, f"{name}: must be a moment that has been")
+                status, answer = await house.call(path, body, method=method)
+                assert (status, answer["error"]) == refused, (ahead, name, method)
+                status, answer = await house.call(path, {**body, name: iso_utc(present - 60_000_000)}, method=method)
+                assert (status, answer["entry"]["clock_trusted"]) == (200, True), (ahead, name, method)
+
+
+async def test_what_no_clock_can_tell_is_taken_and_not_trusted(house):
     house.clock.trusted = False
     _, answer = await house.call("/v1/entry", {"device_id": 101}, method="PUT")
     assert answer["entry"]["clock_trusted"] is False
-    house.clock.pushed -= 3 * 365 * 86_400
-    house.tokens.clear()
-    said = "2026-01-31T12:00:00.000Z"
-    status, answer = await house.call("/v1/entry", {"id": answer["entry"]["id"], "date_at": said}, method="PATCH")
-    assert (status, answer["entry"]["clock_trusted"], answer["entry"]["entry_at"]) == (200, True, said)
+    house.clock.stepped = -3 * 365 * 86_400
+    now = house.clock.wall().micros
+    for when, more, trusted, changed in (
+        (-60, {}, True, True),
+        (3600, {}, False, False),
+        (2 * 365 * 86_400, {}, False, False),
+        (3600, {"clock_trusted": True}, True, False),  # in a change it may only be what the record showed before
+        (-60, {"clock_trusted": False}, False, False),
+    ):
+        said = {"date_at": iso_utc(now + when * 1_000_000), **more}
+        status, made = await house.call("/v1/entry", {"device_id": 101, **said}, method="PUT")
+        assert (status, made["entry"]["clock_trusted"]) == (200, trusted), said
+        for whole in (True, False):
+            _, known = await house.call("/v1/entry", {"device_id": 101, "date_at": "2020-01-01"}, method="PUT")
+            body = {**(known["entry"] if whole else {"id": known["entry"]["id"]}), **said}
+            status, answer = await house.call("/v1/entry", body, method="PATCH")
+            assert (status, answer["entry"]["clock_trusted"]) == (200, changed), body
+    _, known = await house.call("/v1/entry", {"device_id": 101, "date_at": "2020-01-01"}, method="PUT")
+    left = {"id": known["entry"]["id"], "exit_at": iso_utc(now + 3_600_000_000)}
+    status, answer = await house.call("/v1/entry", left, method="PATCH")
+    assert (status, answer["entry"]["status"], answer["entry"]["clock_trusted"]) == (200, "closed", False)
+    far = {"device_id": 101, "date_at": iso_utc(now + 11 * 365 * 86_400_000_000)}
+    status, answer = await house.call("/v1/entry", far, method="PUT")
+    assert (status, answer["error"]) == (400, "date_at: must be a moment that has been")
+
+
+async def test_a_moment_that_only_a_wrong_clock_can_name_is_not_trusted(house):
+    """Footage goes by this machine's clock, so whoever looks at footage names its moments by that clock too."""
+    house.clock.trusted = False
+    when = iso_utc(house.clock.wall().micros - 60_000_000)
+    for ahead, trusted in ((None, True), (0.0, True), (-86_400.0, False)):
+        house.central.view.clock_ahead = ahead
+        status, answer = await house.call("/v1/camera/event", {"camera_id": 201, "date_at": when}, method="PUT")
+        assert (status, answer["event"]["clock_trusted"]) == (200, trusted), ahead
+    first = {"camera_id": 201, "date_at": "1970-01-01T00:00:00Z"}
+    status, answer = await house.call("/v1/camera/event", first, method="PUT")
+    assert (status, answer["event"]["date_at"]) == (200, "1970-01-01T00:00:00.000Z")
+    later = {"camera_id": 201, "date_at": iso_utc(house.clock.wall().micros + 90_000_000)}
+    status, answer = await house.call("/v1/camera/event", later, method="PUT")
+    assert (status, answer["error"]) == (400, "date_at: must be a moment that has been")
+
+
+async def test_the_first_moment_of_all_is_a_moment(house):
+    first = "1970-01-01T00:00:00.000Z"
+    for method in ("PUT", "PATCH"):
+        _, made = await house.call("/v1/entry", {"device_id": 101, "date_at": "2020-01-01"}, method="PUT")
+        body = {"id": made["entry"]["id"], "device_id": 101, "date_at": first, "exit_at": first}
+        status, answer = await house.call("/v1/entry", body, method=method)
+        shown = answer["entry"]
+        assert (status, shown["entry_at"], shown["exit_at"], shown["status"]) == (200, first, first, "closed")
+        assert (shown["date_at"], shown["duration_minutes"]) == (first, 0)
+    _, left = await house.call("/v1/entry", {"device_id": 101, "type": "exit", "date_at": first}, method="PUT")
+    assert (left["entry"]["exit_at"], left["entry"]["status"]) == (first, "exit_only")
 
 
 async def test_too_much_that_waits_is_refused_in_one_sentence_and_told_once(house_at, monkeypatch):
@@ -389,3 +455,29 @@ async def test_a_card_that_is_never_valid_is_not_taken_without_a_word(house):
     assert (status, answer["warnings"]) == (200, never)
     status, answer = await house.call("/v1/access", {**answer["access_card"], "note": "x"}, method="PATCH")
     assert (status, answer["warnings"]) == (200, never)
+
+
+async def test_what_central_never_gets_does_not_count_as_in_step(house_at, central):
+    async with house_at("away") as house:
+        for path, listed, body in (
+            ("/v1/entry", "entries", {"device_id": 101, "plate": "AB 12"}),
+            ("/v1/camera/event", "events", {"camera_id": 201, "name": "Dent"}),
+        ):
+            _, answer = await house.call(path, body, method="PUT")
+            (made,) = (value for value in answer.values() if isinstance(value, dict))
+            assert made["sync"] == "waiting"
+            (row,) = [row for row in await house.store.outbox.due(now=2**62) if row.record_id == made["id"]]
+            await house.store.outbox.park(row, error="no such lane")
+
+            async def standing(path=path, listed=listed, number=made["id"]):
+                _, answer = await house.call(f"{path}/list", {})
+                (found,) = [record for record in answer[listed] if record["id"] == number]
+                return found["sync"]
+
+            assert await standing() == "refused"
+            assert (await house.call("/status/outbox/drop", {"id": row.id}))[0] == 200
+            assert await standing() == "site_only"
+            change = {"id": made["id"], "description" if listed == "events" else "note": "seen"}
+            _, answer = await house.call(path, change, method="PATCH")
+            (changed,) = (value for value in answer.values() if isinstance(value, dict))
+            assert (changed["sync"], await standing()) == ("site_only", "site_only")

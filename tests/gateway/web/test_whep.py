@@ -27,6 +27,10 @@ class LiveHere:
 
     def __init__(self, views: Views) -> None:
         self._views = views
+        self.expected: list[int] = []
+
+    async def expect(self, camera_id):
+        self.expected.append(camera_id)
 
     async def open(self, camera_id, offer):
         if camera_id != 201:
@@ -160,6 +164,7 @@ async def test_a_session_is_created_watched_and_ended(live):
 async def test_a_token_lets_a_player_without_a_session_in(live):
     async with live() as site:
         stream = await site.stream()
+        assert site.house.recording.viewing.expected == [201], "what the viewer needs is made ready"
         bearer = stream.rsplit("=", 1)[1]
         for url, headers in ((stream, {}), (site.url, {"Authorization": f"Bearer {bearer}"})):
             async with Player() as player:

@@ -46,7 +46,7 @@ def test_a_listed_neighbour_is_sent_to_also_unencrypted(address):
         "", "ftp://example.com", "https://", "example.com/hook", "https://user:pass@example.com/", "http://example.com/",
         "https://127.0.0.1/", "https://[::1]/hook", "https://10.0.0.1:8443/", "https://example.com:0/",
         "https://example.com:99999/", "https://exa mple.com/", "https://example.com/\nHost: x", "https://" + "a" * 2000,
-        "file:///etc/passwd", "https://\u0435xample.com/",
+        "file:///etc/passwd", "https://\u0435xample.com/", "https://example.com/hook#part", "https://example.com/#",
     ],
 )  # fmt: skip
 def test_urls_that_cannot_be_receivers_are_refused_without_repeating_them(url):

@@ -29,7 +29,10 @@ async function load() {
 function create() {
   const node = make("li");
   const buttons = make("p", "actions");
-  for (const [name, act] of [["Send again", sendAgain], ["Change", change], ["Let go", letGo]]) {
+  const all = [
+    ["Send again", sendAgain], ["Change", change], ["Central has it", isThere], ["Central lacks it", isNotThere], ["Let go", letGo],
+  ];
+  for (const [name, act] of all) {
     const button = make("button", "quiet", name);
     button.type = "button";
     button.addEventListener("click", () => act(node.row));
@@ -47,12 +50,31 @@ function update(node, row) {
   setText(fault, row.error);
   const fields = Object.entries(row.fields).map(([field, value]) => `${field}: ${JSON.stringify(value)}`);
   setText(detail, [`since ${clock(row.since)}`, ...fields].join(" · "));
-  buttons.children[1].hidden = fields.length === 0;
+  setText(buttons.children[0], row.unknown ? "Look again" : "Send again");
+  buttons.children[1].hidden = row.unknown || fields.length === 0;
+  buttons.children[2].hidden = buttons.children[3].hidden = !row.unknown;
   for (const button of buttons.children) button.setAttribute("aria-label", `${button.textContent}: ${name}`);
 }
 
 function sendAgain(row) {
-  return done("/status/outbox/retry", { id: row.id }, "Sent again.");
+  return done("/status/outbox/retry", { id: row.id }, row.unknown ? "Looked for again." : "Sent again.");
+}
+
+async function isThere(row) {
+  const said = await asked({
+    title: "Under which id does central have it?",
+    text: "Look for it at central first. It then counts as delivered and is not sent again.",
+    label: "Central's id",
+    yes: "It is this one",
+  });
+  const found = said === null ? 0 : Number(said.trim());
+  if (said !== null && !(Number.isInteger(found) && found > 0)) toast("An id is a whole number.", true);
+  else if (found) await done("/status/outbox/settle", { id: row.id, central_id: found }, "Counts as delivered.");
+}
+
+async function isNotThere(row) {
+  const sure = await confirmed("Send it again?", "If central has it after all, it will be there twice.", "Send again");
+  if (sure) await done("/status/outbox/settle", { id: row.id, central_id: null }, "Sent again.");
 }
 
 async function change(row) {

@@ -1,0 +1,155 @@
+"""Child processes whose start holds up nobody.
+
+asyncio starts a child on the loop, and by `vfork`, which stops the whole interpreter until the child runs its program:
+on a busy machine for a quarter of a second. Here it is forked in a thread, which costs the loop a millisecond or two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import IO
+
+_LONGEST_LINE = 64 * 1024
+
+# The documented switch ("Disabling use of vfork() or posix_spawn()"); it is one for the whole program.
+subprocess._USE_VFORK = False  # type: ignore[misc]  # noqa: SLF001
+
+
+class ChildProcess:
+    """A child that runs. Made by `start_child`; belongs to the loop.
+
+    Attributes:
+        stdin: what the child reads, if it was asked for.
+        stdout: what it writes, likewise.
+        stderr: what it complains of, likewise.
+    """
+
+    def __init__(self, started: subprocess.Popen[bytes]) -> None:
+        self._started = started
+        self._ended = asyncio.Event()
+        self._transports: list[asyncio.BaseTransport] = []
+        self.stdin: asyncio.StreamWriter | None = None
+        self.stdout: asyncio.StreamReader | None = None
+        self.stderr: asyncio.StreamReader | None = None
+        self._end_of_it = os.pidfd_open(started.pid)
+        asyncio.get_running_loop().add_reader(self._end_of_it, self._take_end)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._started.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit status, negative for a signal; None while it runs."""
+        return self._started.returncode
+
+    async def wait(self) -> int:
+        """Wait for its end; the exit status."""
+        await self._ended.wait()
+        return self._started.returncode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal; nothing if it has ended."""
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):  # it ended just now
+                self._started.send_signal(number)
+
+    def kill(self) -> None:
+        """End it at once; nothing if it has ended."""
+        self.send_signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Close its pipes, whatever is still in them. It is not waited for."""
+        for transport in self._transports:
+            transport.close()
+
+    async def connect(self) -> None:
+        """Open this side of the pipes."""
+        self.stdin = await self._writer(self._started.stdin)
+        self.stdout = await self._reader(self._started.stdout)
+        self.stderr = await self._reader(self._started.stderr)
+
+    async def _reader(self, pipe: IO[bytes] | None) -> asyncio.StreamReader | None:
+        if pipe is None:
+            return None
+        reader = asyncio.StreamReader(limit=_LONGEST_LINE)
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        self._transports.append(transport)
+        return reader
+
+    async def _writer(self, pipe: IO[bytes] | None) -> asyncio.StreamWriter | None:
+        if pipe is None:
+            return None
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), pipe
+        )
+        self._transports.append(transport)
+        return asyncio.StreamWriter(transport, protocol, None, loop)
+
+    def _take_end(self) -> None:
+        if self._started.poll() is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._end_of_it)
+        os.close(self._end_of_it)
+        self._ended.set()
+
+
+async def start_child(
+    words: Sequence[str],
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int = subprocess.DEVNULL,
+    stderr: int | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> ChildProcess:
+    """Start a program in a session of its own: Ctrl-C in a terminal is not for it.
+
+    Args:
+        words: the program and its arguments.
+        stdin: `subprocess.PIPE` or `DEVNULL`, as the next two; None is what this process has.
+        stdout: see `stdin`.
+        stderr: see `stdin`.
+        environ: its environment, or this process's.
+
+    Raises OSError when the machine cannot. Whoever is cancelled meanwhile leaves no child behind.
+    """
+    started = await _forked(
+        lambda: subprocess.Popen(
+            words, stdin=stdin, stdout=stdout, stderr=stderr, env=environ, bufsize=0, start_new_session=True
+        )
+    )
+    child = ChildProcess(started)
+    try:
+        await child.connect()
+    except BaseException:
+        child.kill()
+        child.close()
+        raise
+    return child
+
+
+async def _forked(make: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+    """In a thread of its own: those of the pool may all wait for a disk that hangs."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix="start-child")
+    starting = thread.submit(make)
+    thread.shutdown(wait=False)
+    try:
+        return await asyncio.shield(asyncio.wrap_future(starting))
+    except asyncio.CancelledError:
+        starting.add_done_callback(_end)
+        raise
+
+
+def _end(starting: Future[subprocess.Popen[bytes]]) -> None:
+    if starting.exception() is None:
+        with starting.result() as child:
+            child.kill()

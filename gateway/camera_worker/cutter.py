@@ -1,0 +1,45 @@
+"""`python -m gateway.camera_worker.cutter`: orders come over stdin, outcomes go to stdout, one after the other.
+
+Light on purpose: see `gateway.camera_worker.__main__`.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+from pathlib import Path
+
+from gateway.camera_worker.parent import do_without_rich, tie_to_parent
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    tie_to_parent()
+    do_without_rich()
+    from gateway.camera_worker.clip import cut_clip  # noqa: PLC0415  # slow; see above
+    from gateway.camera_worker.cutting import CutOrder, CutOutcome  # noqa: PLC0415
+    from gateway.camera_worker.media_paths import BadRequest, MediaMissing  # noqa: PLC0415
+    from gateway.camera_worker.thumbnail import take_thumbnail  # noqa: PLC0415
+    from gateway.domain.footage import CutClip  # noqa: PLC0415
+
+    def outcome(order: CutOrder) -> CutOutcome:
+        media = Path(order.media)
+        try:
+            if isinstance(order.job, CutClip):
+                return CutOutcome(made=cut_clip(media, order.job))
+            return CutOutcome(made=take_thumbnail(media, order.job))
+        except BadRequest as error:
+            return CutOutcome(bad_request=str(error))
+        except MediaMissing as error:
+            return CutOutcome(missing=str(error))
+        except OSError as error:
+            return CutOutcome(disk=(error.errno or errno.EIO, error.strerror or type(error).__name__))
+
+    for line in sys.stdin.buffer:
+        told = outcome(CutOrder.model_validate_json(line)).model_dump_json().encode()
+        sys.stdout.buffer.write(told + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

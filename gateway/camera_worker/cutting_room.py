@@ -1,0 +1,128 @@
+"""Clips and thumbnails are made in processes of their own, which last a little longer than their work.
+
+libav takes as much memory as all else in a worker, and what it meets in a file may end its process: neither is to be
+where cameras are recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from pathlib import Path
+
+import structlog
+
+from gateway.camera_worker.cutting import CutOrder, CutOutcome
+from gateway.camera_worker.media_paths import BadRequest, MediaMissing
+from gateway.domain.footage import ClipCut, CutClip, TakeThumbnail, ThumbnailTaken
+
+log = structlog.get_logger(__name__)
+
+IDLE_SECONDS = 20.0
+"""So long a cutter waits for more to do: to start one takes a third of a second."""
+_JOB_SECONDS = 120.0
+
+
+class CutterLost(Exception):
+    """There was no process to make a clip or thumbnail, it died of it, or did not end; the text says which."""
+
+
+class CuttingRoom:
+    """Has its cutters make what is asked for, each one thing at a time. Belongs to the loop."""
+
+    def __init__(self, *, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._idle_seconds = idle_seconds
+        self._idle: list[asyncio.subprocess.Process] = []
+        self._leaving: dict[int, asyncio.TimerHandle] = {}
+        self._let_gone: list[asyncio.subprocess.Process] = []
+
+    async def make(self, media: Path, job: CutClip | TakeThumbnail) -> ClipCut | ThumbnailTaken:
+        """What was asked for; it is durable on return.
+
+        Raises:
+            BadRequest: a path leads out of the media folder, or is no segment's.
+            MediaMissing: a segment is gone or unreadable.
+            OSError: the output cannot be written.
+            CutterLost: the process could not be started, died, or did not end.
+        """
+        cutter = self._taken() or await _started()
+        try:
+            outcome = await _asked(cutter, CutOrder(media=str(media), job=job))
+        except BaseException:
+            _end(cutter)
+            raise
+        self._keep(cutter)
+        if outcome.bad_request:
+            raise BadRequest(outcome.bad_request)
+        if outcome.disk is not None:
+            raise OSError(*outcome.disk)
+        if outcome.made is None:
+            raise MediaMissing(outcome.missing)
+        return outcome.made
+
+    async def end(self, seconds: float) -> None:
+        """End all cutters, and wait for that so long at most; those at work end with this process."""
+        for cutter in list(self._idle):
+            self._let_go(cutter)
+        with contextlib.suppress(TimeoutError):  # one that waits for a disk does not end, but nobody waits for it
+            async with asyncio.timeout(seconds):
+                for cutter in self._let_gone:
+                    await cutter.communicate()
+
+    def _taken(self) -> asyncio.subprocess.Process | None:
+        """The cutter that worked last, of those that still live."""
+        while self._idle:
+            cutter = self._idle.pop()
+            self._leaving.pop(cutter.pid).cancel()
+            if cutter.returncode is None:
+                return cutter
+        return None
+
+    def _keep(self, cutter: asyncio.subprocess.Process) -> None:
+        self._idle.append(cutter)
+        loop = asyncio.get_running_loop()
+        self._leaving[cutter.pid] = loop.call_later(self._idle_seconds, self._let_go, cutter)
+
+    def _let_go(self, cutter: asyncio.subprocess.Process) -> None:
+        self._idle.remove(cutter)
+        self._leaving.pop(cutter.pid).cancel()
+        self._let_gone = [before for before in self._let_gone if before.returncode is None]
+        self._let_gone.append(cutter)
+        _end(cutter)
+
+
+async def _started() -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "gateway.camera_worker.cutter",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+    except OSError as error:  # the machine's fault, not the media folder's
+        raise CutterLost(f"no process to make clips can be started: {error.strerror}") from error
+
+
+async def _asked(cutter: asyncio.subprocess.Process, order: CutOrder) -> CutOutcome:
+    if cutter.stdin is None or cutter.stdout is None:
+        raise CutterLost("nothing can be said to the process that makes clips")
+    told = b""
+    with contextlib.suppress(ConnectionError):  # it died just now; the answer that does not come tells
+        cutter.stdin.write(order.model_dump_json().encode() + b"\n")
+        await cutter.stdin.drain()
+    try:
+        async with asyncio.timeout(_JOB_SECONDS):
+            told = await cutter.stdout.readline()
+    except TimeoutError as error:
+        raise CutterLost(f"this could not be made of the footage within {_JOB_SECONDS:g} s") from error
+    if not told.endswith(b"\n"):
+        log.error("cutter_lost", pid=cutter.pid)
+        raise CutterLost("the process that makes clips and thumbnails died of this; recording went on")
+    return CutOutcome.model_validate_json(told)
+
+
+def _end(cutter: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+        cutter.kill()

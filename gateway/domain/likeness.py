@@ -1,0 +1,69 @@
+"""Whether a record of central's is the one that was sent and whose answer was lost. Pure.
+
+What was sent says where it comes from (`source_name`, `source_id`), as far as its kind has that: then this counts.
+Otherwise its fields do. What cannot be told by them is for a person: made again it might be there twice, taken for the
+record of somebody else it would be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from pydantic import JsonValue
+
+from gateway.domain.writes import JsonObject, Lookup, alike
+
+_NUMBER = "source_id"
+_SOURCE = ("source_name", _NUMBER)
+_AT = "date_at"
+_NEVER_SHOWN = frozenset({"pin"})
+"""What central takes and need not show again."""
+
+
+class Likeness(Enum):
+    """What a record of central's is to what was sent."""
+
+    SAME = "it is that record"
+    PERHAPS = "it may be that record"
+    OTHER = "it is another one"
+
+
+def likeness(lookup: Lookup, sent: JsonObject, record: JsonObject, *, newer: bool | None) -> Likeness:
+    """Judge one record.
+
+    Args:
+        lookup: by which fields a record of this kind is told.
+        sent: the body that was sent.
+        record: a record of central's, as its list shows it.
+        newer: whether its id is above all that central had given before it was sent; None when nobody knows.
+    """
+    stated, shown = _stated(sent), _stated(record)
+    if _NUMBER in stated and _NUMBER in shown:
+        return _by_source(stated, shown, newer=newer)
+    compared = stated.keys() & shown.keys()
+    differs = any(not alike(stated[name], shown[name]) for name in compared)
+    lacks = bool(stated.keys() - shown.keys() - _NEVER_SHOWN)
+    if newer is False:
+        return Likeness.OTHER if differs or lacks else Likeness.PERHAPS
+    marks = tuple(group for group in lookup.marks if stated.keys() >= set(group))
+    if not differs and not lacks and compared:
+        return Likeness.SAME
+    if not any(name in shown for group in marks for name in group):
+        return Likeness.PERHAPS  # it shows nothing by which it could be told
+    if not any(all(name in shown and alike(stated[name], shown[name]) for name in group) for group in marks):
+        return Likeness.OTHER
+    return Likeness.SAME if newer and not differs else Likeness.PERHAPS
+
+
+def _by_source(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue], *, newer: bool | None) -> Likeness:
+    """The site's own number is given once, but a site that was set up anew begins with 1 again."""
+    if not all(alike(stated.get(name), shown.get(name)) for name in _SOURCE):
+        return Likeness.OTHER
+    if newer or (_AT in stated and _AT in shown and alike(stated[_AT], shown[_AT])):
+        return Likeness.SAME
+    return Likeness.PERHAPS if newer is None else Likeness.OTHER
+
+
+def _stated(record: JsonObject) -> dict[str, JsonValue]:
+    return {name: value for name, value in record.items() if name != "id" and value not in (None, "")}

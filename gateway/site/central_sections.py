@@ -1,0 +1,90 @@
+"""`[central]`: the service above, its accounts here, and its events that command gates."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from gateway.site.addresses import Endpoint, endpoint_of
+from gateway.site.fields import Name, Permission, SecretName
+from gateway.site.fields import Section as _Section
+
+
+class CentralAccountsSection(_Section):
+    """`[central.accounts]`: central's accounts here, and how their permissions are read from central's `role`."""
+
+    sign_in: bool = Field(default=True, description="whether they may sign in here")
+    remember_days: float = Field(
+        default=7, ge=0, le=90, description="one that signed in may do so for so long while central is away; 0: not"
+    )
+    permissions_in: tuple[str, ...] = Field(
+        default=("", "permissions"), description="where in the role; a path with dots, '' for the role itself"
+    )
+    names: dict[str, tuple[Permission, ...]] = Field(default={}, description="central's name → the interface's")
+    roles: dict[str, tuple[Permission, ...]] = Field(default={}, description="role by name → what it allows besides")
+
+
+class CentralCommand(_Section):
+    """`[[central.commands]]`: an event of central's with these numbers means a command to its device, a lane's gate."""
+
+    type: int = Field(strict=True)
+    category: int | None = Field(default=None, strict=True, description="none: whatever it is")
+    subcategory: int | None = Field(default=None, strict=True)
+    action: Literal["open", "close", "stop"]
+
+
+CardField = Literal[
+    "printed",
+    "facility",
+    "number",
+    "status",
+    "enabled",
+    "deleted",
+    "valid_from",
+    "valid_until",
+    "layout",
+    "uid",
+    "plate",
+    "zones",
+    "schedules",
+    "owner",
+    "first_person",
+    "duress",
+    "pin",
+    "holder",
+]
+
+
+class CentralSection(_Section):
+    """`[central]`: the service above. Without this section the site stands alone."""
+
+    url: str
+    username: Name
+    password: SecretName
+    totp: SecretName | None = Field(default=None, description="the authenticator's secret, if the account has one")
+    ca_file: str | None = None
+    pull_seconds: float = Field(default=60, ge=0.5, le=86_400)
+    timeout_seconds: float = Field(default=15, ge=1, le=120)
+    write_may_take_seconds: float = Field(
+        default=60, ge=0, le=3600, description="so long central may still carry out a write whose answer was lost"
+    )
+    relay_megabytes: int = Field(default=256, ge=1, le=10_240, description="largest body that is relayed, either way")
+    clock_alert_seconds: float = Field(default=30, ge=2, le=86_400, description="clocks that differ by more are told")
+    accounts: CentralAccountsSection = CentralAccountsSection()
+    card_fields: dict[CardField, tuple[Name, ...]] = Field(
+        default={}, description="under which names central's cards have them, the likelier first; a dot goes deeper"
+    )
+    commands: tuple[CentralCommand, ...] = Field(default=(), description="central's events that command a gate")
+    commands_every_seconds: float = Field(default=3, ge=0.5, le=60, description="how often they are asked for")
+    commands_fresh_seconds: float = Field(default=20, ge=1, le=120, description="older events command nothing")
+
+    @field_validator("url")
+    @classmethod
+    def _http(cls, value: str) -> str:
+        endpoint_of(value, schemes=("http", "https"))
+        return value.rstrip("/")
+
+    def endpoint(self) -> Endpoint:
+        """Host and port of central."""
+        return endpoint_of(self.url, schemes=("http", "https"))

@@ -1,0 +1,22 @@
+"""Ids that central gave, where a table has them beside the site's own. Steps within a running transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Literal
+
+Table = Literal["camera_event", "camera_event_gone", "parking_entry"]
+
+
+def newest_given(connection: sqlite3.Connection, table: Table, most: int) -> tuple[int, ...]:
+    """The highest of them, the highest first."""
+    rows = connection.execute(
+        f"SELECT central_id FROM {table} WHERE central_id IS NOT NULL ORDER BY central_id DESC LIMIT ?", (most,)
+    )
+    return tuple(number for (number,) in rows)
+
+
+def is_one_given(connection: sqlite3.Connection, table: Table, central_id: int) -> bool:
+    """Whether central's id is among them."""
+    found = connection.execute(f"SELECT 1 FROM {table} WHERE central_id = ?", (central_id,)).fetchone()
+    return found is not None

@@ -1,0 +1,157 @@
+"""Connections to central: opened when one is wanted, every request on them sent once, every answer bounded in size."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+import aiohttp
+
+from gateway.domain.errors import CentralUnavailable
+from gateway.sync.answers import CentralFailed, JsonObject
+
+BODY_LIMIT = 2 * 1024 * 1024
+_CHUNK = 64 * 1024
+_UNHEARD_SECONDS = 6.0  # what was sent and not acknowledged by then: the line is dead, central is not merely slow
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+Heard = Callable[[Mapping[str, str]], None]
+"""Gets an answer's headers as they come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A form with one file, read from the disk as it is sent. `size` in bytes bounds the time that it may take."""
+
+    fields: Mapping[str, str]
+    file: Path
+    name: str
+    media_type: str
+    size: int
+
+    def form(self, file: IO[bytes]) -> aiohttp.FormData:
+        """The form, with the file that was opened for it."""
+        form = aiohttp.FormData(self.fields)
+        form.add_field("file", file, filename=self.name, content_type=self.media_type)
+        return form
+
+
+class TooLarge(CentralFailed):
+    """Central answered with more than is ever read."""
+
+
+class Connections:
+    """Central's connections; they are kept until `close`, after which there are none any more.
+
+    A connection must be there within `connect_seconds`. `connector` makes what opens them, from the TLS settings.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        ca_file: str | None,
+        connect_seconds: float,
+        connector: Callable[[ssl.SSLContext | None], aiohttp.BaseConnector],
+    ) -> None:
+        self._url = url
+        self._ca_file = ca_file
+        self._connect = connect_seconds
+        self._connector = connector
+        self._opening = asyncio.Lock()
+        self._http: aiohttp.ClientSession | None = None
+        self._closed = False
+
+    async def open(self) -> aiohttp.ClientSession:
+        """What requests are made with. Raises CentralUnavailable after the closing, or when TLS cannot be set up."""
+        if self._http is not None:
+            return self._http
+        async with self._opening:
+            if self._closed:
+                raise CentralUnavailable("the client is closed")
+            if self._http is None:
+                secured = self._url.startswith("https:")
+                tls = await asyncio.to_thread(tls_context, self._ca_file) if secured else None
+                self._http = aiohttp.ClientSession(
+                    connector=self._connector(tls),
+                    timeout=aiohttp.ClientTimeout(
+                        total=None, connect=self._connect, sock_connect=self._connect, ceil_threshold=60
+                    ),
+                    cookie_jar=aiohttp.DummyCookieJar(),
+                    middlewares=(_sent_once,),
+                )
+            return self._http
+
+    def end(self) -> aiohttp.ClientSession | None:
+        """No more requests from now on; what is to be closed, None when nothing was opened."""
+        self._closed = True
+        http, self._http = self._http, None
+        return http
+
+
+def connector(tls: ssl.SSLContext | None, *, at_once: int) -> aiohttp.BaseConnector:
+    """Real connections, at most so many."""
+    return aiohttp.TCPConnector(ssl=tls or True, limit=at_once, socket_factory=impatient_socket)
+
+
+async def fetch(
+    http: aiohttp.ClientSession,
+    method: str,
+    url: str,
+    body: JsonObject | aiohttp.FormData | None,
+    headers: dict[str, str],
+    *,
+    heard: Heard | None = None,
+) -> tuple[int, bytes]:
+    """Status and body of one exchange. Raises TooLarge when the body is larger than is ever read."""
+    data = json.dumps(body).encode() if isinstance(body, dict) else body
+    if isinstance(body, dict):
+        headers = {**headers, "Content-Type": "application/json"}
+    async with http.request(method, url, data=data, headers=headers, allow_redirects=False) as response:
+        if heard is not None:
+            heard(response.headers)
+        raw = bytearray()
+        async for chunk in response.content.iter_chunked(_CHUNK):
+            raw += chunk
+            if len(raw) > BODY_LIMIT:
+                response.close()
+                raise TooLarge(f"the answer is larger than {BODY_LIMIT // 1024} KiB")
+        return response.status, bytes(raw)
+
+
+def impatient_socket(addr_info: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+    """A socket whose connection ends when what it sent is not acknowledged for some seconds, instead of a quarter hour.
+
+    A kept connection is dead without a sign when the line fails; what is sent on it would wait for the whole time-out.
+    """
+    family, kind, protocol, _, _ = addr_info
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_UNHEARD_SECONDS * 1000))
+    return made
+
+
+async def _sent_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """A write that was cut off is not sent again unseen: aiohttp does so with PUT, which creates in this interface."""
+    try:
+        return await handler(request)
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        if request.method == "GET":
+            raise
+        raise aiohttp.ClientConnectionError(str(error) or type(error).__name__) from error
+
+
+def tls_context(ca_file: str | None) -> ssl.SSLContext:
+    """How central is known to be central. Blocks on the disk; raises CentralUnavailable."""
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise CentralUnavailable(f"the CA file {ca_file} cannot be used: {error}") from error

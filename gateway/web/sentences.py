@@ -1,0 +1,92 @@
+"""Faults of what was sent, each as one sentence of our own: where it is, and what would be right. Never the value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+_IS_NAME = re.compile(r"\w+")
+_KINDS = frozenset({"int", "str", "float", "bool"})  # which of several kinds a value was tried as
+_MUST_BE = "must be "
+_OTHERWISE = "cannot be taken as it is"
+
+
+def _counted(fault: ErrorDetails, limit: str) -> str:
+    """So many characters of text, or items of an array."""
+    number = fault["ctx"][limit]
+    what = "character" if isinstance(fault["input"], str) else "item"
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _too_short(fault: ErrorDetails) -> str:
+    alone = fault["ctx"]["min_length"] == 1
+    return "must not be empty" if alone else f"must have at least {_counted(fault, 'min_length')}"
+
+
+def _too_long(fault: ErrorDetails) -> str:
+    return f"must have at most {_counted(fault, 'max_length')}"
+
+
+def _expected(fault: ErrorDetails) -> str:
+    return f"must be {fault['ctx']['expected']}"
+
+
+_WORDS: Mapping[str, str | Callable[[ErrorDetails], str]] = MappingProxyType(
+    {
+        "missing": "is missing",
+        "string_type": "must be a valid string",
+        "string_unicode": "must be a valid string",
+        "int_type": "must be a valid integer",
+        "int_parsing": "must be a valid integer",
+        "int_from_float": "must be a valid integer",
+        "int_parsing_size": "has too many digits",
+        "float_type": "must be a valid number",
+        "float_parsing": "must be a valid number",
+        "finite_number": "must be a finite number",
+        "bool_type": "must be a valid boolean",
+        "bool_parsing": "must be true or false",
+        "tuple_type": "must be an array",
+        "list_type": "must be an array",
+        "dict_type": "must be an object",
+        "model_type": "must be an object",
+        "model_attributes_type": "must be an object",
+        "literal_error": _expected,
+        "enum": _expected,
+        "greater_than_equal": lambda fault: f"must be at least {fault['ctx']['ge']}",
+        "greater_than": lambda fault: f"must be more than {fault['ctx']['gt']}",
+        "less_than_equal": lambda fault: f"must be at most {fault['ctx']['le']}",
+        "less_than": lambda fault: f"must be less than {fault['ctx']['lt']}",
+        "string_too_short": _too_short,
+        "too_short": _too_short,
+        "string_too_long": _too_long,
+        "too_long": _too_long,
+        "value_error": lambda fault: str(fault["ctx"]["error"]),
+    }
+)
+"""By what kind of fault. A pattern has none: the validator beside it says what it means (`bodies.following`)."""
+
+
+def sentence_of(error: ValidationError) -> str:
+    """The first fault with its place; never the value, which may be a secret."""
+    faults = error.errors(include_url=False)
+    place = _place(faults[0]["loc"])
+    here = [fault for fault in faults if _place(fault["loc"]) == place]  # several, where it may be of several kinds
+    meant = [fault for fault in here if not fault["type"].endswith("_type")] or here
+    said = list(dict.fromkeys(_words(fault) for fault in meant))
+    if said[0].startswith(_MUST_BE):
+        kinds = (words.removeprefix(_MUST_BE) for words in said if words.startswith(_MUST_BE))
+        return f"{place}: {_MUST_BE}{' or '.join(kinds)}"
+    return f"{place}: {said[0]}"
+
+
+def _words(fault: ErrorDetails) -> str:
+    words = _WORDS.get(fault["type"], _OTHERWISE)
+    return words if isinstance(words, str) else words(fault)
+
+
+def _place(loc: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in loc if part not in _KINDS and _IS_NAME.fullmatch(str(part)))

@@ -1,0 +1,131 @@
+"""Serving: routes behind their doors, the headers of every answer, and connections until the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from gateway.domain.errors import ConfigError
+from gateway.web.admission import Admission, Route, errors_as_envelopes
+from gateway.web.bodies import LARGEST_BODY
+from gateway.web.catalogue.legacy import PREFIX as LEGACY
+from gateway.web.legacy.admission import LegacyAdmission
+from gateway.web.status.live import Live
+from gateway.web.status.page import STATIC
+from gateway.web.unread import PlainHandler
+from gateway.web.usher import Usher
+from gateway.web.v1.whep import CORS, PREFIX
+
+_SHUTDOWN_SECONDS = 5.0
+USHER = web.AppKey("usher", Usher)
+"""Whoever lets connections in."""
+_SECURITY = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self';"
+        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Server": "edge-gateway",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """The two ways in: by a session, and by a program's key."""
+
+    session: Admission
+    key: LegacyAdmission
+
+    def entered(self, route: Route) -> Handler:
+        """The route's handler behind the door of its family."""
+        return self.key.entered(route) if route.operation.path.startswith(LEGACY) else self.session.entered(route)
+
+
+def assembled(routes: Sequence[Route], doors: Doors, live: Live, usher: Usher) -> web.Application:
+    """Every route behind its door, with the files of the page; errors become envelopes, live streams end with it."""
+    app = web.Application(middlewares=[usher.asking, errors_as_envelopes], client_max_size=LARGEST_BODY)
+    app[USHER] = usher
+    for route in routes:
+        operation, handler = route.operation, doors.entered(route)
+        if operation.method == "GET":
+            app.router.add_get(operation.path, handler, allow_head=operation.head)
+        else:
+            app.router.add_route(operation.method, operation.path, handler)
+    app.router.add_get("/status", _to_page)
+    app.router.add_static("/status/static", STATIC)
+    app.on_response_prepare.append(_secure)
+
+    async def close_streams(_: web.Application) -> None:
+        await live.close()
+
+    app.on_shutdown.append(close_streams)
+    return app
+
+
+async def serve(app: web.Application, *, host: str, port: int, started: Callable[[int], None]) -> None:
+    """Serve until cancelled, then let requests end for at most 5 s.
+
+    At most 256 connections are held, so that clients cannot use up the files that lanes and the store need (`usher`).
+
+    Args:
+        app: from `build_app`.
+        host: address to listen on.
+        port: 0 takes a free one.
+        started: called once with the port in use.
+
+    Raises ConfigError when the address cannot be had.
+    """
+    runner = web.AppRunner(
+        app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS, lingering_time=_SHUTDOWN_SECONDS
+    )
+    await runner.setup()
+    try:
+        listening = await _listen(app, runner, host, port)
+        try:
+            started(listening.sockets[0].getsockname()[1])
+            await app[USHER].run()
+        finally:
+            listening.close()
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(app: web.Application, runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
+    if runner.server is None:
+        raise AssertionError("the runner was set up")
+    loop = asyncio.get_running_loop()
+    answering = partial(
+        PlainHandler,
+        runner.server,
+        loop=loop,
+        headers=_SECURITY,
+        access_log=None,
+        lingering_time=_SHUTDOWN_SECONDS,
+        auto_decompress=False,  # a small body may come to gigabytes, which no lane can wait for
+    )
+    try:
+        return await loop.create_server(app[USHER].door(answering), host, port)
+    except OSError as error:
+        raise ConfigError(f"cannot serve on {host} port {port}: {error.strerror}") from error
+
+
+async def _to_page(_: web.Request) -> web.StreamResponse:
+    raise web.HTTPMovedPermanently("/status/")
+
+
+async def _secure(request: web.Request, response: web.StreamResponse) -> None:
+    own_policy = response.headers.get("Content-Security-Policy")
+    response.headers.update(_SECURITY)
+    if own_policy is not None:
+        response.headers["Content-Security-Policy"] = own_policy
+    if request.path.startswith(PREFIX):
+        response.headers.update(CORS)
+    if request.path.startswith("/status/static/"):
+        response.headers["Cache-Control"] = "no-cache"

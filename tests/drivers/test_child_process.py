@@ -1,0 +1,91 @@
+"""Children of the program: they start without holding up the loop, and none is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from loop_watch import watch_callbacks
+
+from drivers.child_process import start_child
+
+PIPE = subprocess.PIPE
+ECHO = (sys.executable, "-c", "import sys; print(sys.stdin.readline(), end=''); print('bad', file=sys.stderr); exit(3)")
+ENDLESS = (sys.executable, "-c", "import time; print('begun', flush=True); time.sleep(600)")
+
+
+def threads_that_start() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("start-child")]
+
+
+async def test_a_child_is_told_heard_and_its_end_is_known():
+    child = await start_child(ECHO, stdin=PIPE, stdout=PIPE, stderr=PIPE, environ={"PATH": os.environ["PATH"]})
+    child.stdin.write(b"hello\n")
+    await child.stdin.drain()
+    assert await child.stdout.read() == b"hello\n"
+    assert await child.stderr.read() == b"bad\n"
+    assert await child.wait() == 3
+    assert child.returncode == 3
+    child.kill()  # harmless afterwards
+    child.close()
+
+
+async def test_a_child_that_is_killed_says_by_what():
+    child = await start_child(ENDLESS, stdout=PIPE)
+    assert await child.stdout.readline() == b"begun\n"
+    assert os.getsid(child.pid) == child.pid
+    child.kill()
+    assert await child.wait() == -9
+    assert not Path(f"/proc/{child.pid}").exists()
+    child.close()
+
+
+async def test_a_program_that_is_not_there_is_an_error():
+    with pytest.raises(FileNotFoundError):
+        await start_child(("/nowhere/program",))
+
+
+async def test_whoever_is_cancelled_leaves_no_child_behind(tmp_path):
+    told = tmp_path / "told"
+    words = ("sh", "-c", f"echo $$ > {told}.new && mv {told}.new {told}; exec sleep 600")
+    async with asyncio.TaskGroup() as group:
+        starting = group.create_task(start_child(words))
+        while not threads_that_start():
+            await asyncio.sleep(0)
+        starting.cancel()
+    assert starting.cancelled()
+    async with asyncio.timeout(30):
+        while threads_that_start():
+            await asyncio.sleep(0.001)
+    if told.exists():  # it came as far as that before it was killed
+        assert not Path(f"/proc/{told.read_text().strip()}").exists()
+
+
+async def test_the_loop_goes_on_while_the_system_is_slow_to_begin_a_child(monkeypatch):
+    """As `vfork` on a busy machine: the thread that starts is kept, the loop is not."""
+    go_on = threading.Event()
+    usual = subprocess.Popen
+
+    def slow(*arguments, **keywords):
+        assert go_on.wait(30)
+        return usual(*arguments, **keywords)
+
+    monkeypatch.setattr(subprocess, "Popen", slow)
+    with watch_callbacks(limit=0.1) as watched:
+        async with asyncio.TaskGroup() as group:
+            starting = group.create_task(start_child(("true",)))
+            for _ in range(20):
+                await asyncio.sleep(0.005)
+            assert not starting.done()
+            go_on.set()
+        assert await starting.result().wait() == 0
+    assert watched.worst() is None
+
+
+def test_no_child_is_begun_by_vfork():
+    assert subprocess._USE_VFORK is False

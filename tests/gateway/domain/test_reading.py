@@ -1,0 +1,148 @@
+"""How far a program has read, by what it asks for: the mark is never above what it certainly has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.domain.reading import UNASKED_SECONDS, PageTold, Reading
+
+PAGE = 3
+
+
+@dataclass
+class Site:
+    """Events by id, newest last; ids have holes, as after a crash."""
+
+    ids: list[int] = field(default_factory=list)
+
+    def happen(self, step: int) -> None:
+        self.ids.append((self.ids[-1] if self.ids else 0) + step)
+
+    def page(self, cursor: int) -> tuple[list[int], PageTold]:
+        below = [number for number in reversed(self.ids) if not cursor or number < cursor]
+        page = below[:PAGE]
+        told = PageTold(
+            cursor=cursor,
+            newest=self.ids[-1] if self.ids else 0,
+            following=page[-1] if page else None,
+            is_end=len(below) <= PAGE,
+        )
+        return page, told
+
+
+@dataclass
+class Program:
+    """Reads as the interface says: from the newest down until an event comes that it has; what it has it keeps once a
+    walk is whole. An answer may be lost, and the program may break off.
+    """
+
+    has: set[int] = field(default_factory=set)
+    fetched: set[int] = field(default_factory=set)
+    cursor: int = 0
+    walk: list[int] = field(default_factory=list)
+
+    def takes(self, page: list[int]) -> None:
+        self.walk += page
+        self.fetched |= set(page)
+        if not page or self.has & set(page):
+            self.has |= set(self.walk)
+            self.walk, self.cursor = [], 0
+        else:
+            self.cursor = page[-1]
+
+    def breaks_off(self) -> None:
+        self.walk, self.cursor = [], 0
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("happens"), st.integers(1, 3)),
+        st.tuples(
+            st.sampled_from(("asks", "asks", "asks", "asks", "loses", "breaks off", "crash", "saved")), st.just(0)
+        ),
+    ),
+    max_size=120,
+)
+
+
+@given(STEPS)
+def test_a_mark_is_never_above_what_was_fetched_and_comes_up_to_it(steps):
+    site, program, reading, stored = Site(), Program(), Reading(), Reading()
+    began: int | None = None  # what was there before the first walk is not waited for
+    taken = False
+
+    def ask(lost: bool) -> None:
+        nonlocal reading, taken, stored, began
+        reading = reading.asks(program.cursor, taken=taken, uptime=0.0)
+        page, told = site.page(program.cursor)
+        first = reading.mark is None
+        reading = reading.told(told)
+        if first and reading.mark is not None:
+            stored = Reading(mark=reading.mark)  # on disk before the answer goes
+            began = page[-1] - 1 if page else told.newest
+        taken = not lost
+        if not lost:
+            program.takes(page)
+
+    def check() -> None:
+        if reading.mark is None or began is None:
+            return
+        assert reading.mark >= began
+        missing = [number for number in site.ids if began < number <= reading.mark and number not in program.fetched]
+        assert not missing, (reading, missing)
+
+    for step, much in steps:
+        match step:
+            case "happens":
+                site.happen(much)
+            case "asks" | "loses":
+                ask(step == "loses")
+            case "breaks off":
+                program.breaks_off()
+            case "saved":
+                stored = Reading(mark=reading.mark)
+            case "crash":  # of the gateway: what was not written is forgotten, the answer under way is lost
+                reading, taken = stored, False
+        check()
+    program.breaks_off()
+    for _ in range(3 * len(site.ids) + 6):  # left in peace, it reads on, and its mark follows once it has come down
+        site.happen(1) if len(site.ids) % 7 == 0 else None
+        ask(lost=False)
+        check()
+    # Only where a crash or a lost answer has left the mark below what the program has, does it not follow at once.
+    assert not site.ids or reading.mark == reading.top or reading.short_top
+
+
+def test_a_walk_that_breaks_off_moves_nothing():
+    reading = Reading(mark=10)
+    reading = reading.told(PageTold(cursor=0, newest=40, following=31, is_end=False))
+    reading = reading.asks(31, taken=True, uptime=0.0).told(PageTold(31, 40, 21, is_end=False))
+    assert reading.mark == 10
+    assert reading.asks(0, taken=True, uptime=0.0).mark == 10  # (10, 21) was never asked for
+    met = reading.asks(21, taken=False, uptime=0.0).told(PageTold(21, 40, 9, is_end=False))
+    assert met.mark == 10
+    assert met.asks(0, taken=False, uptime=0.0).mark == 10  # the last answer may be lost
+    assert met.asks(31, taken=True, uptime=0.0).mark == 10  # asked for again, or by somebody else
+    assert met.asks(0, taken=True, uptime=0.0).mark == 40
+    assert met.asks(9, taken=False, uptime=0.0).mark == 40
+
+
+def test_a_page_asked_for_twice_and_a_stranger_walk_do_not_matter():
+    reading = Reading(mark=10).told(PageTold(0, 40, 31, is_end=False))
+    reading = reading.asks(31, taken=True, uptime=0.0).told(PageTold(31, 40, 21, is_end=False))
+    again = reading.asks(31, taken=False, uptime=0.0).told(PageTold(31, 40, 21, is_end=False))
+    assert again == reading
+    stranger = reading.asks(15, taken=True, uptime=0.0).told(PageTold(15, 40, 5, is_end=True))
+    assert stranger == reading
+
+
+def test_a_mark_that_was_set_back_follows_a_reader_that_does_not_ask_for_the_rest():
+    reading = Reading(mark=10)
+    day = 86_400.0
+    for uptime in (0.0, day, UNASKED_SECONDS - 1, UNASKED_SECONDS + 1, UNASKED_SECONDS + day):
+        newest = 100 + int(uptime)
+        reading = reading.asks(0, taken=True, uptime=uptime).told(PageTold(0, newest, newest - 20, is_end=False))
+    assert reading.mark == 100  # what was there a week before; not what has come since

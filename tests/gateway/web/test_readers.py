@@ -1,0 +1,236 @@
+"""Programs that pull lists by cursor: nothing is missed, and how far they have come is remembered, never too far."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import socket
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from gateway.domain.events import Event, EventKind
+from gateway.store import Entry
+
+WITHIN = 20.0
+
+
+def on_disk(house) -> dict[tuple[str, str, str], int]:
+    """The marks that a crash in this moment would leave."""
+    with closing(sqlite3.connect(house.store._site.path)) as connection:
+        rows = connection.execute("SELECT account, list, filter, read_to FROM read_mark")
+        return {(account, name, which): read_to for account, name, which, read_to in rows}
+
+
+async def comes_to(house, mark: int, *, account: str = "chief", name: str = "event", which: str = "") -> None:
+    async with asyncio.timeout(WITHIN):
+        while on_disk(house).get((account, name, which)) != mark:
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch):
+    monkeypatch.setattr("gateway.web.reading._WRITE_SECONDS", 0.01)
+
+
+class Program:
+    """Reads as the interface says: from the newest down, until something comes that it has."""
+
+    def __init__(self, house, *, page: int = 5, path: str = "/v1/event/list", field: str = "events") -> None:
+        self.house, self.page, self.path, self.field = house, page, path, field
+        self.has: set[int] = set()
+
+    async def ask(self, cursor: int, **more: object) -> tuple[list[int], int | None]:
+        body = {"cursor_id": cursor, "page_limit": self.page, **more}
+        status, answer = await self.house.call(self.path, body)
+        assert status == 200, answer
+        return [record["id"] for record in answer[self.field]], answer.get("next_cursor")
+
+    async def walk(self, **more: object) -> int:
+        """One whole walk; how many pages it took."""
+        cursor, pages, found = 0, 0, list[int]()
+        while True:
+            ids, following = await self.ask(cursor, **more)
+            pages += 1
+            found += ids
+            if not ids or self.has & set(ids):
+                self.has |= set(found)
+                return pages
+            cursor = following or 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_reader_by_cursor_misses_no_event_whoever_writes_meanwhile(house, seed):
+    chance = random.Random(seed)
+    program, written = Program(house, page=chance.randint(1, 6)), set[int]()
+
+    async def write(number: int) -> None:
+        for _ in range(12):
+            late = chance.random() < 0.3
+            events = tuple(
+                Event(
+                    kind=EventKind.GATE_OPENED,
+                    date_at=house.clock.wall().micros - (3_600_000_000 if late else 0),
+                    clock_trusted=chance.random() < 0.9,
+                    description=f"Writer {number}.",
+                )
+                for _ in range(chance.randint(1, 4))
+            )
+            written.update((await house.store.journal.record(Entry(events=events))).event_ids)
+            await asyncio.sleep(chance.random() * 0.005)
+
+    async def read(writers: asyncio.Task) -> None:
+        while not writers.done():
+            before = frozenset(written)  # on disk before the walk begins
+            await program.walk()
+            assert before <= program.has
+        await program.walk()
+
+    async with asyncio.TaskGroup() as group:
+        writers = group.create_task(_together(*(write(number) for number in range(3))))
+        group.create_task(read(writers))
+    assert written <= program.has
+    await program.ask(0)
+    await comes_to(house, max(written))
+
+
+async def _together(*parts) -> None:
+    await asyncio.gather(*parts)
+
+
+async def test_a_mark_follows_what_is_certainly_fetched(house):
+    ids = [await house.happened(f"Number {number}.") for number in range(12)]
+    program = Program(house)
+    page, following = await program.ask(0)
+    assert on_disk(house) == {("chief", "event", ""): following - 1}  # before the answer goes; nothing is fetched yet
+    await program.ask(following)
+    await comes_to(house, ids[-1])
+    assert page == ids[:-6:-1]
+    more = [await house.happened(f"More {number}.") for number in range(12)]
+    _, following = await program.ask(0)
+    _, following = await program.ask(following)
+    await program.ask(0)  # it has broken off: what is between was never asked for
+    assert on_disk(house)["chief", "event", ""] == ids[-1]
+    for _ in range(2):
+        _, following = await program.ask(following)
+    await program.walk()
+    program.has = set(ids)
+    await program.walk()
+    await program.ask(0)
+    await comes_to(house, more[-1])
+
+
+async def test_what_a_crash_leaves_is_never_above_what_was_fetched(house):
+    chance, program = random.Random(7), Program(house, page=4)
+    fetched, cursor, began = set[int](), 0, None
+    for _ in range(25):
+        if count := chance.choice((0, 0, 1, 3, 9)):
+            event = Event(kind=EventKind.GATE_OPENED, date_at=1, clock_trusted=True, description="Something.")
+            await house.store.journal.record(Entry(events=(event,) * count))
+        ids, following = await program.ask(cursor)
+        mark = on_disk(house)["chief", "event", ""]
+        began = mark if began is None else began
+        fetched |= set(ids)
+        known = {number for number in await _all(house) if began < number <= on_disk(house)["chief", "event", ""]}
+        assert known <= fetched
+        cursor = 0 if chance.random() < 0.4 else following
+
+
+async def _all(house) -> list[int]:
+    with closing(sqlite3.connect(house.store._site.path)) as connection:
+        return [number for (number,) in connection.execute("SELECT id FROM event")]
+
+
+async def test_an_answer_that_nobody_takes_moves_no_mark(house):
+    program = Program(house, page=500)
+    await program.walk()
+    await program.ask(0)
+    newest = max(await _all(house))
+    await comes_to(house, newest)
+    events = tuple(
+        Event(kind=EventKind.GATE_OPENED, date_at=1, clock_trusted=True, description="x" * 900) for _ in range(400)
+    )
+    made = (await house.store.journal.record(Entry(events=events))).event_ids
+    session = (await house.sign_in("chief"))["SessionID"]
+    body = json.dumps({"cursor_id": 0, "page_limit": 500})
+    head = f"POST /v1/event/list HTTP/1.1\r\nHost: x\r\nSessionID: {session}\r\nContent-Length: {len(body)}\r\n\r\n"
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(deaf, ("127.0.0.1", int(house.url.rpartition(":")[2])))
+        await loop.sock_sendall(deaf, (head + body).encode())
+        assert await loop.sock_recv(deaf, 100)  # it is being answered
+    _, following = await program.ask(0)
+    assert on_disk(house)["chief", "event", ""] == newest
+    await program.ask(following)
+    await comes_to(house, made[-1])
+
+
+async def test_who_looks_at_pages_or_searches_is_no_reader_and_each_filter_is_its_own(house):
+    first = await house.happened("One.", kind=EventKind.DEVICE_LOST, device_id=101)
+    newest = await house.happened("Two.")
+    for body in ({}, {"page": 2}, {"cursor_id": 0, "search": "One"}, {"cursor_id": 0, "start_date": "2026-01-01"}):
+        await house.call("/v1/event/list", body)
+    assert on_disk(house) == {}
+    program = Program(house)
+    for _ in range(2):
+        assert (await program.ask(0, types=[EventKind.DEVICE_LOST], device_ids=[101, 101]))[0] == [first]
+    which = f"devices 101 types {int(EventKind.DEVICE_LOST)}"
+    await comes_to(house, newest, which=which)  # nothing that it asks for is between
+    assert set(on_disk(house)) == {("chief", "event", which)}
+
+
+async def test_marks_live_on_and_a_reader_goes_on_where_it_was(open_house):
+    async with open_house() as house:
+        program = Program(house)
+        await program.walk()
+        await program.ask(0)
+        read = max(await _all(house))
+    async with open_house() as house:
+        assert on_disk(house) == {("chief", "event", ""): read}  # written at the stop
+        more = [await house.happened("More.") for _ in range(7)]
+        program = Program(house)
+        _, following = await program.ask(0)
+        await program.ask(0)
+        assert on_disk(house) == {("chief", "event", ""): read}
+        _, following = await program.ask(0)
+        await program.ask(following)
+        await program.ask(0)
+        await comes_to(house, max(*more, *await _all(house)))
+
+
+async def test_a_late_event_is_told_as_late_and_comes_at_the_end_of_the_cursors_order(open_house):
+    async with open_house() as house:
+        house.store.journal._now = lambda: house.clock.wall().micros
+        program = Program(house)
+        await program.walk()
+        at_once = await house.happened("Now.")
+        late = await house.happened("An hour ago.", date_at=house.clock.wall().micros - 3_600_000_000)
+        await program.walk()
+        assert late in program.has
+        _, answer = await house.call("/v1/event/list", {"cursor_id": 0})
+        told = {event["id"]: event for event in answer["events"]}
+        assert told[late]["late"] is True
+        assert told[late]["recorded_at"] > told[late]["date_at"]
+        assert told[at_once]["late"] is False
+        assert "recorded_at" not in told[at_once]
+        assert answer["events"][0]["id"] == late
+
+
+async def test_entries_and_camera_events_are_read_by_cursor_too(house):
+    for number in range(7):
+        await house.call("/v1/entry", {"device_id": 101, "type": "entry", "plate": f"AB {number}"}, method="PUT")
+        await house.passed()
+    for path, field, name in (
+        ("/v1/entry/list", "entries", "entry"),
+        ("/v1/camera/event/list", "events", "camera_event"),
+    ):
+        program = Program(house, page=3, path=path, field=field)
+        assert await program.walk() > 2
+        newest = max(program.has)
+        _, answer = await house.call(path, {"page_limit": 500})
+        assert {record["id"] for record in answer[field]} == program.has
+        await comes_to(house, newest, name=name)
