@@ -168,7 +168,7 @@ class PagedWalk(Generic[_Made]):
         return await self._read(answer)
 
     async def _first_answer(self) -> _Answer:
-        """The first page, in the largest size that central takes. Where none helps, it is not the size that it minds."""
+        """The first page, in the largest size that central takes. Where none helps, the size is not what it minds."""
         widest = self._size.limit
         while True:
             try:
