@@ -202,7 +202,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.CENTRAL_REACHED: ("Central reached", Category.SYNC, Severity.INFO),
         EventKind.CENTRAL_LOST: ("Central lost", Category.SYNC, Severity.WARNING),
         EventKind.CARDS_CHANGED: ("Access cards changed", Category.SYNC, Severity.INFO),
-        EventKind.SWEEP_SUSPENDED: ("Card list not believed", Category.SYNC, Severity.ALARM),
+        EventKind.SWEEP_SUSPENDED: ("List of central not believed", Category.SYNC, Severity.ALARM),
         EventKind.RECORD_PARKED: ("Record refused by central", Category.SYNC, Severity.WARNING),
         EventKind.RECORD_RELEASED: ("Refused record sent again", Category.SYNC, Severity.NOTICE),
         EventKind.RECORD_DROPPED: ("Refused record let go", Category.SYNC, Severity.WARNING),

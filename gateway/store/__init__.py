@@ -3,7 +3,8 @@
 from gateway.store.accounts import StoredAccount
 from gateway.store.api_keys import ApiKey
 from gateway.store.camera_events import CameraEventFilter
-from gateway.store.cards import CardChanges, CardRecord
+from gateway.store.card_rows import CardRecord
+from gateway.store.cards import CardChanges
 from gateway.store.changes import Changes
 from gateway.store.deliveries import Delivery
 from gateway.store.event_footage import LONGEST_PIN

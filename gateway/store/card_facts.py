@@ -24,6 +24,7 @@ class CardFacts(NamedTuple):
 
 NO_FACTS = CardFacts()
 _ADAPTER = TypeAdapter(CardFacts)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def facts_of(card: Card) -> CardFacts:
@@ -33,7 +34,7 @@ def facts_of(card: Card) -> CardFacts:
 
 def facts_text(facts: CardFacts) -> str:
     """Facts as text; none are ''."""
-    return "" if facts == NO_FACTS else json.dumps(facts, separators=(",", ":"), ensure_ascii=False)
+    return "" if facts == NO_FACTS else _ENCODER.encode(facts)
 
 
 def read_facts(text: str) -> CardFacts:

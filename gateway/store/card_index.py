@@ -10,6 +10,7 @@ import marshal
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from gateway.domain.credentials import Card, CardStatus
 from gateway.store.card_facts import NO_FACTS, CardFacts, facts_of
@@ -34,6 +35,16 @@ class _Table:
         self.slots = array("I", bytes(4 * size))
         self.live = self.used = 0
 
+    def __contains__(self, key: int) -> bool:
+        """Whether a hash leads to any row."""
+        slots, hashes, mask = self.slots, self.hashes, self.mask
+        place = key >> 8 & mask
+        while (slot := slots[place]) != _EMPTY:
+            if slot >= _FIRST and hashes[place] == key:
+                return True
+            place = place + 1 & mask
+        return False
+
     def rows(self, key: int) -> Iterator[int]:
         """Every row under a hash."""
         place = key >> 8 & self.mask
@@ -46,10 +57,12 @@ class _Table:
         """Let a hash lead to a row."""
         if self.used * 3 >= self.mask * 2:
             self._make_room()
-        place = key >> 8 & self.mask
-        while self.slots[place] != _EMPTY:
-            place = place + 1 & self.mask
-        self.hashes[place], self.slots[place] = key, row + _FIRST
+        slots, mask = self.slots, self.mask
+        place = key >> 8 & mask
+        while slots[place]:
+            place = place + 1 & mask
+        self.hashes[place] = key
+        slots[place] = row + _FIRST
         self.live += 1
         self.used += 1
 
@@ -64,15 +77,27 @@ class _Table:
             place = place + 1 & self.mask
 
     def _make_room(self) -> None:
-        old = [(key, slot) for key, slot in zip(self.hashes, self.slots, strict=True) if slot >= _FIRST]
         size = _SMALLEST
-        while size < (len(old) + 1) * 2:
+        while size < (self.live + 1) * 2:
             size *= 2
-        self.mask = size - 1
-        self.hashes, self.slots = array("Q", bytes(8 * size)), array("I", bytes(4 * size))
-        self.live = self.used = 0
-        for key, slot in old:
-            self.add(key, slot - _FIRST)
+        mask = size - 1
+        hashes, slots = array("Q", bytes(8 * size)), array("I", bytes(4 * size))
+        for key, slot in zip(self.hashes, self.slots, strict=True):
+            if slot >= _FIRST:
+                place = key >> 8 & mask
+                while slots[place]:
+                    place = place + 1 & mask
+                hashes[place] = key
+                slots[place] = slot
+        self.mask, self.hashes, self.slots, self.used = mask, hashes, slots, self.live
+
+
+class IndexRow(NamedTuple):
+    """A card as the index keeps it: its id, its row of bytes, and the hashes that lead to it, that of its id first."""
+
+    card_id: int
+    packed: bytes
+    keys: tuple[int, ...]
 
 
 class CardIndex:
@@ -116,14 +141,22 @@ class CardIndex:
 
     def put(self, cards: Iterable[Card]) -> None:
         """Add or replace cards."""
-        for card in cards:
-            self._drop(card.card_id)
-            row = self._free.pop() if self._free else len(self._rows)
-            if row == len(self._rows):
-                self._rows.append(b"")
-            self._rows[row] = _row(card)
-            for key in _keys(card.card_id, card.aliases):
-                self._tables[key % _SHARDS].add(key, row)
+        self.put_rows(index_row(card, facts_of(card)) for card in cards)
+
+    def put_rows(self, cards: Iterable[IndexRow]) -> None:
+        """Add or replace cards that were made ready before."""
+        tables, rows = self._tables, self._rows
+        for card_id, packed, keys in cards:
+            if keys[0] in tables[keys[0] % _SHARDS]:
+                self._drop(card_id)
+            if self._free:
+                row = self._free.pop()
+                rows[row] = packed
+            else:
+                row = len(rows)
+                rows.append(packed)
+            for key in keys:
+                tables[key % _SHARDS].add(key, row)
 
     def remove(self, card_ids: Iterable[int]) -> None:
         """Take cards out; those that are not there are not missed."""
@@ -152,8 +185,8 @@ _Facts = tuple[tuple[str, ...], tuple[str, ...], str, bool, bool, str, str]
 _Fields = tuple[int, str, int, int | None, int | None, str, _Facts | None, tuple[str, ...]]
 
 
-def _row(card: Card) -> bytes:
-    facts = facts_of(card)
+def index_row(card: Card, facts: CardFacts) -> IndexRow:
+    """What the index keeps of a card with these facts. Pure."""
     fields: _Fields = (
         card.card_id,
         card.number,
@@ -164,11 +197,11 @@ def _row(card: Card) -> bytes:
         None if facts == NO_FACTS else facts[:],
         card.aliases,
     )
-    return marshal.dumps(fields)
+    return IndexRow(card.card_id, marshal.dumps(fields), _keys(card.card_id, card.aliases))
 
 
 def _fields(row: bytes) -> _Fields:
-    fields: _Fields = marshal.loads(row)  # noqa: S302 (made by `_row` in this process)
+    fields: _Fields = marshal.loads(row)  # noqa: S302 (made by `index_row` in this process)
     return fields
 
 
@@ -178,10 +211,9 @@ def _card(fields: _Fields) -> Card:
     return Card(card_id, number, _STATUSES[status], valid_from, valid_until, holder, *facts)
 
 
-def _keys(card_id: int, aliases: Sequence[str]) -> Iterator[int]:
-    yield _hash(_id_alias(card_id))
-    for alias in dict.fromkeys(aliases):
-        yield _hash(alias)
+def _keys(card_id: int, aliases: Sequence[str]) -> tuple[int, ...]:
+    """The hashes that lead to a card, that of its id first."""
+    return tuple([_hash(alias) for alias in dict.fromkeys((_id_alias(card_id), *aliases))])
 
 
 def _id_alias(card_id: int) -> str:

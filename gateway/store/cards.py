@@ -8,36 +8,38 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
 
-from gateway.domain.credentials import Card, CardStatus, near_alias, plate_alias
+from gateway.domain.credentials import Card, near_alias, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.plates import NearPlate, skeleton
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
-from gateway.store.card_facts import facts_of, facts_text, read_facts
-from gateway.store.card_index import CardIndex
+from gateway.store.card_index import CardIndex, IndexRow
+from gateway.store.card_rows import (
+    COLUMNS,
+    CardRecord,
+    ReadyCard,
+    put_rows,
+    read_card,
+    ready,
+    stretch_of_cards,
+    with_aliases,
+)
 from gateway.store.card_search import in_pattern, search_cards, username_of
 from gateway.store.database import Database, is_id
 
 log = structlog.get_logger(__name__)
 
-_COLUMNS = "card.id, number, status, valid_from, valid_until, holder, facts"
 _MOST_MATCHES = 8
 _LISTED = "listed_at"
 _AT_A_STRETCH = 150  # cards that are taken into the index in a few ms
+_MOST_FOLLOWED = 900
 _RETRY_SECONDS = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class CardRecord:
-    """A card with central's record as it came (`record`, JSON text), unknown fields included."""
-
-    card: Card
-    record: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class Cards:
         self._index = CardIndex()
         self._built = False
         self._touched: set[int] = set()
+        self._followed: deque[int | IndexRow] = deque()  # ids that went, and cards that came
         self._stale = asyncio.Event()
         self._stale.set()
         self.listed_at: int | None = None
@@ -76,7 +79,7 @@ class Cards:
     @property
     def is_indexed(self) -> bool:
         """Whether `at_once` and `near` have answers."""
-        return self._built
+        return self._built and not self._followed
 
     async def run(self) -> None:
         """Build the index, and build it anew whenever much has changed at once, until cancelled."""
@@ -90,11 +93,11 @@ class Cards:
 
     def at_once(self, aliases: Sequence[str]) -> tuple[Card, ...] | None:
         """The same as `matching` without waiting; None while the index is not there."""
-        return self._index.find(aliases) if self._built else None
+        return self._index.find(aliases) if self.is_indexed else None
 
     def near(self, plate: str) -> tuple[NearPlate, ...]:
         """Listed plates that cameras may confuse with this one; none while the index is not there."""
-        found = self._index.find((near_alias(skeleton(plate)),)) if self._built else ()
+        found = self._index.find((near_alias(skeleton(plate)),)) if self.is_indexed else ()
         mark = plate_alias("")
         return tuple(
             NearPlate(alias.removeprefix(mark), card)
@@ -108,12 +111,12 @@ class Cards:
 
         def query(connection: sqlite3.Connection) -> tuple[Card, ...]:
             rows = connection.execute(
-                f"SELECT DISTINCT {_COLUMNS} FROM card_alias JOIN card ON card.id = card_alias.card_id"
+                f"SELECT DISTINCT {COLUMNS} FROM card_alias JOIN card ON card.id = card_alias.card_id"
                 f" WHERE alias IN ({', '.join('?' * len(aliases))}) LIMIT ?",
                 (*aliases, _MOST_MATCHES),
             ).fetchall()
             try:
-                return tuple(_card(row) for row in rows)
+                return tuple(read_card(row) for row in rows)
             except ValueError as error:
                 raise StoreError(f"a card that was found cannot be understood: {error}") from error
 
@@ -123,8 +126,8 @@ class Cards:
         """One card, or None."""
 
         def query(connection: sqlite3.Connection) -> CardRecord | None:
-            row = connection.execute(f"SELECT {_COLUMNS}, record FROM card WHERE id = ?", (card_id,)).fetchone()
-            return CardRecord(_with_aliases(connection, _card(row[:7])), row[7]) if row else None
+            row = connection.execute(f"SELECT {COLUMNS}, record FROM card WHERE id = ?", (card_id,)).fetchone()
+            return CardRecord(with_aliases(connection, read_card(row[:7])), row[7]) if row else None
 
         return await self._database.read(query) if is_id(card_id) else None
 
@@ -135,10 +138,10 @@ class Cards:
             match = search_cards(search)
             (count,) = connection.execute(f"SELECT count(*) FROM card WHERE {match.sql}", match.values).fetchone()
             rows = connection.execute(
-                f"SELECT {_COLUMNS}, record FROM card WHERE {match.sql} ORDER BY id DESC LIMIT ? OFFSET ?",
+                f"SELECT {COLUMNS}, record FROM card WHERE {match.sql} ORDER BY id DESC LIMIT ? OFFSET ?",
                 (*match.values, max(limit, 0), offset),
             ).fetchall()
-            return tuple(CardRecord(_card(row[:7]), row[7]) for row in rows), int(count)
+            return tuple(CardRecord(read_card(row[:7]), row[7]) for row in rows), int(count)
 
         return await self._database.read(query)
 
@@ -161,9 +164,9 @@ class Cards:
 
         def query(connection: sqlite3.Connection) -> tuple[CardRecord, ...]:
             rows = connection.execute(
-                f"SELECT {_COLUMNS}, record FROM card WHERE id IN ({places}) ORDER BY id DESC", tuple(card_ids)
+                f"SELECT {COLUMNS}, record FROM card WHERE id IN ({places}) ORDER BY id DESC", tuple(card_ids)
             )
-            return tuple(CardRecord(_card(row[:7]), row[7]) for row in rows)
+            return tuple(CardRecord(read_card(row[:7]), row[7]) for row in rows)
 
         return await self._database.read(query)
 
@@ -172,12 +175,12 @@ class Cards:
 
         def query(connection: sqlite3.Connection) -> CardRecord | None:
             rows = connection.execute(
-                f"SELECT {_COLUMNS}, record FROM card WHERE record LIKE ? ESCAPE '\\' ORDER BY id",
+                f"SELECT {COLUMNS}, record FROM card WHERE record LIKE ? ESCAPE '\\' ORDER BY id",
                 (f"%{in_pattern(json.dumps(username, ensure_ascii=False)[1:-1])}%",),
             )
             found = (row for row in rows if username_of(row[7]).casefold() == username.casefold())
             row = next(found, None)
-            return CardRecord(_with_aliases(connection, _card(row[:7])), row[7]) if row else None
+            return CardRecord(with_aliases(connection, read_card(row[:7])), row[7]) if row else None
 
         return await self._database.read(query)
 
@@ -186,8 +189,17 @@ class Cards:
         return await self._database.read(_count)
 
     async def records(self) -> Mapping[int, str]:
-        """Central's record of every card by id: what a sweep compares with."""
+        """Central's record of every card by id."""
         return await self._database.read(lambda connection: dict(connection.execute("SELECT id, record FROM card")))
+
+    async def records_of(self, card_ids: Sequence[int]) -> Mapping[int, str]:
+        """The same of these cards, as far as they are there."""
+        places = ", ".join("?" * len(card_ids))
+
+        def query(connection: sqlite3.Connection) -> Mapping[int, str]:
+            return dict(connection.execute(f"SELECT id, record FROM card WHERE id IN ({places})", tuple(card_ids)))
+
+        return await self._database.read(query)
 
     async def ids(self) -> frozenset[int]:
         """The id of every card."""
@@ -203,17 +215,24 @@ class Cards:
             )
         )
 
-    async def apply(self, *, put: Iterable[CardRecord] = (), remove: Iterable[int] = (), now: int) -> CardChanges:
-        """Add or replace cards and remove others, all in one commit; removals take effect first in it."""
+    async def apply(
+        self, *, put: Iterable[CardRecord | ReadyCard] = (), remove: Iterable[int] = (), now: int
+    ) -> CardChanges:
+        """Add or replace cards and remove others, all in one commit; removals take effect first in it.
+
+        Many cards come as `ready` ones, made a few at a time, so that neither loop nor writer computes for long.
+        """
         put, remove = tuple(put), tuple(remove)
+        in_index: list[IndexRow] = []
 
         def job(connection: sqlite3.Connection) -> CardChanges:
             gone = connection.executemany("DELETE FROM card WHERE id = ?", [(card_id,) for card_id in remove])
-            added = _missing(connection, {item.card.card_id for item in put})
-            _put(connection, put, now)
-            return CardChanges(added=added, changed=len(put) - added, removed=max(gone.rowcount, 0))
+            cards = [item if isinstance(item, ReadyCard) else ready(item) for item in put]
+            in_index.extend(card.in_index for card in cards)
+            added, changed = put_rows(connection, cards, now)
+            return CardChanges(added=added, changed=changed, removed=max(gone.rowcount, 0))
 
-        return await self._database.write(job, then=partial(self._changed, put, remove))
+        return await self._database.write(job, then=partial(self._changed, in_index, remove))
 
     async def listed(self, at: int) -> None:
         """Note that the list is all that central has, at this moment of a trusted clock (wall micros)."""
@@ -248,7 +267,10 @@ class Cards:
             self._index, self._touched = CardIndex(), set()
             behind = 0
             try:
-                while not self._stale.is_set() and (stretch := await self._database.read(partial(_stretch, behind))):
+                while not self._stale.is_set():
+                    stretch = await self._database.read(partial(stretch_of_cards, behind, _AT_A_STRETCH))
+                    if stretch is None:
+                        break
                     behind, cards = stretch
                     self._index.put(card for card in cards if card.card_id not in self._touched)
                     await asyncio.sleep(0)
@@ -258,110 +280,43 @@ class Cards:
         self._touched = set()
         self._built = True
 
-    def _changed(self, put: Sequence[CardRecord], remove: Sequence[int]) -> None:
-        """Follow a commit. More than can be followed in a few ms is read anew, and until then the file is asked."""
+    def _changed(self, put: Sequence[IndexRow], remove: Sequence[int]) -> None:
+        """Follow a commit. More than can be followed is read anew, and until then the file is asked."""
         self.generation += 1
-        if len(put) + len(remove) > _AT_A_STRETCH:
-            self._built = False
-            self._stale.set()
+        if len(self._followed) + len(put) + len(remove) > _MOST_FOLLOWED:
+            self._read_anew()
             return
-        self._index.remove(remove)
-        self._index.put(item.card for item in put)
-        if not self._built:
-            self._touched.update(remove, (item.card.card_id for item in put))
+        was_idle = not self._followed
+        self._followed.extend(remove)
+        self._followed.extend(put)
+        if was_idle:
+            self._follow()
 
-
-def _stretch(behind: int, connection: sqlite3.Connection) -> tuple[int, list[Card]] | None:
-    """The last id of the next stretch, and its cards with their aliases; None when there is none.
-
-    A row that cannot be understood is no card.
-    """
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM card WHERE id > ? ORDER BY id LIMIT ?", (behind, _AT_A_STRETCH)
-    ).fetchall()
-    if not rows:
-        return None
-    aliases: dict[int, list[str]] = {row[0]: [] for row in rows}
-    for alias, card_id in connection.execute(
-        "SELECT alias, card_id FROM card_alias WHERE card_id BETWEEN ? AND ?", (rows[0][0], rows[-1][0])
-    ):
-        aliases.setdefault(card_id, []).append(alias)
-    cards: list[Card] = []
-    for row in rows:
+    def _follow(self) -> None:
+        """Take a stretch of what changed into the index, in its order, and the rest soon."""
         try:
-            cards.append(replace(_card(row), aliases=tuple(aliases[row[0]])))
-        except ValueError as error:
-            log.warning("card_not_readable", card=row[0], error=str(error))
-    return rows[-1][0], cards
+            for _ in range(min(len(self._followed), _AT_A_STRETCH)):
+                self._take_in(self._followed.popleft())
+        except Exception:  # whatever it was: an index with a part of a change says what is not so
+            log.exception("cards_not_followed")
+            self._read_anew()
+        if self._followed:
+            asyncio.get_running_loop().call_soon(self._follow)
 
+    def _take_in(self, change: int | IndexRow) -> None:
+        if isinstance(change, int):
+            self._index.remove((change,))
+        else:
+            self._index.put_rows((change,))
+        if not self._built:
+            self._touched.add(change if isinstance(change, int) else change.card_id)
 
-def _missing(connection: sqlite3.Connection, card_ids: Collection[int]) -> int:
-    """How many of these are not there; counting the whole table would take as long as it is large."""
-    numbers = tuple(card_ids)
-    there = 0
-    for start in range(0, len(numbers), _AT_A_STRETCH):
-        part = numbers[start : start + _AT_A_STRETCH]
-        places = ", ".join("?" * len(part))
-        there += int(connection.execute(f"SELECT count(*) FROM card WHERE id IN ({places})", part).fetchone()[0])
-    return len(numbers) - there
+    def _read_anew(self) -> None:
+        """Build the index from the file, which has all that waits to be followed; until then the file is asked."""
+        self._followed.clear()
+        self._built = False
+        self._stale.set()
 
 
 def _count(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM card").fetchone()[0])
-
-
-def _put(connection: sqlite3.Connection, items: Sequence[CardRecord], now: int) -> None:
-    """Many rows per statement: a whole list in one commit must not keep the interpreter from the loop."""
-    last = {item.card.card_id: item for item in items}
-    connection.executemany(
-        "INSERT INTO card VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET number = excluded.number,"
-        " status = excluded.status, valid_from = excluded.valid_from, valid_until = excluded.valid_until,"
-        " holder = excluded.holder, record = excluded.record, updated_at = excluded.updated_at, facts = excluded.facts",
-        (_values(item, now) for item in last.values()),
-    )
-    connection.executemany("DELETE FROM card_alias WHERE card_id = ?", ((number,) for number in last))
-    connection.executemany(
-        "INSERT OR IGNORE INTO card_alias VALUES (?, ?)",
-        ((alias, number) for number, item in last.items() for alias in item.card.aliases),
-    )
-
-
-def _values(item: CardRecord, now: int) -> tuple[int, str, str, int | None, int | None, str, str, int, str]:
-    card = item.card
-    return (
-        card.card_id,
-        card.number,
-        card.status.value,
-        card.valid_from,
-        card.valid_until,
-        card.holder,
-        item.record,
-        now,
-        facts_text(facts_of(card)),
-    )
-
-
-def _card(row: tuple[int, str, str, int | None, int | None, str, str]) -> Card:
-    facts = read_facts(row[6])
-    return Card(
-        card_id=row[0],
-        number=row[1],
-        status=CardStatus(row[2]),
-        valid_from=row[3],
-        valid_until=row[4],
-        holder=row[5],
-        zones=facts.zones,
-        schedules=facts.schedules,
-        owner=facts.owner,
-        first_person=facts.first_person,
-        duress=facts.duress,
-        pin=facts.pin,
-        unread=facts.unread,
-    )
-
-
-def _with_aliases(connection: sqlite3.Connection, card: Card) -> Card:
-    aliases: Iterator[tuple[str]] = connection.execute(
-        "SELECT alias FROM card_alias WHERE card_id = ? ORDER BY alias", (card.card_id,)
-    )
-    return replace(card, aliases=tuple(alias for (alias,) in aliases))

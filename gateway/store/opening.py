@@ -75,6 +75,8 @@ class Opening:
             self._pass_used_ids(connection)
             note_reached(connection, self.path)
             self._look_through(connection)
+            # What a savepoint may have to undo is not written down; migrations before this may sort much, on disk.
+            connection.execute("PRAGMA temp_store = MEMORY")
         except BaseException:  # a refusal, or a migration's own fault: recovery needs the file to itself
             connection.close()
             raise

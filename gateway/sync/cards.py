@@ -6,22 +6,24 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from gateway.clock import Clock
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store import CardRecord, Store
+from gateway.store.card_rows import ReadyCard, ready
 from gateway.store.cards import CardChanges
 from gateway.store.keepers import record_text
 from gateway.sync.absence import ById
+from gateway.sync.answers import JsonObject
 from gateway.sync.central import CentralClient
-from gateway.sync.field_map import CardFieldMap, CardMapper
-from gateway.sync.lists import PageMemory, PageSize, Told, nobody, read_pages
+from gateway.sync.field_map import CardFieldMap, CardMapper, MappedCard
+from gateway.sync.paged_walk import PagedWalk, PageMemory, PageSize, Told, nobody
 from gateway.sync.site_cards import KIND
 from gateway.sync.sweep import Page, Tally, judge_removal, read_waiting, waiting_text
 
-_CARDS_AT_A_STRETCH = 20  # about 1 ms of work
-_CARDS_IN_A_COMMIT = 100  # few enough to follow them in memory at once
+_CARDS_AT_A_STRETCH = 25  # about 1 ms of work
+_CARDS_IN_A_COMMIT = 500  # about 20 ms of the writer's time
 _ASKED_AT_A_STRETCH = 100
 _PENDING = "pending_removal"
 _MAP = "field_map"
@@ -143,7 +145,7 @@ class CardPull:
             asked = await self._by_id.ask(stretch, listed=known)
             unsaid |= asked.unsaid
             there += len(asked.there)
-            await self._take(asked.there, walk)
+            await self._take(await self._made(asked.there, walk), walk)
             await self._let_go(asked.gone, walk)
         if there:
             return f"access_cards: {there} that central still has are not on its list"
@@ -176,74 +178,99 @@ class CardPull:
         return frozenset(walk.written).union(write.record_id for write in waiting)
 
     async def _walk(self, walk: _Walk, told: Told = nobody) -> Tally:
-        async def take(page: Page) -> bool:
+        async def make(page: Page) -> list[_Listed]:
+            return await self._made(page, walk)
+
+        async def take(page: list[_Listed]) -> bool:
             return await self._take(page, walk)
 
-        return await read_pages(
+        pages = PagedWalk(
             self._client,
             path="/v1/access/list",
             resource="access_cards",
+            make=make,
             take=take,
             size=self._pages,
             memory=self._memory,
             told=told,
         )
+        return await pages.walk()
 
-    async def _take(self, page: Page, walk: _Walk) -> bool:
+    async def _made(self, page: Page, walk: _Walk) -> list[_Listed]:
+        """What each record is by itself. All are mapped where all are wanted, else those that turn out to differ."""
+        wanted = walk.anew or not self._judged_all
+        made: list[_Listed] = []
+        for place, (card_id, record) in enumerate(page, start=1):
+            if place % _CARDS_AT_A_STRETCH == 0:
+                await asyncio.sleep(0)  # lanes come first
+            made.append(self._listed(card_id, record, mapped=wanted))
+        return made
+
+    def _listed(self, card_id: int, record: JsonObject, *, mapped: bool) -> _Listed:
+        return _Listed(card_id, record, record_text(record), self._mapper.map(card_id, record) if mapped else None)
+
+    async def _take(self, page: Sequence[_Listed], walk: _Walk) -> bool:
         """Whether the site has all of the page now as it came: nothing waits of it, nothing was left out.
 
         Within the turn, so that nothing that is written at the site meanwhile is overwritten.
         """
         async with self._cards.turn:
-            arriving = await self._held.arriving(KIND, [card_id for card_id, _ in page])
-            if walk.known is None:
-                walk.known = dict(await self._cards.records())
-            known = walk.known
-            put: list[CardRecord] = []
+            numbers = [theirs.card_id for theirs in page]
+            arriving = await self._held.arriving(KIND, numbers)
+            known = await self._cards.records_of(numbers)
+            put: list[ReadyCard] = []
             in_step = True
-            for place, (card_id, theirs) in enumerate(page, start=1):
+            for place, theirs in enumerate(page, start=1):
                 if place % _CARDS_AT_A_STRETCH == 0:
-                    await asyncio.sleep(0)  # lanes come first
-                waits = card_id in arriving.waiting
-                record = arriving.shown(card_id, theirs) if waits else theirs
-                is_new = card_id not in known
-                if record is None or card_id in walk.written or (is_new and arriving.is_own(theirs)):
+                    await asyncio.sleep(0)
+                card_id, listed = theirs.card_id, theirs
+                if card_id in arriving.waiting:
+                    in_step = False
+                    record = arriving.shown(card_id, theirs.record)
+                    if record is None:
+                        continue
+                    listed = self._listed(card_id, record, mapped=False)
+                if card_id in walk.written or (card_id not in known and arriving.is_own(theirs.record)):
                     in_step = False
                     continue
-                in_step = in_step and not waits
-                text = record_text(record)
-                differs = walk.anew or known.get(card_id) != text
+                differs = walk.anew or known.get(card_id) != listed.text
                 if not differs and self._judged_all:
                     continue
-                mapped = self._mapper.map(card_id, record)
+                mapped = listed.mapped or self._mapper.map(card_id, listed.record)
                 _put_in(self._without_credential, card_id, member=not mapped.has_credential)
                 _put_in(self._unread, card_id, member=bool(mapped.unread))
                 if differs:
-                    put.append(CardRecord(mapped.card, text))
+                    put.append(ready(CardRecord(mapped.card, listed.text)))
             for stretch in _stretches(put, _CARDS_IN_A_COMMIT):
                 done = await self._apply(walk, put=stretch)
                 walk.added += done.added
                 walk.changed += done.changed
-                known.update((item.card.card_id, item.record) for item in stretch)
         return in_step
 
-    async def _apply(self, walk: _Walk, *, put: Sequence[CardRecord] = (), remove: Sequence[int] = ()) -> CardChanges:
+    async def _apply(self, walk: _Walk, *, put: Sequence[ReadyCard] = (), remove: Sequence[int] = ()) -> CardChanges:
         done = await self._cards.apply(put=put, remove=remove, now=self._clock.wall().micros)
         walk.applied += 1
         return done
+
+
+class _Listed(NamedTuple):
+    """A card of a page: central's record, the same as text, and as a card where that is wanted of all."""
+
+    card_id: int
+    record: JsonObject
+    text: str
+    mapped: MappedCard | None
 
 
 @dataclass(slots=True)
 class _Walk:
     """A pull under way: whether all are mapped anew, and what was done.
 
-    `known`: the site's records by card id, once one has to be compared. `written`: cards that central has written
-    since, which the pull may bring as they were before.
+    `written`: cards that central has written since, which the pull may bring as they were before.
     """
 
     anew: bool
     written: set[int]
-    known: dict[int, str] | None = None
     added: int = 0
     changed: int = 0
     removed: int = 0

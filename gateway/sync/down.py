@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import TypeVar
@@ -13,16 +12,15 @@ import structlog
 from gateway.clock import Clock, Stamp
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import Event, EventKind
-from gateway.domain.writes import FIRST_PROVISIONAL_ID
-from gateway.store import Entry, KnownRecord, Records, Store
-from gateway.store.keepers import record_kind, record_name, record_text
-from gateway.sync.absence import ById
+from gateway.store import Entry, Store
 from gateway.sync.answers import CentralFailed
 from gateway.sync.cards import CardPull, CardsPulled
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
-from gateway.sync.lists import Take, Told, read_by_cursor, read_whole
-from gateway.sync.sweep import Page, Tally
+from gateway.sync.lists import Take, read_by_cursor, read_whole
+from gateway.sync.paged_walk import Told
+from gateway.sync.record_pull import Noun, RecordPull, RecordsPulled
+from gateway.sync.sweep import Tally
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +35,8 @@ class PullReport:
         at: when it ended.
         devices: devices that central listed.
         cameras: cameras that central listed.
+        devices_held_back: devices of a large removal that stay until the next whole pull misses them again.
+        cameras_held_back: the same of cameras.
         cards: what became of the cards.
         anew: whether all was written anew.
         problems: one sentence per part that central refused or that could not be believed.
@@ -45,6 +45,8 @@ class PullReport:
     at: Stamp
     devices: int = 0
     cameras: int = 0
+    devices_held_back: int = 0
+    cameras_held_back: int = 0
     cards: CardsPulled = field(default_factory=CardsPulled)
     anew: bool = False
     problems: tuple[str, ...] = ()
@@ -74,9 +76,13 @@ class DownSync:
         self._client = client
         self._store = store
         self._clock = clock
-        self._cards = CardPull(client=client, store=store, clock=clock, zone=zone, fields=fields or CardFieldMap())
-        self._by_id = {noun: ById(client=client, path=f"/v1/{noun}", names=(noun,)) for noun in ("device", "camera")}
-        self._missing: dict[str, AbstractSet[int]] = {}
+        self._card_pull = CardPull(client=client, store=store, clock=clock, zone=zone, fields=fields or CardFieldMap())
+        self._devices = RecordPull(
+            noun="device", records=store.devices, read=self._read_devices, client=client, store=store, clock=clock
+        )
+        self._cameras = RecordPull(
+            noun="camera", records=store.cameras, read=self._read_cameras, client=client, store=store, clock=clock
+        )
         self._report: PullReport | None = None
         self._doubted = False
         self._progress: Progress | None = None
@@ -104,15 +110,17 @@ class DownSync:
 
     async def _pull(self, *, anew: bool) -> PullReport:
         problems: list[str] = []
-        cards = await self._part(lambda: self._cards.pull(self._telling("access cards"), anew=anew), problems)
+        cards = await self._part(lambda: self._card_pull.pull(self._telling("access cards"), anew=anew), problems)
         cards = cards or CardsPulled()
-        devices = await self._part(lambda: self._devices(anew=anew), problems)
-        cameras = await self._part(lambda: self._cameras(anew=anew), problems)
-        problems += [problem for problem in (_problem(devices), _problem(cameras), cards.problem) if problem]
+        devices = await self._records("device", self._devices, problems, anew=anew)
+        cameras = await self._records("camera", self._cameras, problems, anew=anew)
+        problems += [part.problem for part in (devices, cameras, cards) if part.problem]
         report = PullReport(
             at=self._clock.wall(),
-            devices=len(devices.ids) if devices else 0,
-            cameras=len(cameras.ids) if cameras else 0,
+            devices=devices.listed,
+            cameras=cameras.listed,
+            devices_held_back=devices.held_back,
+            cameras_held_back=cameras.held_back,
             cards=cards,
             anew=anew,
             problems=tuple(problems),
@@ -139,60 +147,19 @@ class DownSync:
 
         return told
 
-    async def _devices(self, *, anew: bool) -> Tally:
-        self._telling("devices")
+    async def _read_devices(self, take: Take) -> Tally:
+        return await read_by_cursor(self._client, path="/v1/device/list", resource="devices", take=take)
 
-        async def read(take: Take) -> Tally:
-            return await read_by_cursor(self._client, path="/v1/device/list", resource="devices", take=take)
+    async def _read_cameras(self, take: Take) -> Tally:
+        return await read_whole(self._client, path="/v1/camera/list", resource="cameras", take=take)
 
-        return await self._records(self._store.devices, "device", read, anew=anew)
-
-    async def _cameras(self, *, anew: bool) -> Tally:
-        self._telling("cameras")
-
-        async def read(take: Take) -> Tally:
-            return await read_whole(self._client, path="/v1/camera/list", resource="cameras", take=take)
-
-        return await self._records(self._store.cameras, "camera", read, anew=anew)
-
-    async def _records(
-        self, records: Records, noun: str, read: Callable[[Take], Awaitable[Tally]], *, anew: bool
-    ) -> Tally:
-        """Take over what changed; what two whole pulls in a row did not bring goes, unless central still has it."""
-        written = self._store.held.pull_begins(noun)
-        known = {item.id: item.record for item in await records.all()}
-
-        async def take(page: Page) -> None:
-            arriving = await self._store.held.arriving(noun, [found for found, _ in page])
-            changed = [
-                KnownRecord(
-                    id=found,
-                    name=record_name(noun, found, record),
-                    kind=record_kind(record),
-                    at_site=False,
-                    record=text,
-                )
-                for found, record in page
-                if ((text := record_text(record)) != known.get(found) or anew)
-                and found not in written
-                and (found in known or not arriving.is_own(record))
-            ]
-            if changed:
-                await records.pulled(changed, removed=(), now=self._clock.wall().micros)
-
-        tally = await read(take)
-        if not tally.problem:
-            centrals = {found for found, record in known.items() if record != "{}" and found < FIRST_PROVISIONAL_ID}
-            missing = centrals - tally.ids - written
-            due = missing & self._missing.get(noun, frozenset())
-            asked = await self._by_id[noun].ask(sorted(due), listed=sorted(tally.ids)) if due else None
-            if asked is not None and (gone := asked.gone | asked.unsaid):
-                await records.pulled((), removed=gone, now=self._clock.wall().micros)
-            if asked is not None and asked.there:
-                await take(asked.there)
-                tally.fault(f"{len(asked.there)} that central still has are not on its list")
-            self._missing[noun] = missing
-        return tally
+    async def _records(self, noun: Noun, pull: RecordPull, problems: list[str], *, anew: bool) -> RecordsPulled:
+        self._telling(f"{noun}s")
+        pulled = await self._part(lambda: pull.pull(anew=anew), problems) or RecordsPulled()
+        if pulled.newly_held_back:
+            text = f"central lists {pulled.held_back} {noun}s fewer than before; they stay until the next pull agrees"
+            await self._record(EventKind.SWEEP_SUSPENDED, self._clock.wall(), text)
+        return pulled
 
     async def _tell(self, cards: CardsPulled) -> None:
         """Record what a technician should know of this pull."""
@@ -210,7 +177,3 @@ class DownSync:
     async def _record(self, kind: EventKind, stamp: Stamp, text: str) -> None:
         event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
         await self._store.journal.record(Entry(events=(event,)))
-
-
-def _problem(tally: Tally | None) -> str:
-    return tally.problem if tally else ""

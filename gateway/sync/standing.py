@@ -105,8 +105,14 @@ def notices(state: CentralState, report: PullReport | None, *, clock_alert_secon
         return
     yield from report.problems
     cards = report.cards
-    if cards.held_back:
-        yield f"{cards.held_back:,} access cards are missing on central's list; they stay until the next look agrees"
+    held_back = (
+        (cards.held_back, "access cards"),
+        (report.devices_held_back, "devices"),
+        (report.cameras_held_back, "cameras"),
+    )
+    for count, noun in held_back:
+        if count:
+            yield f"{count:,} {noun} are missing on central's list; they stay until the next look agrees"
     if cards.without_credential:
         yield f"{cards.without_credential:,} access cards have no number, tag or plate that a reader could read"
     if cards.unread:

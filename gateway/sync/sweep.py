@@ -12,7 +12,7 @@ from gateway.sync.answers import CentralFailed, JsonObject
 from gateway.sync.field_map import record_id
 
 LARGE_SHARE: Final = 0.2
-"""A removal of more than this share of the cards is large."""
+"""A removal of more than this share of a list is large."""
 
 Page = tuple[tuple[int, JsonObject], ...]
 
@@ -109,9 +109,14 @@ class Removal:
     waiting: frozenset[int] = frozenset()
 
 
+def is_large(*, known: int, missing: int) -> bool:
+    """Whether the list has shrunk by so much that it is rather the list that is wrong."""
+    return missing > known * LARGE_SHARE
+
+
 def judge_removal(*, known: int, missing: frozenset[int], waited: frozenset[int]) -> Removal:
     """Of a large removal only those go now that the whole walk before missed too: those that have `waited`."""
-    if len(missing) <= known * LARGE_SHARE:
+    if not is_large(known=known, missing=len(missing)):
         return Removal(due=missing)
     return Removal(due=missing & waited, waiting=missing - waited)
 

@@ -11,6 +11,8 @@ from gateway.domain.credentials import Card, CardStatus, near_alias, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.plates import NearPlate, skeleton
 from gateway.store import CardChanges, CardRecord
+from gateway.store.card_index import CardIndex
+from gateway.store.card_rows import ready
 
 
 def card(number, *aliases, **fields):
@@ -115,6 +117,65 @@ async def test_many_changes_at_once_are_read_anew_and_few_beside_them_are_not_lo
     await indexed(store)
     for alias in ("text:2", "text:3", "text:500", "text:new-1", "text:new-500", "text:new-999"):
         assert store.cards.at_once([alias]) == await store.cards.matching([alias]), alias
+
+
+async def test_more_cards_than_a_statement_holds_and_some_of_them_twice(store):
+    await store.cards.apply(put=[card(n, f"text:old-{n}") for n in range(1, 700)], now=1)
+    put = [card(n, f"text:{n}", f"raw:26:{n}") for n in range(1, 1200)] + [card(n, f"text:new-{n}") for n in (5, 900)]
+    assert await store.cards.apply(put=put, now=2) == CardChanges(added=500, changed=699, removed=0)
+    assert await store.cards.count() == 1199
+    assert await store.cards.matching(["text:old-1", "text:old-699", "text:5", "raw:26:900"]) == ()
+    for alias in ("text:1", "raw:26:699", "text:1199", "text:new-5", "text:new-900"):
+        assert len(await store.cards.matching([alias])) == 1, alias
+
+
+async def test_a_page_of_cards_is_followed_without_reading_it_anew(store):
+    """In its order with what comes right after it: while some of it is not followed, the file is asked."""
+    await indexed(store)
+    page = [ready(card(n, f"text:{n}")) for n in range(1, 800)]
+    await asyncio.gather(
+        store.cards.apply(put=page, now=1),
+        store.cards.apply(remove=[2, 799], now=2),
+        store.cards.apply(put=[card(3, "text:new-3")], now=3),
+    )
+    assert store.cards.at_once(["text:2", "text:799", "text:3"]) in (None, ())
+    reads, real = [], store.cards._database.read
+    store.cards._database.read = lambda *args, **more: reads.append(args) or real(*args, **more)
+    await indexed(store)
+    assert reads == []
+    for alias in ("text:1", "text:2", "text:3", "text:new-3", "text:400", "text:798", "text:799"):
+        assert store.cards.at_once([alias]) == await store.cards.matching([alias]), alias
+
+
+async def test_an_index_that_could_not_follow_is_not_asked_and_built_anew(store, monkeypatch):
+    """A card that was taken away must not go on opening because the index stopped before its end."""
+    await store.cards.apply(put=[card(n, f"text:{n}") for n in range(1, 400)], now=1)
+    await indexed(store)
+    whole = CardIndex.remove
+
+    def breaking(index, card_ids):
+        if 399 in card_ids:
+            raise MemoryError
+        whole(index, card_ids)
+
+    monkeypatch.setattr(CardIndex, "remove", breaking)
+    await store.cards.apply(remove=range(200, 400), now=2)
+    while not store.cards.is_indexed:
+        assert store.cards.at_once(["text:399"]) is None
+        await asyncio.sleep(0)
+    for alias in ("text:199", "text:200", "text:399"):
+        assert store.cards.at_once([alias]) == await store.cards.matching([alias]), alias
+
+
+async def test_aliases_that_outlived_their_card_in_a_damaged_file_open_nothing_when_it_comes_back(opened, tmp_path):
+    async with opened(tmp_path) as store:
+        await store.cards.apply(put=[card(1, "text:old")], now=1)
+    with closing(sqlite3.connect(tmp_path / "cards.db")) as connection, connection:
+        connection.execute("DELETE FROM card")  # foreign keys are off here
+    async with opened(tmp_path) as store:
+        await store.cards.apply(put=[card(1, "text:new")], now=2)
+        assert await store.cards.matching(["text:old"]) == ()
+        assert len(await store.cards.matching(["text:new"])) == 1
 
 
 async def test_plates_that_cameras_may_confuse(store):

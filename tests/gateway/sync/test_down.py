@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from gateway.clock import SystemClock
 from gateway.demo.central import ErrorKind, Faults
 from gateway.demo.central.answers import Refusal
 from gateway.domain.credentials import CardStatus
-from gateway.domain.errors import CentralUnavailable
+from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import EventKind
 from gateway.store import CardRecord, EventFilter, KnownRecord
 from gateway.sync.down import DownSync
@@ -100,13 +101,13 @@ async def test_pages_that_are_as_they_were_are_not_read_again(central, store, do
     await down.pull()
     await down.pull()
     compared = []
-    real = store.cards.records
+    real = store.cards.records_of
 
-    async def records():
+    async def records_of(card_ids):
         compared.append(1)
-        return await real()
+        return await real(card_ids)
 
-    store.cards.records = records
+    store.cards.records_of = records_of
     report = await down.pull()
     assert (report.cards.cards, report.problems, compared) == (40, (), [])
     central.tables.cards.change(4002, {"status": "suspended"})
@@ -133,8 +134,9 @@ async def test_a_card_that_was_changed_while_its_list_was_read_is_looked_at_agai
     real = client.call
 
     async def call(method, path, body, **more):
-        if path == "/v1/access/list" and body["page"] == 2:  # the page with the card has been dealt with by then
-            await store.cards.apply(put=[replace(known, record='{"id":4002,"number":"ours"}')], now=1)
+        if path == "/v1/access/list" and body["page"] == 2:
+            async with store.cards.turn:  # the page with the card has been dealt with by then
+                await store.cards.apply(put=[replace(known, record='{"id":4002,"number":"ours"}')], now=1)
         return await real(method, path, body, **more)
 
     client.call = call
@@ -233,6 +235,36 @@ async def test_a_walk_that_breaks_off_keeps_what_came_and_removes_nothing(centra
     assert asked == [1, 2]
     assert await store.cards.count() == 190
     assert '"note":"new"' in (await store.cards.get(10_149)).record
+
+
+async def test_the_next_page_is_fetched_while_one_is_taken_over(central, store, down, until):
+    """And no page beyond that one: what came waits in memory."""
+    central.tables.page_cap = 25
+
+    def pages():
+        return [json.loads(one.body)["page"] for one in central.requests if one.path == "/v1/access/list"]
+
+    async with asyncio.TaskGroup() as group:
+        async with store.cards.turn:
+            pulling = group.create_task(down.pull())
+            await until(lambda: pages() == [1, 2])
+            assert await store.cards.count() == 0
+        report = await pulling
+    assert (report.cards.added, pages()) == (40, [1, 2, 3])
+
+
+async def test_a_page_that_the_disk_refuses_ends_the_walk(central, store, down):
+    central.tables.page_cap = 25
+    real = store.cards.apply
+
+    async def refusing(**changes):
+        raise StoreError("the disk is full")
+
+    store.cards.apply = refusing
+    with pytest.raises(StoreError, match="full"):
+        await down.pull()
+    store.cards.apply = real
+    assert (await down.pull()).cards.added == 40
 
 
 def without_single_cards(central):
@@ -397,6 +429,57 @@ async def test_a_device_goes_after_two_pulls_without_it(central, store, down):
     assert await store.devices.get(103) is not None
     await down.pull()
     assert await store.devices.get(103) is None
+
+
+def made_in_bulk(central, noun, how_many):
+    for number in range(10_001, 10_001 + how_many):
+        getattr(central.tables, f"{noun}s").put({"id": number, "name": f"{noun} {number}"})
+
+
+@pytest.mark.parametrize("noun", ["device", "camera"])
+async def test_a_list_that_shrinks_much_is_told_and_waits_across_a_restart(
+    central, store, client, down, events_of, noun
+):
+    table, kept = getattr(central.tables, f"{noun}s"), getattr(store, f"{noun}s")
+    made_in_bulk(central, noun, 8)
+    await down.pull()
+    for number in range(10_001, 10_006):
+        table.remove(number)
+    report = await down.pull()
+    assert (report.devices_held_back + report.cameras_held_back, report.problems) == (5, ())
+    (event,) = await events_of(EventKind.SWEEP_SUSPENDED)
+    assert f"5 {noun}s fewer" in event.description
+    assert await kept.get(10_001) is not None
+    again = DownSync(client=client, store=store, clock=SystemClock())
+    report = await again.pull()
+    assert report.devices_held_back + report.cameras_held_back == 0
+    assert [await kept.get(number) is not None for number in (10_001, 10_005, 10_006)] == [False, False, True]
+    assert len(await events_of(EventKind.SWEEP_SUSPENDED)) == 1
+
+
+async def test_a_list_that_shrinks_little_is_no_alarm(central, store, down, events_of):
+    made_in_bulk(central, "device", 8)
+    await down.pull()
+    central.tables.devices.remove(10_001)
+    assert (await down.pull()).devices_held_back == 0
+    await down.pull()
+    assert await store.devices.get(10_001) is None
+    assert not await events_of(EventKind.SWEEP_SUSPENDED)
+
+
+async def test_a_list_that_shrinks_much_and_comes_back_loses_nothing(central, store, down, events_of):
+    made_in_bulk(central, "device", 8)
+    await down.pull()
+    listed = [dict(record) for record in central.tables.devices.values()]
+    for _ in range(2):
+        for record in listed:
+            central.tables.devices.remove(record["id"])
+        assert (await down.pull()).devices_held_back == 11
+        for record in listed:
+            central.tables.devices.put(record)
+        assert (await down.pull()).devices_held_back == 0
+    assert await store.devices.get(10_001) is not None
+    assert len(await events_of(EventKind.SWEEP_SUSPENDED)) == 2
 
 
 async def test_a_cursor_that_turns_back_ends_the_walk(central, store, down):
