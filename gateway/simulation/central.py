@@ -25,19 +25,30 @@ class CentralFarEnd:
         self.troubled = True
         self.ids: dict[str, int] = {}
         self.sources: dict[int, str] = {}
+        self._records: dict[str, dict[int, JsonObject]] = {"entries": {}, "events": {}}
 
-    def take(self, key: str, source_id: int | None) -> tuple[int, int, bool]:
+    def take(self, key: str, resource: str, body: JsonObject) -> tuple[int, int, bool]:
         """Keep a record, or a change of one, which has no source of its own.
 
         Its id, what tells it from others, and whether it was there already under this key.
         """
+        said = body.get("source_id")
+        source_id = said if isinstance(said, int) else None
         again = key in self.ids
         if not again:
             self.ids[key] = len(self.ids) + 1
         number = self.ids[key]
         source = -number if source_id is None else source_id
         self.sources.setdefault(source, key)
+        if source_id is not None and not again:
+            self._records[resource][number] = {**body, "id": number}
         return number, source, again
+
+    def page(self, resource: str, number: int, limit: int) -> JsonObject:
+        """A page of a list, the newest records first."""
+        records = self._records[resource]
+        there = sorted(records, reverse=True)[(number - 1) * limit : number * limit]
+        return {resource: [records[found] for found in there], "count": len(records)}
 
 
 class SimulatedCentral(CentralClient):
@@ -69,13 +80,14 @@ class SimulatedCentral(CentralClient):
             raise CentralFailed(f"{method} {path}: something went wrong")
         if chance < 0.022:
             raise CentralRefused(f"{method} {path}: refused")
-        resource = "entry" if path.startswith("/v1/entry") else "event"
-        if method == "POST":  # it is asked whether it has a record: never, for each comes again with its key
-            return {"entries": [], "count": 0}
-        said = (body or {}).get("source_id")
-        number, source, again = self._far_end.take(key, said if isinstance(said, int) else None)
+        resource, one = ("entries", "entry") if path.startswith("/v1/entry") else ("events", "event")
+        asked = body or {}
+        if method == "POST":  # it is asked whether it has a record
+            page, limit = asked.get("page"), asked.get("page_limit")
+            return self._far_end.page(resource, int(str(page)), int(str(limit)))
+        number, source, again = self._far_end.take(key, resource, asked)
         self._witness.see(seen.CentralTook(self._time(), key, source, again))
         if chance < 0.035:
             await asyncio.sleep(_NO_ANSWER)
             raise CentralUnavailable("the answer was lost")
-        return {resource: {"id": number}}
+        return {one: {"id": number}}
