@@ -17,13 +17,14 @@ _UNDONE_WITHIN = 30.0
 class CommandsCheck:
     """Each open on the wire needs a card or a person of the same life of the gateway, each reason counts once.
 
-    Or it undoes a close onto something: that may be asked for three times.
+    Or it undoes a close onto something, or one of unknown outcome: that may be asked for three times.
     """
 
     promise = "2 no command is replayed or late"
     wants = (
         seen.Presented,
         seen.Asked,
+        seen.Called,
         seen.Wrote,
         seen.Acknowledged,
         seen.Started,
@@ -55,6 +56,8 @@ class CommandsCheck:
                 return next((fault for fault in faults if fault), "")
             case seen.Started():
                 self._left_open.update(observation.unfinished)
+            case seen.Called(action=GateAction.CLOSE):
+                self._undo.asked(observation.lane, until=observation.at + self._life)
             case seen.PointReported() | seen.PositionReported() | seen.GateAway():
                 self._undo.see(observation)
             case seen.Ended():
@@ -98,7 +101,11 @@ class _Undo:
 
     def __init__(self) -> None:
         self._closing: dict[str, float] = {}
+        self._asked: dict[str, float] = {}
         self._left: dict[str, tuple[int, float]] = {}
+
+    def asked(self, lane: str, *, until: float) -> None:
+        self._asked[lane] = until
 
     def closes(self, wrote: seen.Wrote) -> None:
         self._closing[wrote.lane] = wrote.at
@@ -111,6 +118,8 @@ class _Undo:
             case seen.PointReported(state=PointState.ON, point=point) if point in _SAFETY:
                 self._trip(observation.lane, observation.at)
             case seen.GateAway():
+                if observation.at <= self._asked.get(observation.lane, 0.0):  # nobody knows whether it went out
+                    self._closing[observation.lane] = observation.at
                 self._trip(observation.lane, observation.at)
             case _:
                 pass
