@@ -52,6 +52,7 @@ async def waiting(house):
     return row
 
 
+@pytest.mark.timeout(180)  # many programs are started
 async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(house, outbox, refused):
     listed, shown, unknown, none = await asyncio.gather(
         outbox("list"), outbox("show", str(refused)), outbox("retry", "999"), outbox("edit", str(refused), "note")
