@@ -127,10 +127,15 @@ async def start_child(
             words, stdin=stdin, stdout=stdout, stderr=stderr, env=environ, bufsize=0, start_new_session=True
         )
     )
-    child = ChildProcess(started)
+    try:
+        child = ChildProcess(started)
+    except OSError:  # a system without pidfd, or out of descriptors: nobody would know of its end
+        with started:
+            started.kill()
+        raise
     try:
         await child.connect()
-    except BaseException:
+    except BaseException:  # no descriptor is free, or it was cancelled: nobody else knows of this child
         child.kill()
         child.close()
         raise

@@ -34,7 +34,7 @@ class LineLocks:
         try:
             for link in self._links:
                 self._take(link)
-        except BaseException:
+        except BaseException:  # a line is taken, or it was interrupted: nobody would give back those taken before
             self._release()
             raise
         return self

@@ -50,6 +50,16 @@ async def test_a_program_that_is_not_there_is_an_error():
         await start_child(("/nowhere/program",))
 
 
+async def test_a_child_whose_end_nobody_could_see_is_not_left(monkeypatch):
+    begun = []
+    usual = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *words, **how: begun.append(usual(*words, **how)) or begun[-1])
+    monkeypatch.setattr(os, "pidfd_open", lambda _pid: os.open("/nowhere/pidfd", os.O_RDONLY))
+    with pytest.raises(FileNotFoundError):
+        await start_child(ENDLESS)
+    assert begun[0].returncode == -9
+
+
 async def test_whoever_is_cancelled_leaves_no_child_behind(tmp_path):
     told = tmp_path / "told"
     words = ("sh", "-c", f"echo $$ > {told}.new && mv {told}.new {told}; exec sleep 600")
