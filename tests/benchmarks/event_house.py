@@ -35,7 +35,6 @@ async def real(folder: Path) -> None:
     await store.open()
     clock = SystemClock()
     now = clock.wall().micros
-    await store.sessions.add(TOKEN, Session("a", now, now, now + 3_600_000_000))
     unused = cast(Any, _Unused())
     app = build_app(
         site=SITE,
@@ -54,7 +53,10 @@ async def real(folder: Path) -> None:
     )
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     serving = asyncio.get_running_loop().create_task(serve(app, host="127.0.0.1", port=0, started=port.set_result))
-    await until_told(await port)
+    told = await port
+    # not before: an account whose password is new since the last start ends its sessions
+    await store.sessions.add(TOKEN, Session("a", now, now, now + 3_600_000_000))
+    await until_told(told)
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)
     await store.sessions.remove(TOKEN)
