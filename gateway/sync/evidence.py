@@ -27,6 +27,7 @@ from gateway.sync.central import CentralClient
 from gateway.sync.connections import Upload
 from gateway.sync.field_map import record_id
 from gateway.sync.lookups import Found, Looks, NotThere, NotYet, Told, Unclear
+from gateway.sync.not_found import doubt
 from gateway.sync.shipments import answered_record, given_id
 
 log = structlog.get_logger(__name__)
@@ -138,7 +139,7 @@ class EvidenceSender:
             unheard = not isinstance(error, CentralFailed)
             await self._put_off(row, str(error), unheard=unheard, at_central=at_central or error.sent)
         except CentralRefused as error:
-            await self._park(row, str(error))
+            await self._refused(row, error, at_central=at_central)
         except OSError as error:
             await self._put_off(row, f"its file cannot be read: {error.strerror or error}", at_central=at_central)
         else:
@@ -199,6 +200,10 @@ class EvidenceSender:
             if not error.status:
                 raise
             return Unclear(f"central does not let it be looked for: {error}")
+        except CentralRefused as error:
+            if (doubtful := await doubt(self._client, error)) is not None:
+                raise doubtful from error
+            return Unclear(f"it cannot be looked for: {error}")
         files = (answered_record(answer, _EVENT_RESOURCES) or {}).get("evidence")
         if not isinstance(files, list):
             return Unclear("central does not show which files a camera event has")
@@ -212,6 +217,12 @@ class EvidenceSender:
     async def _put_off(self, row: OutboxRow, reason: str, *, unheard: bool = False, at_central: bool = True) -> None:
         next_at = self._clock.wall().micros + int(self._backoff.wait(row.tries + 1) * 1_000_000)
         await self._store.outbox.failed(row, error=reason, next_at=next_at, unheard=unheard, at_central=at_central)
+
+    async def _refused(self, row: OutboxRow, error: CentralRefused, *, at_central: bool) -> None:
+        if (doubtful := await doubt(self._client, error)) is None:
+            await self._park(row, str(error))
+        else:
+            await self._put_off(row, str(doubtful), at_central=at_central)
 
     async def _park(self, row: OutboxRow, reason: str) -> None:
         await self._store.outbox.park(row, error=reason)

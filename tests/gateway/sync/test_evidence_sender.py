@@ -263,3 +263,31 @@ async def test_a_refused_file_is_kept_until_somebody_drops_it(house, central):
     assert await house.store.exhibits.let_go(**after) == 0
     await house.store._site.write(lambda connection: take_out(connection, (2,), "dropped"))
     assert await house.store.exhibits.let_go(**after) == 1
+
+
+async def test_not_found_by_what_stands_before_central_neither_parks_nor_doubles_a_file(house, central):
+    await house.outbox.send_due()
+    await house.upload(b"never sent")
+    central.faults = Faults(error=ErrorKind.UNROUTED)
+    await house.send(1)
+    central.faults = Faults(paths="/v1/camera/event/evidence", lost_answers=1)
+    await house.send(1)
+    central.faults = Faults(error=ErrorKind.UNROUTED)
+    await house.send(2)
+    books = await house.store.outbox.books()
+    assert (books.waiting, books.parked) == (1, 0)
+    central.faults = Faults()
+    await house.send(3)
+    assert len(await house.at_central(central)) == 1
+
+
+async def test_a_file_that_may_be_at_central_and_cannot_be_looked_for_is_not_sent_again_unseen(house, central):
+    await house.outbox.send_due()
+    await house.upload(b"x")
+    central.faults = Faults(paths="/v1/camera/event/evidence", lost_answers=1)
+    await house.send(1)
+    known = await house.store.camera_events.get(house.camera_event_id)
+    central.tables.camera_events.remove(known.central_id)
+    await house.send(1)
+    (row,) = await house.store.refused.page()
+    assert row.begun
