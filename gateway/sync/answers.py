@@ -15,6 +15,9 @@ _DENIAL_WORDS = ("permission", "forbidden", "access denied", "not authorized", "
 _SHOWN_ERROR = 300
 _TOO_BUSY = frozenset({408, 425, 429})
 _BETWEEN = frozenset({502, 503, 504})
+_PROBE = "GET /"
+_BARE_RECORDS = frozenset({"POST /v1/access", "POST /v1/event"})
+"""Operations that the interface says answer with the record itself; all others' answers say `success`."""
 
 
 class CentralFailed(CentralUnavailable):
@@ -46,11 +49,19 @@ def judge_read(operation: str, status: int, answer: JsonObject | None) -> Verdic
     if answer is None:
         return CentralUnavailable(f"{operation}: answered {status} with something that is not a JSON object")
     error = _error_text(answer)
-    if status == 401 or (_NEEDS_SESSION in error.casefold() and not _succeeded(status, answer)):
+    if status == 401 or (_NEEDS_SESSION in error.casefold() and not _succeeded(operation, status, answer)):
         return NeedsSignIn()
-    if _succeeded(status, answer):
+    if _succeeded(operation, status, answer):
         return answer
+    if 200 <= status < 300 and not error and answer.get("success") is not False:
+        return _unsaid(operation, status)
     return _failure(operation, status, error)
+
+
+def _unsaid(operation: str, status: int) -> CentralUnavailable:
+    """Nobody knows whether it was done."""
+    text = f"{operation}: answered {status} without saying whether it succeeded ('success' is missing or no boolean)"
+    return CentralUnavailable(text) if operation == _PROBE else CentralFailed(text)
 
 
 def _failure(operation: str, status: int, error: str) -> CentralRefused | CentralUnavailable:
@@ -64,9 +75,13 @@ def _failure(operation: str, status: int, error: str) -> CentralRefused | Centra
     return CentralRefused(shown, status=status, said=error)
 
 
-def _succeeded(status: int, answer: JsonObject) -> bool:
-    """2xx, and the body does not say otherwise."""
-    return 200 <= status < 300 and answer.get("success", True) is True and not answer.get("error")
+def _succeeded(operation: str, status: int, answer: JsonObject) -> bool:
+    """2xx, and the body says so, or is the record that was asked for."""
+    if not 200 <= status < 300 or answer.get("error"):
+        return False
+    if "success" not in answer:
+        return operation in _BARE_RECORDS and "id" in answer
+    return answer["success"] is True
 
 
 def _error_text(answer: JsonObject) -> str:
