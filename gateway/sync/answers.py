@@ -1,4 +1,4 @@
-"""What an answer of central means. Pure: status and body are judged together, as the interface asks."""
+"""What an answer of central means: status and body are judged together, as the interface asks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import JsonObject
-from gateway.sync.stretches import read_small
+from gateway.sync.stretches import Unkept, Unreadable, read_object
 
-__all__ = ["CentralDenied", "CentralFailed", "JsonObject", "NeedsSignIn", "Verdict", "judge", "judge_read"]
+__all__ = ["CentralDenied", "CentralFailed", "JsonObject", "NeedsSignIn", "Verdict", "judge"]
 
 _NEEDS_SESSION = "authentication required"
 _DENIAL_WORDS = ("permission", "forbidden", "access denied", "not authorized", "unauthorized")
@@ -39,15 +39,18 @@ class NeedsSignIn:
 Verdict = JsonObject | NeedsSignIn | CentralRefused | CentralUnavailable
 
 
-def judge(operation: str, status: int, body: bytes) -> Verdict:
+async def judge(operation: str, status: int, body: bytes) -> Verdict:
     """What central means by this answer to `operation` ("POST /v1/device/list"): its object, or the error to raise."""
-    return judge_read(operation, status, read_small(body))
+    try:
+        answer = await read_object(body)
+    except Unkept as error:  # central answers, as others of its answers may show
+        return CentralFailed(f"{operation}: answered {status} with {error}")
+    except Unreadable as error:
+        return CentralUnavailable(f"{operation}: answered {status} with {error}")
+    return _judged(operation, status, answer)
 
 
-def judge_read(operation: str, status: int, answer: JsonObject | None) -> Verdict:
-    """The same of a body that was read; None: it is no JSON object."""
-    if answer is None:
-        return CentralUnavailable(f"{operation}: answered {status} with something that is not a JSON object")
+def _judged(operation: str, status: int, answer: JsonObject) -> Verdict:
     error = _error_text(answer)
     if status == 401 or (_NEEDS_SESSION in error.casefold() and not _succeeded(operation, status, answer)):
         return NeedsSignIn()

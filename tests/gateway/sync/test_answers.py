@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -11,7 +12,7 @@ from gateway.sync.answers import CentralDenied, CentralFailed, NeedsSignIn, judg
 
 
 def verdict(status, body, operation="POST /v1/x"):
-    return judge(operation, status, body if isinstance(body, bytes) else json.dumps(body).encode())
+    return asyncio.run(judge(operation, status, body if isinstance(body, bytes) else json.dumps(body).encode()))
 
 
 def test_a_success_is_its_object():
@@ -76,6 +77,16 @@ def test_the_authentication_message_asks_for_a_sign_in_whatever_the_status(statu
 )
 def test_failures_by_reaction(status, body, meant):
     assert type(verdict(status, body)) is meant
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" * 400 + ".5"])
+@pytest.mark.parametrize("length", [0, 60_000])
+def test_numbers_that_could_be_kept_nowhere_are_refused_with_a_reason(number, length):
+    body = f'{{"success": true, "access_cards": [{{"id": 1, "credit": {number}}}], "x": "{"x" * length}"}}'.encode()
+    found = verdict(200, body)
+    assert type(found) is CentralFailed
+    assert "number that is too large" in str(found) or f"{number}, which is no JSON" in str(found)
+    assert len(str(found)) < 200
 
 
 def test_an_error_is_one_line_of_bounded_length_and_names_the_operation():
