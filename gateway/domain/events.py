@@ -100,6 +100,7 @@ class EventKind(IntEnum):
     EVIDENCE_LINK_REVOKED = 312
     EVIDENCE_OPENED = 313
     EVIDENCE_MISSING = 314
+    EVIDENCE_FOUND = 315
     GATEWAY_STARTED = 401
     GATEWAY_STOPPED = 402
     STORE_DAMAGED = 403
@@ -192,6 +193,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.EVIDENCE_LINK_REVOKED: ("Evidence link revoked", Category.SECURITY, Severity.NOTICE),
         EventKind.EVIDENCE_OPENED: ("Evidence opened", Category.SECURITY, Severity.NOTICE),
         EventKind.EVIDENCE_MISSING: ("Evidence missing", Category.CAMERA, Severity.ALARM),
+        EventKind.EVIDENCE_FOUND: ("Evidence is back", Category.CAMERA, Severity.NOTICE),
         EventKind.GATEWAY_STARTED: ("Gateway started", Category.SYSTEM, Severity.INFO),
         EventKind.GATEWAY_STOPPED: ("Gateway stopped", Category.SYSTEM, Severity.INFO),
         EventKind.STORE_DAMAGED: ("Store damaged", Category.SYSTEM, Severity.ALARM),
