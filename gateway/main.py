@@ -28,7 +28,7 @@ from gateway.demo.present import demo_cards, present_route
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.field import build_field
-from gateway.heap import give_memory_back
+from gateway.heap import give_memory_back, set_aside
 from gateway.lanes import Lanes
 from gateway.lanes.places import places_of
 from gateway.logs import Logs
@@ -73,6 +73,7 @@ def run(*, site_path: Path, data: Path) -> int:
         for doubt in doubtful(site, site_path):
             log.warning("site_file_doubtful", doubt=doubt)
         house = House(site=site, site_path=site_path, folder=folder, secrets=secrets, notify=notify)
+        set_aside()
         asyncio.run(house.live())
     return 0
 
