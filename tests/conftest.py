@@ -1,4 +1,4 @@
-"""In which order files of tests begin: whole gateways spread over the run, the longest early.
+"""What holds for the whole run: in which order files begin, whole gateways spread over it, the longest early.
 
 A worker takes a file at a time. Files that start gateways, cameras and browsers would slow each other down side by
 side, and one that begins last would be waited for alone.
@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# An example that takes long says that the machine is busy: how long things may take is said by the tests that measure.
+settings.register_profile("busy machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 
 _BEGIN_BY = {
     "tests/system/": 0.5,
