@@ -141,6 +141,23 @@ async def test_a_backlog_takes_no_statement_for_each_row(store, entry, moment):
     assert counts[0] == counts[1], statements
 
 
+async def test_rows_of_a_backlog_are_written_without_going_through_all_of_it(store, entry, moment):
+    await store.journal.record(entry(moment()))
+    rows, statements = await store.outbox.due(now=0), []
+    await store._site.write(lambda connection: connection.set_trace_callback(statements.append))
+    begun = await store.outbox.begin_together(rows)
+    await store.outbox.delivered_together([Delivery(row, 42, {"id": 42}) for row in begun], now=2)
+    await store._site.write(lambda connection: connection.set_trace_callback(None))
+    asked = [text for text in statements if text.split()[0] in ("SELECT", "UPDATE", "DELETE") and " outbox" in text]
+
+    def explain(connection):
+        return [row[3] for text in asked for row in connection.execute(f"EXPLAIN QUERY PLAN {text}")]
+
+    plans = [plan for plan in await store._site.read(explain) if " outbox" in plan]
+    assert len(plans) == 6
+    assert all("INTEGER PRIMARY KEY (rowid=?)" in plan or "(kind=? AND record_id=?)" in plan for plan in plans), plans
+
+
 async def test_a_large_outbox_is_read_in_order_of_an_index(store, plans):
     async def look():
         await store.outbox.due(now=0)
