@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,10 +14,9 @@ from gateway.store.database import Database
 from gateway.store.deliveries import Delivery, deliver
 from gateway.store.keepers import IDS, KEEPERS
 from gateway.store.outbox_rows import (
-    COLUMNS,
     OutboxRow,
-    as_row,
     body_object,
+    listed_rows,
     outbox_rows,
     rewrite,
     take_out,
@@ -44,6 +44,7 @@ _URGENT = (
 )
 _MOST_URGENT = 200
 _OFTEN = 3
+_BY_ID = "NOT INDEXED"  # otherwise SQLite goes through all that waits, as the index of what is due has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +91,14 @@ class Outbox:
             if first:
                 return first
             for tried in (f"tries < {_OFTEN}", f"tries >= {_OFTEN}"):
-                rows = connection.execute(
-                    f"SELECT {COLUMNS} FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
+                rows = listed_rows(
+                    connection,
+                    "SELECT * FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
                     f" AND {tried} AND kind <> '{FILES}'{only} AND {_FIRST_OF_RECORD} ORDER BY id LIMIT ?",
                     (now, *values, limit),
-                ).fetchall()
+                )
                 if rows:
-                    return tuple(as_row(row) for row in rows)
+                    return rows
             return ()
 
         return await self._database.read(query)
@@ -126,16 +128,20 @@ class Outbox:
         """The same of many in one commit; those that still wait, as they are now, oldest first."""
 
         def job(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
-            found = []
             for kind in {row.kind for row in rows}:
-                ids, numbers = IDS.get(kind), [row.id for row in rows if row.kind == kind]
+                ids = IDS.get(kind)
                 newest = next(iter(ids.given(connection, 1)), None) if ids is not None else None
-                found += connection.execute(
-                    f"UPDATE outbox SET begun = 1, newest_before = ? WHERE id IN ({', '.join('?' * len(numbers))})"
-                    f" AND parked = 0 RETURNING {COLUMNS}",
-                    (newest, *numbers),
-                ).fetchall()
-            return tuple(sorted(map(as_row, found), key=lambda row: row.id))
+                connection.execute(
+                    f"UPDATE outbox {_BY_ID} SET begun = 1, newest_before = ? WHERE parked = 0"
+                    " AND id IN (SELECT value FROM json_each(?))",
+                    (newest, json.dumps([row.id for row in rows if row.kind == kind])),
+                )
+            numbers = json.dumps([row.id for row in rows])
+            return listed_rows(
+                connection,
+                f"SELECT * FROM outbox {_BY_ID} WHERE parked = 0 AND id IN (SELECT value FROM json_each(?))",
+                (numbers,),
+            )
 
         return await self._database.write(job)
 

@@ -106,6 +106,17 @@ def _after_space(text: str, start: int) -> int:
     return match.end() if match else start
 
 
+def read_whole(raw: bytes) -> JsonObject | None:
+    """The same at once, a large one quickly: for a process in which nobody waits."""
+    if _HALF.search(raw):
+        return read_small(raw)
+    try:
+        found = json.loads(raw.decode(), parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 class _Reading:
     """A long text being read; `_at` is how far. Raises ValueError or IndexError where it is not JSON.
 
