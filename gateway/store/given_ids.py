@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from typing import Literal
@@ -27,13 +28,13 @@ def owners_of(
     connection: sqlite3.Connection, table: Table | Literal["provisional"], central_ids: Sequence[int], kind: str = ""
 ) -> dict[int, int]:
     """The site's ids of those records that have one of these, by central's. `kind`: of the table's, "" for all."""
-    places = ", ".join("?" * len(central_ids))
     only, values = (" AND kind = ?", (kind,)) if kind else ("", ())
-    return dict(
-        connection.execute(
-            f"SELECT central_id, id FROM {table} WHERE central_id IN ({places}){only}", (*central_ids, *values)
-        ).fetchall()
-    )
+    (found,) = connection.execute(
+        f"SELECT json_group_array(json_array(central_id, id)) FROM {table}"
+        f" WHERE central_id IN (SELECT value FROM json_each(?)){only}",
+        (json.dumps(central_ids), *values),
+    ).fetchone()
+    return dict(json.loads(found))
 
 
 def disown(connection: sqlite3.Connection, table: Table | Literal["provisional"], record_id: int) -> None:

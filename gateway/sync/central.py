@@ -14,13 +14,12 @@ import structlog
 
 from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict, judge, judge_read
+from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict, judge
 from gateway.sync.central_clock import offset_from
 from gateway.sync.central_state import CentralState
 from gateway.sync.connections import Connections, Method, SentFile, TooLarge, Upload, connector, fetch
 from gateway.sync.permissions import Permissions
 from gateway.sync.session import LOGOUT, GatewaySession
-from gateway.sync.stretches import read_object
 
 log = structlog.get_logger(__name__)
 
@@ -171,7 +170,7 @@ class CentralClient:
                 raise file.fault or error from None  # of a file that breaks off central has nothing
         finally:  # also when this is cancelled while the file is being opened
             await asyncio.to_thread(with_file.close)
-        return judge(operation, status, raw)
+        return await judge(operation, status, raw)
 
     async def _send(
         self,
@@ -314,7 +313,7 @@ class CentralClient:
             raise self._noted(CentralUnavailable(f"{operation}: {error}")) from error
         if known is not None and status == HTTPStatus.OK and (answer := known(raw)) is not None:
             return answer
-        return judge_read(operation, status, await read_object(raw))
+        return await judge(operation, status, raw)
 
     def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
         """How connections are made."""
