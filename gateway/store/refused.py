@@ -56,11 +56,16 @@ class RefusedRows:
 
         return await self._database.write(job, then=self._changes.bump)
 
-    async def edit(self, row_id: int, body: JsonObject, told: Event) -> OutboxRow:
-        """Send it again with another body, which is shown at the site too; returns it as it was."""
+    async def edit(self, row_id: int, body: JsonObject, told: Event, *, key: str) -> OutboxRow:
+        """Send it again with another body, which is shown at the site too; returns it as it was.
+
+        `key`: of the row from which that body was made. With another one somebody has changed it since.
+        """
 
         def job(connection: sqlite3.Connection) -> OutboxRow:
             row = _refused(connection, row_id)
+            if row.key != key:
+                raise CommandRefused(f"number {row_id} was changed by somebody else just now: look at it again")
             if row.kind == FILES:
                 raise CommandRefused("a file has no fields to edit: send it again, or let it go")
             if row.begun:

@@ -80,8 +80,10 @@ class OutboxSender:
         self._store = store
         self._clock = clock
         self._row_backoff = row_backoff or Backoff(first=2.0, longest=300.0)
+        self._longest = max(self._row_backoff.longest, may_take)
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
-        self._lookups = Lookups(client=client, store=store, looks=Looks(monotonic=clock.monotonic, may_take=may_take))
+        looks = Looks(monotonic=clock.monotonic, may_take=may_take)
+        self._lookups = Lookups(client=client, store=store, clock=clock, looks=looks)
         self._failures = 0
         self._parked = Sparing(monotonic=clock.monotonic, most=_PARKED_TOLD)
 
@@ -94,6 +96,7 @@ class OutboxSender:
 
         Raises StoreError when the outcome of a row cannot be kept; that row is sent again, with its key.
         """
+        await self._cards.catch_up()
         rows = await self._store.outbox.due(now=self._clock.wall().micros, limit=_BATCH)
         if not rows:
             return Turn(await self._until_due())
@@ -129,11 +132,10 @@ class OutboxSender:
         soonest = await self._store.outbox.next_due()
         if soonest is None:
             return _IDLE_SECONDS
-        wait = (soonest - self._clock.wall().micros) / 1_000_000
-        if wait > self._row_backoff.longest:
-            await self._store.outbox.retry_now()
+        now = self._clock.wall().micros
+        if await self._store.outbox.bring_near(latest=now + int(self._longest * 1_000_000), files=False):
             return 0.0
-        return min(max(wait, 0.0), _IDLE_SECONDS)
+        return min(max((soonest - now) / 1_000_000, 0.0), _IDLE_SECONDS)
 
     async def _send(self, row: OutboxRow) -> bool:
         """Try one row and keep the outcome; whether the next one may be tried at once."""
@@ -259,8 +261,13 @@ class OutboxSender:
         operation = shipment.operation
         record = answered_record(answer, operation.resources)
         async with self._store.cards.turn:
+            now = self._clock.wall()
             known = await self._store.outbox.delivered(
-                row, central_id=given_id(answer, operation.resources), record=record, now=self._clock.wall().micros
+                row,
+                central_id=given_id(answer, operation.resources),
+                record=record,
+                now=now.micros,
+                trusted=now.trusted,
             )
             if row.kind == CARD:
                 await self._cards.settle(operation, known, record, formerly=row.record_id)

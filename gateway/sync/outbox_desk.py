@@ -55,7 +55,7 @@ class OutboxDesk:
         what = f"edited ({', '.join(sorted(fields))}) and sent again by {by}"
         told = self._told(EventKind.RECORD_RELEASED, row, what)
         async with self._store.cards.turn:
-            row = await self._store.refused.edit(row_id, edited, told)
+            row = await self._store.refused.edit(row_id, edited, told, key=row.key)
             if row.kind == CARD:
                 await self._cards.follow(operation, Held(row.record_id, None, waits=True), edited)
         return replace(row, body=body_text(edited), parked=False, error="")
