@@ -153,7 +153,13 @@ class Outbox:
         )
 
     async def delivered(
-        self, row: OutboxRow, *, central_id: int | None, record: JsonObject | None = None, now: int = 0
+        self,
+        row: OutboxRow,
+        *,
+        central_id: int | None,
+        record: JsonObject | None = None,
+        now: int = 0,
+        trusted: bool = False,
     ) -> int:
         """Central has it: the row goes, and the record learns its central id, in one commit.
 
@@ -164,17 +170,26 @@ class Outbox:
             central_id: the id that central gave to a new record, None when it does not say.
             record: central's own words of the record, None when it sent none.
             now: wall micros.
+            trusted: whether that is a trusted clock's.
 
         Returns the id that the site has for the record now.
         """
         (known,) = await self._database.write(
-            partial(deliver, deliveries=(Delivery(row, central_id, record),), recent=self._recent, now=now)
+            partial(
+                deliver,
+                deliveries=(Delivery(row, central_id, record),),
+                recent=self._recent,
+                now=now,
+                trusted=trusted,
+            )
         )
         return known
 
-    async def delivered_together(self, deliveries: Sequence[Delivery], *, now: int) -> None:
+    async def delivered_together(self, deliveries: Sequence[Delivery], *, now: int, trusted: bool = False) -> None:
         """The same of rows of different records, all in one commit."""
-        await self._database.write(partial(deliver, deliveries=deliveries, recent=self._recent, now=now))
+        await self._database.write(
+            partial(deliver, deliveries=deliveries, recent=self._recent, now=now, trusted=trusted)
+        )
 
     async def drop(self, row: OutboxRow) -> None:
         """It has lost its point: central has the record no more. Counted as dropped, with all others of the record."""
@@ -226,6 +241,23 @@ class Outbox:
                 f"UPDATE outbox SET next_at = 0 WHERE parked = 0 AND next_at > 0{only}"
             )
         )
+
+    async def bring_near(self, *, latest: int, files: bool) -> bool:
+        """What would wait beyond `latest` (wall micros) was put off by a clock that was ahead: it is due now.
+
+        `files`: of those, or of all others. Returns whether there was any.
+        """
+        far = f"parked = 0 AND next_at > ? AND kind {'=' if files else '<>'} '{FILES}'"
+
+        def query(connection: sqlite3.Connection) -> bool:
+            return connection.execute(f"SELECT 1 FROM outbox WHERE {far} LIMIT 1", (latest,)).fetchone() is not None
+
+        if not await self._database.read(query):
+            return False
+        await self._database.write(
+            lambda connection: connection.execute(f"UPDATE outbox SET next_at = 0 WHERE {far}", (latest,))
+        )
+        return True
 
     async def heard_again(self, *, at: int) -> None:
         """Files that wait because central did not answer are due from `at` (wall micros) on, if not before."""

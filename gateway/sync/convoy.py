@@ -174,7 +174,8 @@ class Convoy:
         together, self._answered = self._answered, []
         try:
             if together:
-                await self._store.outbox.delivered_together(together, now=self._clock.wall().micros)
+                now = self._clock.wall()
+                await self._store.outbox.delivered_together(together, now=now.micros, trusted=now.trusted)
         finally:
             for _ in together:
                 self._room.release()

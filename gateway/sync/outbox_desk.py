@@ -9,7 +9,7 @@ from gateway.clock import Clock
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import WRITES, Effect, JsonObject, changed_by
-from gateway.store import Held, OutboxRow, Store
+from gateway.store import Books, Held, OutboxRow, Reason, Store
 from gateway.store.outbox_rows import body_object, body_text
 from gateway.sync.field_map import CardFieldMap
 from gateway.sync.site_cards import KIND as CARD
@@ -29,6 +29,14 @@ class OutboxDesk:
     async def page(self, *, after: int, limit: int, refused: bool) -> tuple[OutboxRow, ...]:
         """Rows above a number, oldest first; those that central refused, or all that wait."""
         return await self._store.refused.page(after=after, limit=limit, refused=refused)
+
+    async def books(self) -> Books:
+        """How many rows there ever were, and what became of them."""
+        return await self._store.outbox.books()
+
+    async def reasons(self) -> tuple[Reason, ...]:
+        """Why what central has not refused still waits."""
+        return await self._store.refused.reasons()
 
     async def get(self, row_id: int) -> OutboxRow:
         """One row."""
@@ -55,7 +63,7 @@ class OutboxDesk:
         what = f"edited ({', '.join(sorted(fields))}) and sent again by {by}"
         told = self._told(EventKind.RECORD_RELEASED, row, what)
         async with self._store.cards.turn:
-            row = await self._store.refused.edit(row_id, edited, told)
+            row = await self._store.refused.edit(row_id, edited, told, key=row.key)
             if row.kind == CARD:
                 await self._cards.follow(operation, Held(row.record_id, None, waits=True), edited)
         return replace(row, body=body_text(edited), parked=False, error="")

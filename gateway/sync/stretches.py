@@ -107,14 +107,17 @@ def _after_space(text: str, start: int) -> int:
 
 
 def read_whole(raw: bytes) -> JsonObject | None:
-    """The same at once, a large one quickly: for a process in which nobody waits."""
-    if _HALF.search(raw):
-        return read_small(raw)
+    """The same at once, however large, None where it cannot be read: for a process in which nobody waits."""
     try:
-        found = json.loads(raw.decode(), parse_constant=_no_number)
+        text = raw.decode()
+        found = json.loads(text, parse_constant=_no_number, parse_float=_number)
+        if not isinstance(found, dict) or _depth(found) > DEEPEST:
+            return None
+        if _HALF.search(text):
+            _refuse_half(found)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return found
 
 
 class _Reading:

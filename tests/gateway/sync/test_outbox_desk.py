@@ -123,3 +123,22 @@ async def test_what_waits_for_its_turn_is_nobodys_to_touch(desk, store, refused)
         with pytest.raises(CommandRefused, match="goes up by itself"):
             await deed
     assert (await store.outbox.books()).parked == 2
+
+
+async def test_of_two_who_edit_one_at_once_the_later_one_looks_again(central, store, desk, refused, settle):
+    change, _ = refused
+    real = store.refused.get
+
+    async def overtaken(row_id):
+        row = await real(row_id)
+        store.refused.get = real
+        await desk.edit(row_id, {"note": "of the first"}, by="tess")
+        assert (await settle()).parked == 2
+        return row
+
+    store.refused.get = overtaken
+    with pytest.raises(CommandRefused, match="somebody else"):
+        await desk.edit(change.id, {"number": "5551"}, by="tom")
+    await desk.edit(change.id, {"number": "5551"}, by="tom")
+    await settle()
+    assert (central.cards[4001]["number"], central.cards[4001]["note"]) == ("5551", "of the first")

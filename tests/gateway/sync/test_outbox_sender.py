@@ -278,6 +278,20 @@ async def test_a_wall_clock_that_steps_back_does_not_keep_rows_waiting(central, 
     assert len(central.camera_events) == 1
 
 
+async def test_a_row_that_a_clock_ahead_put_off_does_not_wait_behind_one_that_is_soon_due(central, store, client, see):
+    sender = OutboxSender(client=client, store=store, clock=SystemClock(), may_take=0)
+    await see()
+    await see()
+    far, near = await store.outbox.due(now=2**62)
+    now = SystemClock().wall().micros
+    await store.outbox.failed(far, error="away", next_at=now + 365 * 86_400_000_000, at_central=False)
+    await store.outbox.failed(near, error="failed", next_at=now + 200_000_000, at_central=False)
+    for _ in range(3):
+        await sender.send_due()
+    (waiting,) = await store.refused.page(refused=False)
+    assert waiting.id == near.id
+
+
 async def test_cancelled_in_the_middle_of_a_call_it_is_not_made_again(central, store, client, sender, see, until):
     await see()
     central.faults = Faults(paths="/v1/camera/event", slow_body_seconds=5)
