@@ -8,7 +8,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import JsonObject
 from gateway.sync.stretches import Unkept, Unreadable, read_object
 
-__all__ = ["CentralDenied", "CentralFailed", "JsonObject", "NeedsSignIn", "Verdict", "judge"]
+__all__ = ["CentralDenied", "CentralFailed", "CentralSlow", "JsonObject", "NeedsSignIn", "Verdict", "judge"]
 
 _NEEDS_SESSION = "authentication required"
 _DENIAL_WORDS = ("permission", "forbidden", "access denied", "not authorized", "unauthorized")
@@ -22,6 +22,10 @@ _BARE_RECORDS = frozenset({"POST /v1/access", "POST /v1/event"})
 
 class CentralFailed(CentralUnavailable):
     """Central was reached and answered in its own form that it failed. Others' requests may still succeed."""
+
+
+class CentralSlow(CentralUnavailable):
+    """No answer came in time, over a connection that was there."""
 
 
 class CentralDenied(CentralRefused):

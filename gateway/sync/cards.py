@@ -18,7 +18,8 @@ from gateway.sync.absence import ById
 from gateway.sync.answers import JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap, CardMapper, MappedCard
-from gateway.sync.paged_walk import PagedWalk, PageMemory, PageSize, Told, nobody
+from gateway.sync.page_size import PageSize
+from gateway.sync.paged_walk import PagedWalk, PageMemory, Told, nobody
 from gateway.sync.site_cards import KIND
 from gateway.sync.sweep import Page, Tally, judge_removal, read_waiting, waiting_text
 

@@ -15,7 +15,7 @@ import structlog
 
 from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict, judge
+from gateway.sync.answers import CentralDenied, CentralFailed, CentralSlow, JsonObject, NeedsSignIn, Verdict, judge
 from gateway.sync.central_clock import offset_from
 from gateway.sync.central_state import CentralState
 from gateway.sync.connections import Connections, Method, TooLarge, Upload, connector, fetch
@@ -298,9 +298,10 @@ class CentralClient:
                 began = self._clock.monotonic()
                 status, raw = await fetch(http, method, self._url + path, body, headers, heard=heard)
         except aiohttp.ConnectionTimeoutError as error:
-            raise self._unheard(f"{operation}: no connection within {self._connect:g} s", sent=False) from error
+            away = CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False)
+            raise self._unheard(away) from error
         except TimeoutError as error:
-            raise self._unheard(f"{operation}: no answer within {self._timeout:g} s") from error
+            raise self._unheard(CentralSlow(f"{operation}: no answer within {self._timeout:g} s")) from error
         except aiohttp.ClientConnectorError as error:
             raise self._noted(CentralUnavailable(f"{operation}: {error}", sent=False)) from error
         except (aiohttp.ClientError, OSError) as error:
@@ -324,10 +325,10 @@ class CentralClient:
         self._note(reachable=True, error="")
         return verdict
 
-    def _unheard(self, error: str, *, sent: bool = True) -> CentralRefused | CentralUnavailable:
+    def _unheard(self, error: CentralUnavailable) -> CentralRefused | CentralUnavailable:
         """It timed out: whoever comes next is not to wait as long."""
         self._silent_until = self._clock.monotonic() + _HOLD_OFF_SECONDS
-        return self._noted(CentralUnavailable(error, sent=sent))
+        return self._noted(error)
 
     def _noted(self, error: CentralRefused | CentralUnavailable) -> CentralRefused | CentralUnavailable:
         self._note(reachable=isinstance(error, CentralRefused | CentralFailed), error=str(error))

@@ -18,6 +18,7 @@ from gateway.sync.cards import CardPull, CardsPulled
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
 from gateway.sync.lists import Take, read_by_cursor, read_whole
+from gateway.sync.page_size import MODEST, PageSize
 from gateway.sync.paged_walk import Told
 from gateway.sync.record_pull import Noun, RecordPull, RecordsPulled
 from gateway.sync.sweep import Tally
@@ -83,6 +84,7 @@ class DownSync:
         self._cameras = RecordPull(
             noun="camera", records=store.cameras, read=self._read_cameras, client=client, store=store, clock=clock
         )
+        self._device_pages = PageSize(MODEST)
         self._report: PullReport | None = None
         self._doubted = False
         self._progress: Progress | None = None
@@ -148,7 +150,9 @@ class DownSync:
         return told
 
     async def _read_devices(self, take: Take) -> Tally:
-        return await read_by_cursor(self._client, path="/v1/device/list", resource="devices", take=take)
+        return await read_by_cursor(
+            self._client, path="/v1/device/list", resource="devices", size=self._device_pages, take=take
+        )
 
     async def _read_cameras(self, take: Take) -> Tally:
         return await read_whole(self._client, path="/v1/camera/list", resource="cameras", take=take)

@@ -105,6 +105,11 @@ class Sync:
         self._anew = True
         self._wanted.set()
 
+    @property
+    def unread_events(self) -> int:
+        """How many of central's events could not be read as they were last looked at."""
+        return self._commands.unread if self._commands is not None else 0
+
     async def snapshot(self) -> SyncSnapshot:
         """How sync is at this moment. Raises StoreError when the books cannot be read."""
         return SyncSnapshot(central=self._client.state, pull=self._down.report, books=await self._store.outbox.books())

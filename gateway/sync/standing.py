@@ -66,7 +66,14 @@ class CentralStanding:
             pulled=pulled_text(report) if report else "",
             progress=progress_text(self._down.progress),
             refreshing=self._sync.refreshing,
-            notices=tuple(notices(state, report, clock_alert_seconds=self._sync.clock_alert_seconds)),
+            notices=tuple(
+                notices(
+                    state,
+                    report,
+                    clock_alert_seconds=self._sync.clock_alert_seconds,
+                    unread_events=self._sync.unread_events,
+                )
+            ),
             clock_ahead=clock_ahead(state),
         )
 
@@ -95,12 +102,16 @@ def progress_text(progress: Progress | None) -> str:
     return f"{progress.part}: {progress.received:,}{of}"
 
 
-def notices(state: CentralState, report: PullReport | None, *, clock_alert_seconds: float) -> Iterator[str]:
+def notices(
+    state: CentralState, report: PullReport | None, *, clock_alert_seconds: float, unread_events: int
+) -> Iterator[str]:
     """What a technician should know, a sentence each."""
     for operation, said in state.not_permitted:
         yield f"central does not permit {operation} to the gateway's account{f' ({said})' if said else ''}"
     if state.clock_offset is not None and state.clock_offset.exceeds(clock_alert_seconds):
         yield state.clock_offset.sentence()
+    if unread_events:
+        yield f"{unread_events:,} of central's events command nothing: their ids or their devices' cannot be read"
     if report is None:
         return
     yield from report.problems

@@ -85,6 +85,44 @@ async def test_a_page_that_central_refuses_is_asked_for_smaller(central, store, 
     assert asked == [1000, 500, 250, 250, 250, 250]
 
 
+def limits_asked(central, path):
+    return [json.loads(one.body)["page_limit"] for one in central.requests if one.path == path]
+
+
+async def test_a_page_that_does_not_come_in_time_is_asked_for_smaller_and_larger_again_later(central, connect, store):
+    down = DownSync(client=connect(timeout_seconds=0.4), store=store, clock=SystemClock())
+    central.faults = Faults(paths="/v1/access/list", record_seconds=0.001)
+    report = await down.pull()
+    assert (report.cards.cards, report.problems) == (40, ())
+    assert limits_asked(central, "/v1/access/list")[-1] <= 250
+    central.faults = Faults()
+    central.requests.clear()
+    while 1000 not in limits_asked(central, "/v1/access/list"):
+        assert (await down.pull()).problems == ()
+        assert len(central.requests) < 1000, "the size was never found again"
+
+
+async def test_devices_that_do_not_come_in_time_are_asked_for_fewer_at_once(central, connect, store):
+    down = DownSync(client=connect(timeout_seconds=0.4), store=store, clock=SystemClock())
+    central.faults = Faults(paths="/v1/device/list", record_seconds=0.006)
+    report = await down.pull()
+    assert (report.devices, report.problems) == (3, ())
+    assert limits_asked(central, "/v1/device/list")[-1] <= 50
+
+
+async def test_the_size_of_pages_is_not_what_a_central_minds_that_is_away(central, connect, store):
+    down = DownSync(client=connect(timeout_seconds=0.2), store=store, clock=SystemClock())
+    await down.pull()
+    central.requests.clear()
+    central.faults = Faults(latency_seconds=30)
+    for _ in range(2):
+        with pytest.raises(CentralUnavailable):
+            await down.pull()
+    central.faults = Faults()
+    await down.pull()
+    assert limits_asked(central, "/v1/access/list")[-1] == 1000
+
+
 async def test_only_what_changed_is_written(central, store, down):
     await down.pull()
     before = store.commits
