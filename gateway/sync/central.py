@@ -21,6 +21,7 @@ from gateway.sync.central_state import CentralState
 from gateway.sync.connections import Connections, Method, TooLarge, Upload, connector, fetch
 from gateway.sync.permissions import Permissions
 from gateway.sync.session import LOGOUT, GatewaySession
+from gateway.sync.trust import Trust
 
 log = structlog.get_logger(__name__)
 
@@ -62,8 +63,9 @@ class CentralClient:
         self._connect = min(connect_seconds, timeout_seconds)
         self._slots = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._people = asyncio.Semaphore(_PEOPLE_AT_ONCE)
+        self.trust = Trust(ca_file)
         self._connections = Connections(
-            url=self._url, ca_file=ca_file, connect_seconds=self._connect, connector=self._connector
+            url=self._url, trust=self.trust, connect_seconds=self._connect, connector=self._connector
         )
         self._silent_until = float("-inf")
         self.look_wanted = asyncio.Event()
@@ -182,8 +184,7 @@ class CentralClient:
     ) -> tuple[int, bytes]:
         try:
             async with asyncio.timeout(seconds):
-                http = await self._connections.open()
-                return await fetch(http, "POST", self._url + path, upload.form(file), headers)
+                return await self._connections.fetch("POST", path, upload.form(file), headers)
         except aiohttp.ConnectionTimeoutError as error:
             raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False) from error
         except aiohttp.ClientConnectorError as error:
@@ -294,9 +295,9 @@ class CentralClient:
 
         try:
             async with asyncio.timeout(self._timeout):
-                http = await self._connections.open()
+                await self._connections.open()
                 began = self._clock.monotonic()
-                status, raw = await fetch(http, method, self._url + path, body, headers, heard=heard)
+                status, raw = await self._connections.fetch(method, path, body, headers, heard=heard)
         except aiohttp.ConnectionTimeoutError as error:
             away = CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False)
             raise self._unheard(away) from error

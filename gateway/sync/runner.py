@@ -91,6 +91,10 @@ class Sync:
             await self._client.close()
             raise
 
+    async def trust_anew(self) -> None:
+        """Read again who may sign central's certificate, for connections to come; those of the relay too."""
+        await self._client.trust.renew()
+
     def pull_soon(self) -> None:
         """Pull now instead of at the next turn."""
         self._wanted.set()
