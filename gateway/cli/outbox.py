@@ -37,6 +37,8 @@ def show(
 ) -> None:
     """What central refused, oldest first: since when, how often it was tried, and central's own words.
 
+    Files that are lost at the site before they went up are among them.
+
     Example: edge-gateway outbox list --site /etc/edge-gateway/site.toml --user technician
     """
     found = False
@@ -156,9 +158,11 @@ def _lines(row: dict[str, Any]) -> list[str]:
     tries = "1 try" if row["tries"] == 1 else f"{row['tries']} tries"
     fields = json.dumps(row["fields"], ensure_ascii=False)
     how = "nobody knows whether central has it" if row["unknown"] else "refused" if row["refused"] else "waits"
+    if row["lost"]:
+        how = "its file is lost at the site"
     state = f"{how}, since {row['since']}, {tries}"
     return [
         f"{row['id']}  {row['kind']} {row['record_id']}: {row['action']}  ({state})",
-        *([f"    central: {row['error']}"] if row["error"] else []),
+        *([f"    {'here' if row['lost'] else 'central'}: {row['error']}"] if row["error"] else []),
         f"    {fields if len(fields) <= 160 else fields[:159] + '…'}",
     ]

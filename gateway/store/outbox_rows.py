@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from gateway.domain.errors import NotFoundError
+from gateway.domain.exhibits import FILE_LOST
 from gateway.domain.writes import WRITES, JsonObject, WaitingWrite, laid_over
 from gateway.store.database import is_id
 from gateway.store.keepers import KEEPERS
@@ -45,6 +46,11 @@ class OutboxRow:
     begun: bool = False
     newest_before: int | None = None
     taken_as: int | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether it waits because its file is gone or cannot be read."""
+        return self.parked and self.error.startswith(FILE_LOST)
 
 
 def new_key() -> str:

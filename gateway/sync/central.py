@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from http import HTTPStatus
-from typing import IO
 
 import aiohttp
 import structlog
@@ -18,7 +17,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.sync.answers import CentralDenied, CentralFailed, CentralSlow, JsonObject, NeedsSignIn, Verdict, judge
 from gateway.sync.central_clock import offset_from
 from gateway.sync.central_state import CentralState
-from gateway.sync.connections import Connections, Method, TooLarge, Upload, connector, fetch
+from gateway.sync.connections import Connections, Method, SentFile, TooLarge, Upload, connector, fetch
 from gateway.sync.permissions import Permissions
 from gateway.sync.session import LOGOUT, GatewaySession
 from gateway.sync.trust import Trust
@@ -146,7 +145,7 @@ class CentralClient:
         return verdict
 
     async def upload(self, path: str, upload: Upload, *, key: str) -> JsonObject:
-        """Send a file and give central's answer. Raises as `call`, and OSError when the file cannot be opened.
+        """Send a file and give central's answer. Raises as `call`, and OSError when the file cannot be read.
 
         That one file does not get through says nothing of central as a whole, so that is not noted.
         """
@@ -166,8 +165,11 @@ class CentralClient:
         seconds = self._timeout + upload.size / _SLOWEST_UPLOAD
         with_file = ExitStack()
         try:
-            file = await asyncio.to_thread(lambda: with_file.enter_context(upload.file.open("rb")))
-            status, raw = await self._send(operation, path, upload, file, headers=headers, seconds=seconds)
+            file = await asyncio.to_thread(lambda: with_file.enter_context(upload.open()))
+            try:
+                status, raw = await self._send(operation, path, upload, file, headers=headers, seconds=seconds)
+            except CentralUnavailable as error:
+                raise file.fault or error from None  # of a file that breaks off central has nothing
         finally:  # also when this is cancelled while the file is being opened
             await asyncio.to_thread(with_file.close)
         return await judge(operation, status, raw)
@@ -177,7 +179,7 @@ class CentralClient:
         operation: str,
         path: str,
         upload: Upload,
-        file: IO[bytes],
+        file: SentFile,
         *,
         headers: dict[str, str],
         seconds: float,

@@ -20,6 +20,7 @@ from gateway.store import OutboxRow, Store
 from gateway.sync.answers import CentralDenied, CentralFailed, CentralSlow, JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.descent import Descent
+from gateway.sync.not_found import doubt
 from gateway.sync.shipments import shipment_of
 from gateway.sync.sweep import Page
 
@@ -155,6 +156,8 @@ class Lookups:
                     raise
                 return self._unseen(row, error)
             except CentralRefused as error:
+                if (doubtful := await doubt(self._client, error)) is not None:
+                    raise doubtful from error
                 return self._unseen(row, error)
         return await self._told(sought, self._glances.pop(row.id))
 

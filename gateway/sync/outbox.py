@@ -20,7 +20,7 @@ from gateway.clock import Clock
 from gateway.domain.conflicts import READS, Settled, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.writes import WRITES, Effect
+from gateway.domain.writes import Effect
 from gateway.store import Entry, OutboxRow, Store
 from gateway.supervision import Backoff
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
@@ -28,6 +28,7 @@ from gateway.sync.central import CentralClient
 from gateway.sync.convoy import Convoy, goes_along
 from gateway.sync.field_map import CardFieldMap
 from gateway.sync.lookups import Found, Looks, Lookups, NotThere, NotYet, Sought, Unclear, sought_in
+from gateway.sync.not_found import NOT_FOUND, doubt
 from gateway.sync.shipments import Shipment, answered_record, given_id, shipment_of
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
@@ -39,7 +40,6 @@ _BATCH = 200
 _SINGLY = 50  # then it is seen again what is urgent
 _LONG_AWAY = 3  # failures in a row after which central counts as away
 _IDLE_SECONDS = 60.0
-_NOT_FOUND = 404
 _PARKED_TOLD = 20  # an hour; the outbox lists them all
 _LONGEST_TOLD = 1000
 
@@ -164,8 +164,8 @@ class OutboxSender:
         if isinstance(error, CentralUnavailable | CentralDenied):
             sent = isinstance(error, CentralUnavailable) and error.sent
             return await self._failed(row, error, at_central=sent)
-        if (doubt := await self._doubt(shipment, error)) is not None:
-            return await self._failed(row, doubt)
+        if (doubtful := await doubt(self._client, error, of=shipment.operation)) is not None:
+            return await self._failed(row, doubtful, at_central=False)
         await self._refused(row, shipment, error)
         await self._through()
         return True
@@ -233,7 +233,7 @@ class OutboxSender:
         try:
             answer = await self._client.call("POST", READS[operation.kind], {"id": shipment.body["id"]})
         except CentralRefused as error:
-            if error.status in (0, _NOT_FOUND):
+            if error.status in (0, NOT_FOUND):
                 raise
             return None
         return answered_record(answer, operation.resources)
@@ -267,27 +267,10 @@ class OutboxSender:
                 if known != row.record_id and self._card_renamed is not None:
                     self._card_renamed(row.record_id, known)
 
-    async def _doubt(self, shipment: Shipment, refusal: CentralRefused) -> CentralUnavailable | None:
-        """Why central's word that it has no such record is not believed: what answers has no list of them either.
-
-        So does what stands before central while central itself is not there, and nothing may be lost by that.
-        """
-        operation = shipment.operation
-        lookup = next((item.lookup for item in WRITES.values() if item.kind == operation.kind and item.lookup), None)
-        if refusal.status != _NOT_FOUND or operation.effect is Effect.CREATE or lookup is None:
-            return None
-        try:
-            await self._client.call("POST", lookup.path, {"page": 1, "page_limit": 1} if lookup.paged else {})
-        except CentralRefused as error:
-            return CentralFailed(f"{refusal}; {error}") if error.status == _NOT_FOUND else None
-        except CentralUnavailable as error:
-            return error
-        return None
-
     async def _refused(self, row: OutboxRow, shipment: Shipment, error: CentralRefused) -> None:
         """A record that central has no more is nobody's to change; anything else waits for a person."""
         effect = shipment.operation.effect
-        if error.status != _NOT_FOUND or effect is Effect.CREATE:
+        if error.status != NOT_FOUND or effect is Effect.CREATE:
             await self._park(row, str(error))
         elif effect is Effect.DELETE:
             await self._delivered(row, shipment, {})

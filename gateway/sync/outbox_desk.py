@@ -88,6 +88,8 @@ class OutboxDesk:
     def _told(self, kind: EventKind, row: OutboxRow, what: str) -> Event:
         stamp = self._clock.wall()
         why = "of which it was not known whether central has it" if row.begun else "refused by central"
+        if row.lost:
+            why = "whose file is lost"
         return Event(
             kind=kind,
             date_at=stamp.micros,

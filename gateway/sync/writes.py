@@ -17,14 +17,13 @@ from gateway.store import Entry, Store
 from gateway.store.outbox_rows import new_key
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
+from gateway.sync.not_found import NOT_FOUND, doubt
 from gateway.sync.shipments import answered_record, given_id
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
 from gateway.sync.sparing import Sparing
 
 log = structlog.get_logger(__name__)
-
-_NOT_FOUND = 404
 
 
 class _Way(Enum):
@@ -119,7 +118,9 @@ class CentralWrites:
         except CentralRefused as error:
             if not error.status:  # it refuses the gateway's account, and has not seen the write
                 return await self._hold(operation, record_id, body)
-            if record_id is not None and error.status == _NOT_FOUND:
+            if await doubt(self._client, error, of=operation) is not None:  # whoever said so is not central
+                return await self._hold(operation, record_id, body, key=key)
+            if record_id is not None and error.status == NOT_FOUND:
                 await self._forget(operation, record_id)
             raise
         return await self._keep(operation, record_id, sent, answer)

@@ -155,6 +155,7 @@ def row_told(row: OutboxRow) -> Fields:
         "tries": row.tries,
         "refused": row.parked,
         "unknown": row.parked and row.begun,
+        "lost": row.lost,
         "error": row.error,
         "fields": {name: "****" if name == "pin" else value for name, value in body.items() if name != "id"},
     }

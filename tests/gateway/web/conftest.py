@@ -329,7 +329,7 @@ class CentralInMemory:
     def snapshot(self) -> CentralView:
         return self.view
 
-    def refresh(self, *, by: str) -> None:
+    async def refresh(self, *, by: str) -> None:
         self.asked_by.append(by)
         self.view.refreshing = True
 

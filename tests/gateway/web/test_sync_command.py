@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
@@ -89,4 +90,8 @@ async def test_readers_are_shown_and_one_is_forgotten(house, folder, monkeypatch
     assert "; not waited for any more" in (await readers())[0]
     out, fault = await readers("--forget", "chief")  # the house logs to the same output
     assert (out.splitlines()[-1], fault) == ("nobody pulls the site's lists by cursor", "")
+    _, told = await house.call("/v1/event/list", {"types": [408]})
+    (event,) = told["events"]
+    assert event["description"].startswith("How far chief has read was forgotten by chief: event (types 106) up to ")
+    assert json.loads(event["data"]) == {"account": "chief", "by": "chief", "marks": 1}
     assert "chief reads no list by cursor" in (await readers("--forget", "chief"))[1]
