@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from reprlib import Repr
 
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import JsonObject
@@ -13,6 +14,9 @@ __all__ = ["CentralDenied", "CentralFailed", "CentralSlow", "JsonObject", "Needs
 _NEEDS_SESSION = "authentication required"
 _DENIAL_WORDS = ("permission", "forbidden", "access denied", "not authorized", "unauthorized")
 _SHOWN_ERROR = 300
+_READ_ERROR = 10 * _SHOWN_ERROR
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _SHOWN_ERROR
 _TOO_BUSY = frozenset({408, 425, 429})
 _BETWEEN = frozenset({502, 503, 504})
 _PROBE = "GET /"
@@ -92,7 +96,7 @@ def _succeeded(operation: str, status: int, answer: JsonObject) -> bool:
 
 
 def _error_text(answer: JsonObject) -> str:
-    """The body's error as one line of bounded length."""
+    """The body's error as one line of bounded length, however long or whatever it is."""
     error = answer.get("error")
-    text = error if isinstance(error, str) else "" if error is None else str(error)
-    return " ".join(text.split())[:_SHOWN_ERROR]
+    text = error if isinstance(error, str) else "" if error is None else _SHORT.repr(error)
+    return " ".join(text[:_READ_ERROR].split())[:_SHOWN_ERROR]

@@ -70,6 +70,7 @@ TEXTS = {
     "an error that is a list": '{"success": false, "error": ["no"]}',
     "an error that is an object": '{"success": false, "error": {"message": "no"}}',
     "an endless error": '{"success": false, "error": "' + "no " * 300_000 + '"}',
+    "an error of many parts": '{"success": false, "error": [' + '"no",' * 19_000 + '"no"]}',
     "an empty object": "{}",
 }
 STATUSES = ("200 OK", "201 Created", "401 Unauthorized", "404 Not Found", "500 Internal Server Error")
