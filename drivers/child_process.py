@@ -53,9 +53,19 @@ class ChildProcess:
         return self._started.returncode
 
     async def wait(self) -> int:
-        """Wait for its end; the exit status."""
+        """Wait for its end, however long; the exit status."""
         await self._ended.wait()
         return self._started.returncode
+
+    async def ended(self, *, within: float) -> int | None:
+        """Its exit status, once it has ended; None when so many seconds are not enough for that.
+
+        One that was killed may take long, too, in a disk or a driver that hangs: whoever waits for it needs a bound.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                return await self.wait()
+        return None
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal; nothing if it has ended."""

@@ -1,4 +1,4 @@
-"""How a run of tests is made up: what gathering them costs, and in which order their files begin.
+"""What holds for the whole run: what gathering the tests costs, and in which order their files begin.
 
 Whole gateways are spread over the run, the longest early. A worker takes a file at a time. Files that start gateways,
 cameras and browsers would slow each other down side by side, and one that begins last would be waited for alone.
@@ -10,6 +10,11 @@ import gc
 from collections.abc import Generator, Iterable
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# An example that takes long says that the machine is busy: how long things may take is said by the tests that measure.
+settings.register_profile("busy machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 
 _BEGIN_BY = {
     "tests/system/": 0.5,

@@ -22,7 +22,8 @@ from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.exhibits import Exhibit, Labels, sniffed
 from gateway.domain.passages import CameraEvent
-from gateway.recording.incoming import WORKING_SUFFIX, ExhibitLimits, Incoming, sync_folder
+from gateway.durable import sync_folder
+from gateway.recording.incoming import WORKING_SUFFIX, ExhibitLimits, Incoming
 from gateway.recording.lost_exhibits import LostExhibits
 from gateway.store import Store
 

@@ -187,6 +187,16 @@ _Fields = tuple[int, str, int, int | None, int | None, str, _Facts | None, tuple
 
 def index_row(card: Card, facts: CardFacts) -> IndexRow:
     """What the index keeps of a card with these facts. Pure."""
+    return keyed(card.card_id, packed(card, facts), card.aliases)
+
+
+def keyed(card_id: int, packed: bytes, aliases: Sequence[str]) -> IndexRow:
+    """The same of a card that was `packed`. Only in this process do the hashes lead to it. Pure."""
+    return IndexRow(card_id, packed, _keys(card_id, aliases))
+
+
+def packed(card: Card, facts: CardFacts) -> bytes:
+    """A card with these facts as its row of bytes, the same in every process. Pure."""
     fields: _Fields = (
         card.card_id,
         card.number,
@@ -197,11 +207,11 @@ def index_row(card: Card, facts: CardFacts) -> IndexRow:
         None if facts == NO_FACTS else facts[:],
         card.aliases,
     )
-    return IndexRow(card.card_id, marshal.dumps(fields), _keys(card.card_id, card.aliases))
+    return marshal.dumps(fields)
 
 
 def _fields(row: bytes) -> _Fields:
-    fields: _Fields = marshal.loads(row)  # noqa: S302 (made by `index_row` in this process)
+    fields: _Fields = marshal.loads(row)  # noqa: S302 (made by `packed`, in a process of this program)
     return fields
 
 

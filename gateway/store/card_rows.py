@@ -18,7 +18,7 @@ import structlog
 
 from gateway.domain.credentials import Card, CardStatus
 from gateway.store.card_facts import facts_of, facts_text, read_facts
-from gateway.store.card_index import IndexRow, index_row
+from gateway.store.card_index import IndexRow, keyed, packed
 
 log = structlog.get_logger(__name__)
 
@@ -47,8 +47,26 @@ class ReadyCard(NamedTuple):
     in_index: IndexRow
 
 
+class PackedCard(NamedTuple):
+    """A ready card without what only this process can know; made of plain values, so that another may make it."""
+
+    values: _Values
+    aliases: tuple[str, ...]
+    packed: bytes
+
+
 def ready(item: CardRecord) -> ReadyCard:
     """What has to be computed for a card before it is written. Pure."""
+    return ready_from(pack(item))
+
+
+def ready_from(card: PackedCard) -> ReadyCard:
+    """The same of a card that was packed. Pure."""
+    return ReadyCard(card.values, card.aliases, keyed(card.values[0], card.packed, card.aliases))
+
+
+def pack(item: CardRecord) -> PackedCard:
+    """What can be computed of a card in any process. Pure."""
     card = item.card
     facts = facts_of(card)
     values = (
@@ -61,7 +79,7 @@ def ready(item: CardRecord) -> ReadyCard:
         facts_text(facts),
         item.record,
     )
-    return ReadyCard(values, card.aliases, index_row(card, facts))
+    return PackedCard(values, card.aliases, packed(card, facts))
 
 
 def put_rows(connection: sqlite3.Connection, cards: Iterable[ReadyCard], now: int) -> tuple[int, int]:

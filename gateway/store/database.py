@@ -178,17 +178,18 @@ class Database:
             loop.call_soon(self._commit_next, writing)  # soon: what is written in the same turn goes along
         return await done
 
-    async def read(self, query: Job[T], *, lengthy: bool = False) -> T:
+    async def read(self, query: Job[T], *, lengthy: bool = False, alone: bool = False) -> T:
         """Run `query` on a reading connection, beside the writer, in one snapshot: all that was committed before.
 
         `lengthy`: it may take tens of milliseconds; such queries go one at a time and keep no others waiting.
+        `alone`: it is one statement whose only row is fetched, which sees one moment by itself.
 
         Raises StoreError when the file cannot be read or is not open.
         """
         reading = self._searching if lengthy else self._reading
         if reading is None:
             raise self._not_open()
-        return await asyncio.get_running_loop().run_in_executor(reading, self._read, query)
+        return await asyncio.get_running_loop().run_in_executor(reading, self._read, query, alone)
 
     async def rows(
         self, sql: str, parameters: Sequence[object] | Mapping[str, object] = (), *, of: Callable[[Any], T]
@@ -312,12 +313,14 @@ class Database:
             except StoreError as error:
                 log.warning("store_still_only_read", file=self.path.name, error=str(error))
 
-    def _read(self, query: Job[T]) -> T:
+    def _read(self, query: Job[T], alone: bool) -> T:  # noqa: FBT001 (handed on by position to a thread)
         """In a reading thread. The transaction makes all of a query's statements see one moment."""
         turn: AbstractContextManager[object] = self._taking_up if self._writer is None else nullcontext()
         try:
             with turn:
                 connection = self._readers.mine(without_writing=self._writer is None)
+                if alone:
+                    return query(connection)
                 connection.execute("BEGIN")
                 try:
                     return query(connection)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.domain.writes import WRITES, Effect, JsonObject
-from gateway.store.keepers import IDS, KEEPERS
+from gateway.store.keepers import CAMERA_EVENTS, IDS, KEEPERS
 from gateway.store.outbox_rows import (
     OutboxRow,
     body_object,
@@ -17,6 +18,8 @@ from gateway.store.outbox_rows import (
     take_out,
 )
 from gateway.store.recent import RecentWrites
+
+_MADE_OF_FOOTAGE = ("camera_event", "create")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +45,48 @@ def deliver(
     Rows that wait for the same record go by its new id from then on.
     """
     rows = [delivery.row for delivery in deliveries]
-    there = _among(connection, "SELECT id FROM outbox WHERE id IN", [row.id for row in rows])
+    there = _among(connection, "SELECT json_group_array(id) FROM outbox WHERE id", [row.id for row in rows])
     take_out(connection, there, "delivered")
     waiting = {
         kind: _among(
             connection,
-            f"SELECT record_id FROM outbox WHERE kind = '{kind}' AND record_id IN",
+            f"SELECT json_group_array(record_id) FROM outbox WHERE kind = '{kind}' AND record_id",
             [row.record_id for row in rows if row.kind == kind],
         )
         for kind in {row.kind for row in rows} & KEEPERS.keys()
     }
-    known = []
+    known, footage = [], list[Delivery]()
     for delivery in deliveries:
         row = delivery.row
-        if row.id in there:
-            alone = row.record_id not in waiting.get(row.kind, {row.record_id})
-            known.append(_settle(connection, delivery, alone=alone, now=now))
-            recent.note(row.kind, row.record_id, known[-1])
-        else:
+        if row.id not in there:
             known.append(row.record_id)
-    _let_files_go(connection, [row.record_id for row in rows if (row.kind, row.action) == ("camera_event", "create")])
+            continue
+        alone = row.record_id not in waiting.get(row.kind, {row.record_id})
+        if alone and (row.kind, row.action) == _MADE_OF_FOOTAGE:
+            footage.append(delivery)
+            known.append(row.record_id)
+        else:
+            known.append(_settle(connection, delivery, alone=alone, now=now))
+        recent.note(row.kind, row.record_id, known[-1])
+    _settle_together(connection, footage)
+    _let_files_go(connection, [row.record_id for row in rows if (row.kind, row.action) == _MADE_OF_FOOTAGE])
     return known
 
 
 def _among(connection: sqlite3.Connection, query: str, numbers: Sequence[int]) -> set[int]:
-    """What a query of numbers finds: one statement for all, because each gives way to the event loop and back."""
-    places = ", ".join("?" * len(numbers))
-    return {number for (number,) in connection.execute(f"{query} ({places})", numbers)}
+    """What a query of numbers finds, as one value: a thread waits for the interpreter at every row."""
+    (found,) = connection.execute(f"{query} IN (SELECT value FROM json_each(?))", (json.dumps(numbers),)).fetchone()
+    return set(json.loads(found))
+
+
+def _settle_together(connection: sqlite3.Connection, deliveries: Sequence[Delivery]) -> None:
+    """The records' side of new camera events of which nothing else waits: what most of a backlog is made of."""
+    given = {item.row.record_id: item.central_id for item in deliveries if item.central_id is not None}
+    records = {item.row.record_id: item.record for item in deliveries if item.record is not None}
+    if given:
+        CAMERA_EVENTS.learn_together(connection, given)
+    if records:
+        CAMERA_EVENTS.put_together(connection, records)
 
 
 def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, now: int) -> int:
@@ -102,11 +120,11 @@ def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, 
 
 def _let_files_go(connection: sqlite3.Connection, camera_event_ids: Sequence[int]) -> None:
     """Files wait for their camera event; how often they have waited says nothing."""
-    files = _among(connection, "SELECT id FROM exhibit WHERE camera_event_id IN", camera_event_ids)
-    if files:
-        places = ", ".join("?" * len(files))
-        connection.execute(
-            "UPDATE outbox SET next_at = 0 WHERE kind = 'evidence' AND parked = 0 AND next_at > 0"
-            f" AND record_id IN ({places})",
-            tuple(files),
-        )
+    if not camera_event_ids:
+        return
+    connection.execute(
+        "UPDATE outbox INDEXED BY outbox_by_record SET next_at = 0"
+        " WHERE kind = 'evidence' AND parked = 0 AND next_at > 0 AND record_id IN"
+        " (SELECT id FROM exhibit WHERE camera_event_id IN (SELECT value FROM json_each(?)))",
+        (json.dumps(camera_event_ids),),
+    )

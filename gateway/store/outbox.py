@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,10 +13,9 @@ from gateway.store.database import Database
 from gateway.store.deliveries import Delivery, deliver
 from gateway.store.keepers import IDS, KEEPERS
 from gateway.store.outbox_rows import (
-    COLUMNS,
     OutboxRow,
-    as_row,
     body_object,
+    listed_rows,
     outbox_rows,
     rewrite,
     take_out,
@@ -42,6 +42,7 @@ _URGENT = (
     " AND (action <> 'update' OR instr(body, '\"status\"') > 0 OR instr(body, '\"enabled\"') > 0)"
 )
 _MOST_URGENT = 200
+_BY_ID = "NOT INDEXED"  # otherwise SQLite goes through all that waits, as the index of what is due has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +83,12 @@ class Outbox:
             first = tuple(_urgent(connection, now))[:limit]
             if first:
                 return first
-            rows = connection.execute(
-                f"SELECT {COLUMNS} FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
+            return listed_rows(
+                connection,
+                "SELECT * FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
                 f" AND kind <> '{FILES}' AND {_FIRST_OF_RECORD} ORDER BY id LIMIT ?",
                 (now, limit),
-            ).fetchall()
-            return tuple(as_row(row) for row in rows)
+            )
 
         return await self._database.read(query)
 
@@ -114,16 +115,20 @@ class Outbox:
         """The same of many in one commit; those that still wait, as they are now, oldest first."""
 
         def job(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
-            found = []
             for kind in {row.kind for row in rows}:
-                ids, numbers = IDS.get(kind), [row.id for row in rows if row.kind == kind]
+                ids = IDS.get(kind)
                 newest = next(iter(ids.given(connection, 1)), None) if ids is not None else None
-                found += connection.execute(
-                    f"UPDATE outbox SET begun = 1, newest_before = ? WHERE id IN ({', '.join('?' * len(numbers))})"
-                    f" AND parked = 0 RETURNING {COLUMNS}",
-                    (newest, *numbers),
-                ).fetchall()
-            return tuple(sorted(map(as_row, found), key=lambda row: row.id))
+                connection.execute(
+                    f"UPDATE outbox {_BY_ID} SET begun = 1, newest_before = ? WHERE parked = 0"
+                    " AND id IN (SELECT value FROM json_each(?))",
+                    (newest, json.dumps([row.id for row in rows if row.kind == kind])),
+                )
+            numbers = json.dumps([row.id for row in rows])
+            return listed_rows(
+                connection,
+                f"SELECT * FROM outbox {_BY_ID} WHERE parked = 0 AND id IN (SELECT value FROM json_each(?))",
+                (numbers,),
+            )
 
         return await self._database.write(job)
 

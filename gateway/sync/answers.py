@@ -9,7 +9,16 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import JsonObject
 from gateway.sync.stretches import Unkept, Unreadable, read_object
 
-__all__ = ["CentralDenied", "CentralFailed", "CentralSlow", "JsonObject", "NeedsSignIn", "Verdict", "judge"]
+__all__ = [
+    "CentralDenied",
+    "CentralFailed",
+    "CentralSlow",
+    "JsonObject",
+    "NeedsSignIn",
+    "Verdict",
+    "judge",
+    "judge_read",
+]
 
 _NEEDS_SESSION = "authentication required"
 _DENIAL_WORDS = ("permission", "forbidden", "access denied", "not authorized", "unauthorized")
@@ -55,10 +64,11 @@ async def judge(operation: str, status: int, body: bytes) -> Verdict:
         return CentralFailed(f"{operation}: answered {status} with {error}")
     except Unreadable as error:
         return CentralUnavailable(f"{operation}: answered {status} with {error}")
-    return _judged(operation, status, answer)
+    return judge_read(operation, status, answer)
 
 
-def _judged(operation: str, status: int, answer: JsonObject) -> Verdict:
+def judge_read(operation: str, status: int, answer: JsonObject) -> Verdict:
+    """The same of an answer whose body was read already."""
     error = _error_text(answer)
     if status == 401 or (_NEEDS_SESSION in error.casefold() and not _succeeded(operation, status, answer)):
         return NeedsSignIn()

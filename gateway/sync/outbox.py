@@ -36,7 +36,7 @@ from gateway.sync.sparing import Sparing
 
 log = structlog.get_logger(__name__)
 
-_BATCH = 200
+_BATCH = 400
 _SINGLY = 50  # then it is seen again what is urgent
 _LONG_AWAY = 3  # failures in a row after which central counts as away
 _IDLE_SECONDS = 60.0

@@ -106,6 +106,20 @@ def _after_space(text: str, start: int) -> int:
     return match.end() if match else start
 
 
+def read_whole(raw: bytes) -> JsonObject | None:
+    """The same at once, however large, None where it cannot be read: for a process in which nobody waits."""
+    try:
+        text = raw.decode()
+        found = json.loads(text, parse_constant=_no_number, parse_float=_number)
+        if not isinstance(found, dict) or _depth(found) > DEEPEST:
+            return None
+        if _HALF.search(text):
+            _refuse_half(found)
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
 class _Reading:
     """A long text being read; `_at` is how far. Raises ValueError or IndexError where it is not JSON.
 

@@ -54,6 +54,15 @@ async def test_a_child_that_is_killed_says_by_what():
     child.close()
 
 
+async def test_a_child_that_does_not_end_is_not_waited_for_without_end():
+    child = await start_child(ENDLESS, stdout=PIPE)
+    assert await child.ended(within=0.01) is None
+    child.kill()
+    assert await child.ended(within=30) == -9
+    assert await child.ended(within=0.0) == -9
+    child.close()
+
+
 async def test_a_program_that_is_not_there_is_an_error():
     with pytest.raises(FileNotFoundError):
         await start_child(("/nowhere/program",))

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
-from gateway.store import Entry, Store
+from gateway.store import Delivery, Entry, Store
 from gateway.store.outbox_rows import insert_outbox
 
 
@@ -91,6 +91,71 @@ async def test_a_delivered_camera_event_learns_its_central_id(store, entry, mome
     found = await store.camera_events.get(42)
     assert (found.id, found.central_id) == (number, 42)
     assert await store.camera_events.get(number) == found
+
+
+async def test_camera_events_delivered_together_each_learn_what_central_says_of_them(store, entry, moment):
+    made = [(await store.journal.record(entry(moment()))).camera_event_ids[0] for _ in range(5)]
+    plain, renamed, taken, deleted, unnamed = await store.outbox.due(now=0)
+    await store.outbox.delivered(plain, central_id=41)
+    await store._site.write(lambda connection: connection.execute("DELETE FROM camera_event WHERE id = ?", (made[3],)))
+    await store.outbox.delivered_together(
+        [
+            Delivery(plain, 40, {"id": 40, "name": "Late"}),  # it was delivered before
+            Delivery(renamed, 42, {"id": 42, "name": "Gate 2", "description": 7, "incident": True}),
+            Delivery(taken, 41, {"id": 41, "description": "Seen"}),  # of another one, as central said before
+            Delivery(deleted, 44, {"id": 44, "name": "Gone"}),
+            Delivery(unnamed, None),
+        ],
+        now=2,
+    )
+    found = [await store.camera_events.get(number) for number in made]
+    said = [one and (one.central_id, one.name, one.description, one.incident) for one in found]
+    assert said == [
+        (41, "Entry", "A vehicle came.", False),
+        (42, "Gate 2", "A vehicle came.", True),
+        (None, "Entry", "Seen", False),
+        None,
+        (None, "Entry", "A vehicle came.", False),
+    ]
+    assert await store.held.central_id("camera_event", made[3]) == 44
+    books = await store.outbox.books()
+    assert (books.delivered, books.waiting, books.balance()) == (5, 0, True)
+
+
+async def test_a_backlog_takes_no_statement_for_each_row(store, entry, moment):
+    """At each of them the writing thread and the loop wait for each other."""
+    for _ in range(24):
+        await store.journal.record(entry(moment()))
+    statements = []
+    await store._site.write(lambda connection: connection.set_trace_callback(statements.append))
+    counts = []
+    for most in (2, 20):
+        rows = await store.outbox.due(now=0, limit=most)
+        statements.clear()
+        begun = await store.outbox.begin_together(rows)
+        assert [(row.id, row.begun) for row in begun] == [(row.id, True) for row in rows]
+        record = {"name": "Entry", "description": "A vehicle came."}
+        answers = [Delivery(row, row.id, {"id": row.id, **record}) for row in begun]
+        await store.outbox.delivered_together(answers, now=2)
+        counts.append(sum(said.split()[0] in ("SELECT", "UPDATE", "DELETE") for said in statements))
+    assert counts[0] == counts[1], statements
+
+
+async def test_rows_of_a_backlog_are_written_without_going_through_all_of_it(store, entry, moment):
+    await store.journal.record(entry(moment()))
+    rows, statements = await store.outbox.due(now=0), []
+    await store._site.write(lambda connection: connection.set_trace_callback(statements.append))
+    begun = await store.outbox.begin_together(rows)
+    await store.outbox.delivered_together([Delivery(row, 42, {"id": 42}) for row in begun], now=2)
+    await store._site.write(lambda connection: connection.set_trace_callback(None))
+    asked = [text for text in statements if text.split()[0] in ("SELECT", "UPDATE", "DELETE") and " outbox" in text]
+
+    def explain(connection):
+        return [row[3] for text in asked for row in connection.execute(f"EXPLAIN QUERY PLAN {text}")]
+
+    plans = [plan for plan in await store._site.read(explain) if " outbox" in plan]
+    assert len(plans) == 6
+    assert all("INTEGER PRIMARY KEY (rowid=?)" in plan or "(kind=? AND record_id=?)" in plan for plan in plans), plans
 
 
 async def test_a_large_outbox_is_read_in_order_of_an_index(store, plans):

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import av
 import pytest
 from aiohttp import ClientSession
+from argon2 import PasswordHasher
 
 from drivers.contract import GatePosition, PointState
 from gateway.clock import Stamp, SystemClock
@@ -453,11 +454,33 @@ class House:
         return recorded.camera_event_ids[0]
 
 
-@pytest.fixture(scope="session")
-def hashed() -> tuple[tuple[KnownAccount, ...], str]:
-    """The site's accounts and nobody's hash: hashes take their time, so they are made once."""
+LEAST = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+
+def hashes() -> tuple[tuple[KnownAccount, ...], str]:
+    """The site's accounts and nobody's hash, at the cost that a gateway takes."""
     made = asyncio.run(hash_accounts(SITE.api.accounts, lambda name: name))
     return tuple(account for name in made.names() if (account := made.get(name))), hash_password("")
+
+
+@pytest.fixture(scope="session")
+def hashed() -> tuple[tuple[KnownAccount, ...], str]:
+    """The same at the least cost there is: a hash says its own, and nearly every test signs in."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gateway.web.accounts._HASHER", LEAST)
+        return hashes()
+
+
+@pytest.fixture(scope="session")
+def cheap_hash() -> Callable[[str], str]:
+    """Another hash of the least cost."""
+    return LEAST.hash
+
+
+@pytest.fixture(scope="session")
+def costly() -> tuple[tuple[KnownAccount, ...], str]:
+    """For tests of signing in."""
+    return hashes()
 
 
 @pytest.fixture
