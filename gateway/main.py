@@ -138,7 +138,11 @@ class House:
             fields=card_fields(site),
         )
         self._outbox_desk = OutboxDesk(
-            store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone), fields=card_fields(site)
+            client=client,
+            store=self._store,
+            clock=self._clock,
+            zone=ZoneInfo(site.site.timezone),
+            fields=card_fields(site),
         )
         down = down_from_central(site, client=client, store=self._store, clock=self._clock)
         self._sync = sync_with_central(

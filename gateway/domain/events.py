@@ -118,6 +118,7 @@ class EventKind(IntEnum):
     RECORD_RELEASED = 507
     RECORD_DROPPED = 508
     CHANGED_ON_BOTH_SIDES = 509
+    ID_GIVEN_TWICE = 510
     CENTRAL_COMMAND_LATE = 511
     CLOCKS_DIFFER = 512
     CLOCKS_AGREE = 513
@@ -212,6 +213,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.RECORD_DROPPED: ("Refused record let go", Category.SYNC, Severity.WARNING),
         EventKind.WRITES_REFUSED: ("Too many changes wait", Category.SYNC, Severity.WARNING),
         EventKind.CHANGED_ON_BOTH_SIDES: ("Record changed on both sides", Category.SYNC, Severity.NOTICE),
+        EventKind.ID_GIVEN_TWICE: ("Central gave an id twice", Category.SYNC, Severity.ALARM),
         EventKind.CENTRAL_COMMAND_LATE: ("Central's command not carried out", Category.SYNC, Severity.WARNING),
         EventKind.CLOCKS_DIFFER: ("Central's clock differs", Category.SYNC, Severity.ALARM),
         EventKind.CLOCKS_AGREE: ("Central's clock agrees again", Category.SYNC, Severity.INFO),

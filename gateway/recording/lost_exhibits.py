@@ -46,8 +46,8 @@ class LostExhibits:
         """It is noted, and told unless it was before. Raises StoreError."""
         if exhibit.missing:
             return
+        await self._tell(EventKind.EVIDENCE_MISSING, exhibit, why)  # first: after a crash twice, never not at all
         await self._store.exhibits.note_missing((exhibit.id,), ())
-        await self._tell(EventKind.EVIDENCE_MISSING, exhibit, why)
 
     async def find(self, lost: Iterable[Exhibit]) -> int:
         """Look for files that were lost; how many are back, byte for byte. Raises CameraUnavailable, StoreError."""
@@ -56,8 +56,8 @@ class LostExhibits:
             path = self._folder / exhibit.file
             if await self._fault(path, exhibit) or not await asyncio.to_thread(_is_whole, path, exhibit.sha256):
                 continue
-            await self._store.exhibits.note_missing((), (exhibit.id,))
             await self._tell(EventKind.EVIDENCE_FOUND, exhibit, "is back")
+            await self._store.exhibits.note_missing((), (exhibit.id,))
             found += 1
         return found
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gateway.domain.writes import JsonObject
-from gateway.store.given_ids import is_one_given, newest_given
+from gateway.store.given_ids import disown, is_one_given, newest_given, owners_of
 
 
 class CameraEventIds:
@@ -56,6 +56,14 @@ class CameraEventIds:
     def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
         """Also to one that was deleted here."""
         return any(is_one_given(connection, table, central_id) for table in ("camera_event", "camera_event_gone"))
+
+    def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
+        """Of those that are here."""
+        return owners_of(connection, "camera_event", central_ids)
+
+    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
+        """It stays."""
+        disown(connection, "camera_event", record_id)
 
 
 class CameraEventKeeper(CameraEventIds):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, Protocol
 
@@ -17,6 +17,7 @@ from gateway.domain.presence import card_holder
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
 from gateway.store.camera_event_keeper import CameraEventKeeper
 from gateway.store.entry_keeper import EntryKeeper
+from gateway.store.given_ids import disown, owners_of
 from gateway.store.presence import record_rename
 from gateway.store.room import refuse_one_more
 
@@ -46,6 +47,14 @@ class Ids(Protocol):
 
     def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
         """Whether central gave this id to a record of this site."""
+        ...
+
+    def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
+        """The site's ids of the records to which central gave these, by central's."""
+        ...
+
+    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:
+        """Central gave the id of this record to another one; it counts as not at central."""
         ...
 
 
@@ -120,6 +129,14 @@ class GivenIds:
             is not None
         )
 
+    def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
+        """By the ids that the site gave them."""
+        return owners_of(connection, "provisional", central_ids, self._kind)
+
+    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
+        """The id that the site gave leads nowhere any more."""
+        disown(connection, "provisional", record_id)
+
 
 class RecordKeeper(GivenIds):
     """Devices, or cameras. What the site file says of its own stays."""
@@ -142,6 +159,11 @@ class RecordKeeper(GivenIds):
             connection.execute(f"UPDATE OR IGNORE {self._table} SET id = ? WHERE id = ?", (known, record_id))
             connection.execute(f"DELETE FROM {self._table} WHERE id = ?", (record_id,))
         return known
+
+    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:
+        """The other record takes its place."""
+        super().disown(connection, record_id, central_id)
+        connection.execute(f"DELETE FROM {self._table} WHERE id = ? AND at_site = 0", (central_id,))
 
     def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
         """Central's record, {} for one that the site file alone has."""

@@ -116,6 +116,7 @@ class EvidenceSender:
         self._files = files
         self._looked_for_lost = -math.inf
         self._backoff = backoff or Backoff(first=5.0, longest=3600.0)
+        self._longest = max(self._backoff.longest, may_take)
         self._looks = Looks(monotonic=clock.monotonic, may_take=may_take)
 
     async def run(self) -> None:
@@ -142,11 +143,10 @@ class EvidenceSender:
             soonest = await self._store.exhibits.next_due()
             if soonest is None:
                 return _LOOK_SECONDS
-            seconds = (soonest - self._clock.wall().micros) / 1_000_000
-            if seconds > self._backoff.longest:  # nothing waits so long: the clock stepped back
-                await self._store.outbox.retry_now()
+            now = self._clock.wall().micros
+            if await self._store.outbox.bring_near(latest=now + int(self._longest * 1_000_000), files=True):
                 return 0.0
-            return min(max(seconds, 0.1), _LOOK_SECONDS)
+            return min(max((soonest - now) / 1_000_000, 0.1), _LOOK_SECONDS)
         await self._send(row)
         return 0.0
 

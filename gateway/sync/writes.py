@@ -13,7 +13,7 @@ from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused, CentralUnavailable, NoRoom, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
-from gateway.store import Entry, Store
+from gateway.store import Entry, Held, Store
 from gateway.store.outbox_rows import new_key
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
@@ -158,9 +158,19 @@ class CentralWrites:
             )
             record = held.record
             if operation.kind == CARD:
-                record = await self._cards.follow(operation, held, body)
+                record = await self._follow(operation, held, body)
         shown = record or {**body, "id": held.record_id}
         return Written(held.record_id, shown, held=held.waits, taken_back=held.taken_back)
+
+    async def _follow(self, operation: WriteOperation, held: Held, body: JsonObject) -> JsonObject | None:
+        """The card as it is now. What waits counts also where the cards' disk refuses: nobody is to write it again."""
+        try:
+            return await self._cards.follow(operation, held, body)
+        except StoreError as error:
+            if not held.waits:
+                raise
+            log.warning("card_follows_later", record_id=held.record_id, error=str(error))
+            return None
 
     async def _tell_turned_away(self, error: NoRoom) -> None:
         """One event an hour, however many writes are turned away."""

@@ -191,6 +191,20 @@ async def test_a_clock_that_stepped_back_keeps_no_file_waiting(house, central):
     assert len(await house.at_central(central)) == 1
 
 
+async def test_a_file_that_a_clock_ahead_put_off_does_not_wait_behind_one_that_is_soon_due(house, central):
+    await house.outbox.send_due()
+    await house.upload(b"far off")
+    (far,) = await waiting_files(house.store)
+    now = SystemClock().wall().micros
+    await house.store.outbox.failed(far, error="away", next_at=now + 365 * 86_400_000_000, at_central=False)
+    await house.upload(b"near")
+    near = await house.store.exhibits.due(now=now + 10_000_000)
+    await house.store.outbox.failed(near, error="failed", next_at=now + 50_000_000, at_central=False)
+    for _ in range(3):
+        await house.evidence.send_due()
+    assert [record["size"] for record in await house.at_central(central)] == [7]
+
+
 async def test_a_refused_file_is_parked_and_told(house, central):
     await house.outbox.send_due()
     exhibit = await house.upload(b"x")
