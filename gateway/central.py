@@ -106,7 +106,7 @@ def sync_with_central(
             client=client,
             store=store,
             clock=clock,
-            path=exhibits.path,
+            files=exhibits.lost,
             may_take=site.central.write_may_take_seconds,
         ),
         commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),

@@ -57,7 +57,7 @@ class Cards:
 
     `listed_at` is when it was last known to be all that central has (wall micros), None when that never was. Whoever
     looks at what waits for central and changes cards by it does both in one `turn`. `generation` moves on with every
-    `apply` that is on disk.
+    `apply` that is on disk. `behind`: the disk has refused what follows from a write that is on disk elsewhere.
     """
 
     def __init__(self, *, database: Database) -> None:
@@ -70,6 +70,7 @@ class Cards:
         self._stale.set()
         self.listed_at: int | None = None
         self.turn = asyncio.Lock()
+        self.behind = False
         self.generation = 0
 
     @property

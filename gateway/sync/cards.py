@@ -99,7 +99,7 @@ class CardPull:
             self._memory.end_walk(keep=False)
         try:
             tally = await self._walk(walk, told)
-        except BaseException:
+        except BaseException:  # cancelled, too: what was walked over in part is no memory of the whole
             self._memory.end_walk(keep=False)
             raise
         self._memory.end_walk(keep=True)

@@ -8,20 +8,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from http import HTTPStatus
-from typing import IO
 
 import aiohttp
 import structlog
 
 from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict, judge, judge_read
+from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict, judge
 from gateway.sync.central_clock import offset_from
 from gateway.sync.central_state import CentralState
-from gateway.sync.connections import Connections, Method, TooLarge, Upload, connector, fetch
+from gateway.sync.connections import Connections, Method, SentFile, TooLarge, Upload, connector, fetch
 from gateway.sync.permissions import Permissions
 from gateway.sync.session import LOGOUT, GatewaySession
-from gateway.sync.stretches import read_object
 
 log = structlog.get_logger(__name__)
 
@@ -145,7 +143,7 @@ class CentralClient:
         return verdict
 
     async def upload(self, path: str, upload: Upload, *, key: str) -> JsonObject:
-        """Send a file and give central's answer. Raises as `call`, and OSError when the file cannot be opened.
+        """Send a file and give central's answer. Raises as `call`, and OSError when the file cannot be read.
 
         That one file does not get through says nothing of central as a whole, so that is not noted.
         """
@@ -165,18 +163,21 @@ class CentralClient:
         seconds = self._timeout + upload.size / _SLOWEST_UPLOAD
         with_file = ExitStack()
         try:
-            file = await asyncio.to_thread(lambda: with_file.enter_context(upload.file.open("rb")))
-            status, raw = await self._send(operation, path, upload, file, headers=headers, seconds=seconds)
+            file = await asyncio.to_thread(lambda: with_file.enter_context(upload.open()))
+            try:
+                status, raw = await self._send(operation, path, upload, file, headers=headers, seconds=seconds)
+            except CentralUnavailable as error:
+                raise file.fault or error from None  # of a file that breaks off central has nothing
         finally:  # also when this is cancelled while the file is being opened
             await asyncio.to_thread(with_file.close)
-        return judge(operation, status, raw)
+        return await judge(operation, status, raw)
 
     async def _send(
         self,
         operation: str,
         path: str,
         upload: Upload,
-        file: IO[bytes],
+        file: SentFile,
         *,
         headers: dict[str, str],
         seconds: float,
@@ -312,7 +313,7 @@ class CentralClient:
             raise self._noted(CentralUnavailable(f"{operation}: {error}")) from error
         if known is not None and status == HTTPStatus.OK and (answer := known(raw)) is not None:
             return answer
-        return judge_read(operation, status, await read_object(raw))
+        return await judge(operation, status, raw)
 
     def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
         """How connections are made."""

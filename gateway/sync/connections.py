@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import socket
 import ssl
@@ -26,6 +27,20 @@ Heard = Callable[[Mapping[str, str]], None]
 """Gets an answer's headers as they come."""
 
 
+class SentFile(io.FileIO):
+    """A file as it is sent. `fault`: why it could not be read, which whoever sends takes for a fault of the line."""
+
+    fault: OSError | None = None
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As any file. Raises OSError."""
+        try:
+            return super().read(-1 if size is None else size)
+        except OSError as error:
+            self.fault = error
+            raise
+
+
 @dataclass(frozen=True, slots=True)
 class Upload:
     """A form with one file, read from the disk as it is sent. `size` in bytes bounds the time that it may take."""
@@ -35,6 +50,10 @@ class Upload:
     name: str
     media_type: str
     size: int
+
+    def open(self) -> SentFile:
+        """Its file. Raises OSError."""
+        return SentFile(self.file)
 
     def form(self, file: IO[bytes]) -> aiohttp.FormData:
         """The form, with the file that was opened for it."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import product
 
+from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused
 from gateway.domain.likeness import Likeness, likeness
 from gateway.domain.writes import Effect, Lookup, WriteOperation
@@ -20,6 +21,7 @@ from gateway.store import OutboxRow, Store
 from gateway.sync.answers import CentralDenied, JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.descent import Descent
+from gateway.sync.not_found import doubt
 from gateway.sync.shipments import shipment_of
 from gateway.sync.sweep import Page
 
@@ -124,8 +126,9 @@ class _Glance:
 class Lookups:
     """Looks for creates in central's lists. Those that are sought in one turn share a walk."""
 
-    def __init__(self, *, client: CentralClient, store: Store, looks: Looks) -> None:
+    def __init__(self, *, client: CentralClient, store: Store, clock: Clock, looks: Looks) -> None:
         self._client = client
+        self._clock = clock
         self._store = store
         self._looks = looks
         self._sought: tuple[Sought, ...] = ()
@@ -149,6 +152,8 @@ class Lookups:
                     raise
                 return self._unseen(row, error)
             except CentralRefused as error:
+                if (doubtful := await doubt(self._client, error)) is not None:
+                    raise doubtful from error
                 return self._unseen(row, error)
         return await self._told(sought, self._glances.pop(row.id))
 
@@ -163,11 +168,17 @@ class Lookups:
                 self._looks.forget(row.id)
                 return Found(record)
         for found in () if glance.problem else glance.perhaps:
-            if await unknown.is_given(row.kind, found) or await unknown.was_here(row.kind, found, row.created_at):
+            if await unknown.is_given(row.kind, found) or await self._was_here(row, found):
                 continue
             self._looks.forget(row.id)
             return Unclear(f"central's {row.kind} {found} may be it, or another one")
         return self._looks.missed(row.id, problem=glance.problem)
+
+    async def _was_here(self, row: OutboxRow, found: int) -> bool:
+        """Whether the site had it before the row; a row from a time that is still to come tells nothing."""
+        if row.created_at > self._clock.wall().micros:
+            return False
+        return await self._store.unknown.was_here(row.kind, found, row.created_at)
 
     async def _look(self, sought: Sought, lookup: Lookup) -> None:
         """Walk central's list once, for all of its kind that are sought in this turn as this one is."""

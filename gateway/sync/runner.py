@@ -65,7 +65,6 @@ class Sync:
         self._away_backoff = away_backoff or Backoff(first=2.0, longest=60.0)
         self._clocks_differ = False
         self._told_not_permitted: frozenset[str] = frozenset()
-        self._anew = False
         self._telling = asyncio.Lock()
         self._client = client
         self._down = down
@@ -98,11 +97,14 @@ class Sync:
     @property
     def refreshing(self) -> bool:
         """Whether everything is, or will be, fetched anew."""
-        return self._anew
+        return self._down.refreshing
 
-    def refresh(self) -> None:
-        """Pull now, and write every record anew, changed or not."""
-        self._anew = True
+    async def refresh(self) -> None:
+        """Pull now, and write every record anew, changed or not; on disk until the whole was looked at.
+
+        Raises StoreError.
+        """
+        await self._down.anew.ask()
         self._wanted.set()
 
     async def snapshot(self) -> SyncSnapshot:
@@ -119,15 +121,18 @@ class Sync:
                 await asyncio.sleep(_REFUSED_SECONDS * random.uniform(1, 1 + _JITTER))  # noqa: S311 (spreads load)
 
     async def _keep_pulling(self) -> None:
+        await self._down.anew.recall()
         failures = 0
         while True:
             self._wanted.clear()
             began, rest = self._clock.monotonic(), self._pull_seconds
             try:
-                anew = self._anew
-                await self._down.pull(anew=anew)
-                self._anew, failures = self._anew and not anew, 0
-                rest = max(rest, (self._clock.monotonic() - began) * _REST_PER_PULL)
+                await self._down.pull()
+                took = self._clock.monotonic() - began
+                failures = failures + 1 if self._down.anew.left else 0
+                rest = max(rest, took * _REST_PER_PULL)
+                if failures:  # a technician waits for the rest of it
+                    rest = min(rest, max(self._away_backoff.wait(failures), took))
             except CentralUnavailable as error:
                 failures += 1
                 rest = min(rest, self._away_backoff.wait(failures))

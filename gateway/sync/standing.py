@@ -10,6 +10,7 @@ import structlog
 from gateway.sync.central import CentralClient
 from gateway.sync.central_state import CentralState
 from gateway.sync.down import DownSync, Progress, PullReport
+from gateway.sync.refresh import Part
 from gateway.sync.runner import Sync
 
 log = structlog.get_logger(__name__)
@@ -26,7 +27,7 @@ class Standing:
         last_sign_in: when the last sign-in succeeded, None for never.
         pulled_at: when the last pull ended, None for never.
         pulled: what it brought, in words.
-        progress: how far the pull under way is, "" between pulls.
+        progress: how far the pull under way is; between pulls what is still to come anew, or "".
         refreshing: whether everything is, or will be, fetched anew.
         notices: what a technician should know, a sentence each.
         clock_ahead: by how many seconds central's clock is ahead of this machine's at most; None while central does not
@@ -64,16 +65,16 @@ class CentralStanding:
             last_sign_in=state.signed_in_at.micros if state.signed_in_at else None,
             pulled_at=report.at.micros if report else None,
             pulled=pulled_text(report) if report else "",
-            progress=progress_text(self._down.progress),
+            progress=progress_text(self._down.progress) or left_text(self._down.anew.left),
             refreshing=self._sync.refreshing,
             notices=tuple(notices(state, report, clock_alert_seconds=self._sync.clock_alert_seconds)),
             clock_ahead=clock_ahead(state),
         )
 
-    def refresh(self, *, by: str) -> None:
-        """Fetch everything anew, now or as soon as central answers."""
+    async def refresh(self, *, by: str) -> None:
+        """Fetch everything anew, now or as soon as central answers. It is on disk then. Raises StoreError."""
         log.info("refresh_asked", by=by)
-        self._sync.refresh()
+        await self._sync.refresh()
 
 
 def clock_ahead(state: CentralState) -> float | None:
@@ -93,6 +94,11 @@ def progress_text(progress: Progress | None) -> str:
         return ""
     of = "" if progress.count is None else f" of {progress.count:,}"
     return f"{progress.part}: {progress.received:,}{of}"
+
+
+def left_text(left: tuple[Part, ...]) -> str:
+    """What is still to be fetched anew, in words."""
+    return f"{', '.join(left)}: still to come" if left else ""
 
 
 def notices(state: CentralState, report: PullReport | None, *, clock_alert_seconds: float) -> Iterator[str]:

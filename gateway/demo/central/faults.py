@@ -18,6 +18,8 @@ class ErrorKind(StrEnum):
     """500 with the usual envelope and a failure of its own."""
     PORTAL = "portal"
     """200 with a web page, as a captive portal on the way does."""
+    UNROUTED = "unrouted"
+    """404 with an envelope, as a proxy does that knows no way to central."""
 
 
 Chance = Annotated[float, Field(ge=0, le=1)]

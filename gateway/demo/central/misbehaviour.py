@@ -168,6 +168,8 @@ def _error(kind: ErrorKind) -> web.Response:
         return web.json_response(failure("data", "database is unavailable"), status=500)
     if kind is ErrorKind.PORTAL:
         return web.Response(text="<html><body>Please sign in to the network</body></html>", content_type="text/html")
+    if kind is ErrorKind.UNROUTED:
+        return web.json_response({"success": False, "error": "no route matched"}, status=404)
     return web.Response(text="Internal Server Error", status=500)
 
 

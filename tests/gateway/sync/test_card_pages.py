@@ -87,7 +87,9 @@ async def test_the_same_cards_come_of_it(client, central, store, apart, monkeypa
     asked = [one for one in central.requests if one.path == "/v1/access/list"]
     central.requests.clear()
     monkeypatch.setattr(card_pages, "_WORTH_A_PROCESS", 10_000)
-    here = await down_sync(client, store, zone=zone).pull(anew=True)
+    again = down_sync(client, store, zone=zone)
+    await again.anew.ask()
+    here = await again.pull()
     assert len(apart) == 1
     assert rows(store) == there
     assert (here.cards.unread, here.cards.without_credential) == (first.cards.unread, first.cards.without_credential)
@@ -187,15 +189,19 @@ async def test_a_page_that_is_none_is_no_page(apart):
             b"",
             b"[1]",
             b"\xff",
-            b'{"access_cards": {}}',
+            b'{"success": true, "access_cards": {}}',
             b'{"access_cards": [], "error": "no"}',
             b'{"access_cards": [], "success": false}',
-            b'{"access_cards": [NaN]}',
-            b'{"access_cards": ["\\ud800"]}',
+            b'{"success": true, "access_cards": [NaN]}',
+            b'{"success": true, "access_cards": ["\\ud800"]}',
         ):
             assert await pages.read(raw) is None
         assert pages.is_up
-        whole = {"count": 9, "access_cards": [{"id": 7, "number": "1"}, 3, {"id": 7, "number": "2"}, {"id": "8"}]}
+        whole = {
+            "success": True,
+            "count": 9,
+            "access_cards": [{"id": 7, "number": "1"}, 3, {"id": 7, "number": "2"}, {"id": "8"}],
+        }
         page = await pages.read(json.dumps(whole).encode())
         assert (page.ids, page.count) == ((7, None, 7, 8), 9)
         assert [(number, listed.record) for number, listed in page.made.items()] == [

@@ -15,6 +15,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.exhibits import Exhibit, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_UPDATE
+from gateway.recording.lost_exhibits import LostExhibits
 from gateway.store import Entry, EventFilter
 from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
@@ -96,7 +97,10 @@ async def test_a_file_whose_answer_was_lost_is_not_kept_twice(store, client, cen
     await store.exhibits.add(draft, event=EVENT, most=9)
     sender = OutboxSender(client=client, store=store, clock=SystemClock(), may_take=0)
     evidence = EvidenceSender(
-        client=client, store=store, clock=SystemClock(), path=lambda exhibit: tmp_path / exhibit.file
+        client=client,
+        store=store,
+        clock=SystemClock(),
+        files=LostExhibits(store=store, clock=SystemClock(), folder=tmp_path, ready=lambda: None),
     )
     await sender.send_due()
     central.faults = Faults(paths="/v1/camera/event/evidence", lost_answers=1)

@@ -12,7 +12,7 @@ import pytest
 from stopwatch import Stopwatch
 
 from gateway.clock import SystemClock
-from gateway.demo.central import Faults
+from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.store import Entry, EventFilter
@@ -167,7 +167,7 @@ async def test_a_refresh_writes_everything_anew_and_tells_how_far_it_is(central,
     store.changes.bump = bump
     async with running(sync.run()):
         await until(lambda: down.report is not None)
-        standing.refresh(by="user:technician")
+        await standing.refresh(by="user:technician")
         assert standing.snapshot().refreshing
         await until(lambda: not standing.snapshot().refreshing)
     assert down.report.anew
@@ -175,6 +175,66 @@ async def test_a_refresh_writes_everything_anew_and_tells_how_far_it_is(central,
     assert "access cards: 40 of 40" in seen
     assert standing.snapshot().pulled == "40 access cards, 3 devices, 1 cameras"
     assert standing.snapshot().progress == ""
+
+
+async def test_a_refresh_that_central_breaks_off_goes_on_by_itself_until_all_was_looked_at(
+    central, client, store, running, until
+):
+    clock = SystemClock()
+    down = DownSync(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, store=store, clock=clock)
+    sync = Sync(
+        client=client,
+        down=down,
+        sender=sender,
+        store=store,
+        clock=clock,
+        pull_seconds=3600,
+        away_backoff=Backoff(first=0.01, longest=0.05),
+    )
+    standing = CentralStanding(client=client, down=down, sync=sync, started_at=NOW)
+    async with running(sync.run()):
+        await until(lambda: down.report is not None)
+        first = down.report
+        central.faults = Faults(paths="/v1/access/list", error=ErrorKind.JSON)
+        await standing.refresh(by="user:technician")
+        await until(lambda: down.report is not first and standing.snapshot().progress.endswith("still to come"))
+        shown = standing.snapshot()
+        assert (shown.refreshing, shown.progress) == (True, "access cards: still to come")
+        assert any("database is unavailable" in notice for notice in shown.notices)
+        central.faults = Faults()
+        await until(lambda: not standing.snapshot().refreshing)
+    assert (down.report.anew, down.report.cards.changed) == (True, 40)
+
+
+async def test_what_is_still_to_be_fetched_anew_is_known_after_a_restart(central, client, store, running, until):
+    clock = SystemClock()
+    before = DownSync(client=client, store=store, clock=clock)
+    await before.pull()
+    await before.anew.ask()
+    central.faults = Faults(paths="/v1/camera/list", error=ErrorKind.JSON)
+    await before.pull()
+    assert before.anew.left == ("cameras",)
+    central.faults = Faults(deny="can_view_cameras")
+    down = DownSync(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, store=store, clock=clock)
+    sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
+    async with running(sync.run()):
+        await until(lambda: down.report is not None)
+        assert down.report.anew
+        assert not sync.refreshing, "what central does not permit will not come by asking again"
+        assert any("can_view_cameras" in problem for problem in down.report.problems)
+
+
+async def test_a_list_that_is_never_right_does_not_keep_a_refresh_for_ever(central, client, store):
+    down = DownSync(client=client, store=store, clock=SystemClock())
+    await down.anew.ask()
+    central.faults = Faults(paths="/v1/access/list", count_off_by=3)
+    await down.pull()
+    assert down.anew.left == ("access cards",)
+    for _ in range(4):
+        await down.pull()
+    assert down.anew.left == ()
 
 
 async def test_a_technician_is_told_what_is_wrong_once(central, client, store, running, until):
