@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import TypeVar
 
@@ -56,6 +56,10 @@ class CardsPulled:
     without_credential: int = 0
     unread: int = 0
     problem: str = ""
+
+    def unchanged(self) -> CardsPulled:
+        """The same of a pull that brought nothing."""
+        return replace(self, added=0, changed=0, removed=0, newly_held_back=False)
 
 
 class CardPull:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from http import HTTPStatus
+from urllib.parse import urlsplit
 
 import aiohttp
 import structlog
@@ -18,7 +19,9 @@ from gateway.sync.answers import CentralDenied, CentralFailed, CentralSlow, Json
 from gateway.sync.central_clock import offset_from
 from gateway.sync.central_state import CentralState
 from gateway.sync.connections import Connections, Method, SentFile, TooLarge, Upload, connector, fetch
+from gateway.sync.line_words import line_words
 from gateway.sync.permissions import Permissions
+from gateway.sync.reach import Reach
 from gateway.sync.session import LOGOUT, GatewaySession
 from gateway.sync.trust import Trust
 
@@ -38,7 +41,7 @@ _HOLD_OFF_SECONDS = 10.0
 class CentralClient:
     """Calls operations of central, as the gateway's own account and for people.
 
-    Loss and recovery are logged once each. `totp_secret`: base32, of an account that has a second factor.
+    Loss and recovery are logged once each, see `Reach`. `totp_secret`: base32, of an account that has a second factor.
 
     A line that is dead is told from a central that is slow: a connection must be there within `connect_seconds`,
     however long an answer may take. After a time-out people are not kept waiting for the next one.
@@ -67,6 +70,7 @@ class CentralClient:
             url=self._url, trust=self.trust, connect_seconds=self._connect, connector=self._connector
         )
         self._silent_until = float("-inf")
+        self._reach = Reach(clock=clock)
         self.look_wanted = asyncio.Event()
         self._session = GatewaySession(
             username=username,
@@ -190,11 +194,14 @@ class CentralClient:
         except aiohttp.ConnectionTimeoutError as error:
             raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False) from error
         except aiohttp.ClientConnectorError as error:
-            raise CentralUnavailable(f"{operation}: {error}", sent=False) from error
+            raise CentralUnavailable(f"{operation}: {self._words(error)}", sent=False) from error
         except TimeoutError as error:
             raise CentralUnavailable(f"{operation}: no answer within {seconds:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise CentralUnavailable(f"{operation}: {error or type(error).__name__}") from error
+            raise CentralUnavailable(f"{operation}: {self._words(error)}") from error
+
+    def _words(self, error: BaseException) -> str:
+        return line_words(error, urlsplit(self._url).hostname or self._url)
 
     async def look(self) -> None:
         """Ask whether central runs, without a session. Raises CentralUnavailable, CentralRefused."""
@@ -218,7 +225,8 @@ class CentralClient:
                 async with asyncio.timeout(_LOGOUT_SECONDS):
                     await fetch(http, "POST", f"{self._url}{LOGOUT}", {}, {"SessionID": token})
         except (aiohttp.ClientError, OSError, CentralUnavailable) as error:
-            log.info("central_sign_out_failed", error=str(error) or type(error).__name__)
+            known = isinstance(error, CentralUnavailable)
+            log.info("central_sign_out_failed", error=str(error) if known else self._words(error))
         finally:
             await http.close()
 
@@ -306,9 +314,9 @@ class CentralClient:
         except TimeoutError as error:
             raise self._unheard(CentralSlow(f"{operation}: no answer within {self._timeout:g} s")) from error
         except aiohttp.ClientConnectorError as error:
-            raise self._noted(CentralUnavailable(f"{operation}: {error}", sent=False)) from error
+            raise self._noted(CentralUnavailable(f"{operation}: {self._words(error)}", sent=False)) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise self._noted(CentralUnavailable(f"{operation}: {error or type(error).__name__}")) from error
+            raise self._noted(CentralUnavailable(f"{operation}: {self._words(error)}")) from error
         except TooLarge as error:
             raise self._noted(TooLarge(f"{operation}: {error}")) from error
         except CentralUnavailable as error:
@@ -338,13 +346,4 @@ class CentralClient:
         return error
 
     def _note(self, *, reachable: bool, error: str) -> None:
-        before = self._state
-        if reachable == before.reachable:
-            if error != before.last_error:
-                self._state = replace(before, last_error=error)
-            return
-        self._state = replace(before, reachable=reachable, since=self._clock.wall(), last_error=error)
-        if not reachable:
-            log.warning("central_lost", error=error)
-        elif before.reachable is False:
-            log.info("central_recovered")
+        self._state = self._reach.noted(self._state, reachable=reachable, error=error)

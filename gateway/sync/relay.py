@@ -16,6 +16,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.relaying import Headers, NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
 from gateway.sync.central import CentralClient
 from gateway.sync.connections import impatient_socket
+from gateway.sync.line_words import line_words
 
 _CHUNK = 64 * 1024
 _LOOK_AGAIN_SECONDS = 2.0
@@ -160,7 +161,9 @@ class CentralRelay:
             return sending.fault
         match error:
             case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError() | CentralUnavailable():
-                self._client.missed(f"a relayed request: {error or type(error).__name__}")
+                known = isinstance(error, CentralUnavailable)
+                words = str(error) if known else line_words(error, URL(self._url).host or self._url)
+                self._client.missed(f"a relayed request: {words}")
                 self._client.look_wanted.set()
                 return _away()
             case TimeoutError():

@@ -16,6 +16,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.store import Books, Entry, Store
 from gateway.supervision import Backoff, Supervisor
 from gateway.sync.central import CentralClient
+from gateway.sync.central_clock import CLOCKS_AGREE
 from gateway.sync.central_state import CentralState
 from gateway.sync.down import DownSync, PullReport
 from gateway.sync.evidence import EvidenceSender
@@ -174,7 +175,7 @@ class Sync:
             return
         differ = not self._clocks_differ
         kind = EventKind.CLOCKS_DIFFER if differ else EventKind.CLOCKS_AGREE
-        text = f"{offset.sentence()}; cards' dates and commands depend on it" if differ else offset.sentence()
+        text = f"{offset.sentence()}; cards' dates and commands depend on it" if differ else CLOCKS_AGREE
         log.warning("clocks_differ", seconds=round(offset.seconds)) if differ else log.info("clocks_agree")
         await self._record(kind, text)
         self._clocks_differ = differ
@@ -195,12 +196,12 @@ class Sync:
     async def _tell_reached(self) -> None:
         """Record once that central was reached or lost."""
         state = self._client.state
-        if state.reachable is None or state.reachable == self._told_reachable:
+        if state.told is None or state.told == self._told_reachable:
             return
-        told, self._told_reachable = self._told_reachable, state.reachable
-        kind = EventKind.CENTRAL_REACHED if state.reachable else EventKind.CENTRAL_LOST
+        told, self._told_reachable = self._told_reachable, state.told
+        kind = EventKind.CENTRAL_REACHED if state.told else EventKind.CENTRAL_LOST
         try:
-            await self._record(kind, "central answers" if state.reachable else state.last_error)
+            await self._record(kind, "central answers" if state.told else state.last_error)
         except StoreError:
             self._told_reachable = told
             raise

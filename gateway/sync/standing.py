@@ -91,8 +91,19 @@ def clock_ahead(state: CentralState) -> float | None:
 
 
 def pulled_text(report: PullReport) -> str:
-    """What a pull brought, in words."""
-    return f"{report.cards.cards:,} access cards, {report.devices:,} devices, {report.cameras:,} cameras"
+    """What pulls brought, in words; of a list that central did not give this time, what it gave before."""
+    counts: dict[Part, int] = {
+        "access cards": report.cards.cards,
+        "devices": report.devices,
+        "cameras": report.cameras,
+    }
+    return ", ".join(_part_text(report, part, count) for part, count in counts.items())
+
+
+def _part_text(report: PullReport, part: Part, count: int) -> str:
+    if part in report.never:
+        return f"{part} not yet"
+    return f"{count:,} {part}{' (not this time)' if part in report.missed else ''}"
 
 
 def progress_text(progress: Progress | None) -> str:
@@ -120,7 +131,8 @@ def notices(
         yield f"{unread_events:,} of central's events command nothing: their ids or their devices' cannot be read"
     if report is None:
         return
-    yield from report.problems
+    denied = tuple(f"{operation}:" for operation, _ in state.not_permitted)
+    yield from (problem for problem in report.problems if not problem.startswith(denied))
     cards = report.cards
     held_back = (
         (cards.held_back, "access cards"),

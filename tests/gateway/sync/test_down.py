@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.clock import SystemClock
-from gateway.demo.central import ErrorKind, Faults
+from gateway.demo.central import CentralAccount, ErrorKind, Faults
 from gateway.demo.central.answers import Refusal
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralUnavailable, StoreError
@@ -17,6 +17,7 @@ from gateway.domain.events import EventKind
 from gateway.store import CardRecord, EventFilter, KnownRecord
 from gateway.sync.down import DownSync
 from gateway.sync.field_map import CardFieldMap, map_card
+from gateway.sync.standing import pulled_text
 
 
 @pytest.fixture
@@ -458,6 +459,27 @@ async def test_a_refused_part_does_not_stop_the_others(central, store, down):
     report = await down.pull()
     assert await store.cards.count() == 40
     assert "can_view_devices" in report.problems[0]
+    assert pulled_text(report) == "40 access cards, devices not yet, 1 cameras"
+
+
+@pytest.mark.parametrize("fault", [{"deny": "can_view_access_cards"}, {"paths": "/v1/access", "error": "json"}])
+async def test_what_a_list_brought_before_is_told_while_central_does_not_give_it(central, down, fault):
+    assert pulled_text(await down.pull()) == "40 access cards, 3 devices, 1 cameras"
+    central.faults = Faults(**fault)
+    central.tables.devices.remove(103)
+    report = await down.pull()
+    assert pulled_text(report) == "40 access cards (not this time), 2 devices, 1 cameras"
+    assert (report.cards.added, report.cards.changed, len(report.problems)) == (0, 0, 1)
+    central.faults = Faults()
+    assert pulled_text(await down.pull()) == "40 access cards, 2 devices, 1 cameras"
+
+
+async def test_one_cause_is_told_once(central, connect, store):
+    central.put_account(CentralAccount("gateway", "another password"))
+    down = DownSync(client=connect(), store=store, clock=SystemClock())
+    report = await down.pull()
+    assert len(report.problems) == 1
+    assert pulled_text(report) == "access cards not yet, devices not yet, cameras not yet"
 
 
 async def test_a_device_goes_after_two_pulls_without_it(central, store, down):
