@@ -65,7 +65,7 @@ class PageSize:
 async def in_a_size_that_comes(client: CentralClient, size: PageSize, ask: Callable[[int], Awaitable[_Page]]) -> _Page:
     """What `ask` gives for a page of so many records, the most that come.
 
-    Where no size helps, it is not the size that central minds, and what it said to the first one is raised.
+    Where no size helps, it is not the size that central minds; what it said last is raised.
     """
     widest = size.limit
     while True:
