@@ -139,7 +139,7 @@ async def test_camera_events_delivered_together_each_learn_what_central_says_of_
         [
             Delivery(plain, 40, {"id": 40, "name": "Late"}),  # it was delivered before
             Delivery(renamed, 42, {"id": 42, "name": "Gate 2", "description": 7, "incident": True}),
-            Delivery(taken, 41, {"id": 41, "description": "Seen"}),  # until now of another one: the last one has it
+            Delivery(taken, 41, {"id": 41, "description": "Seen"}),  # of another one until now
             Delivery(deleted, 44, {"id": 44, "name": "Gone"}),
             Delivery(unnamed, None),
         ],
