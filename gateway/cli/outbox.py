@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from gateway.cli.signed_in import PASSWORD, asked, signed_in
+from gateway.cli.signed_in import Answer, SiteFile, User, answer_of, asked, signed_in
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
@@ -18,19 +18,39 @@ app = typer.Typer(
     "Example: edge-gateway outbox list --site /etc/edge-gateway/site.toml --user technician",
 )
 _PAGE = 500
-_Site = Annotated[
-    Path, typer.Option("--site", metavar="SITE.toml", help="The site file of the gateway that runs here.")
-]
-_User = Annotated[
-    str, typer.Option("--user", help=f"An account of the site; its password is asked for, or in {PASSWORD}.")
-]
 _Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="Its number, as `outbox list` shows it.")]
+
+
+class _Row(Answer):
+    """What waits for central."""
+
+    id: int
+    kind: str
+    action: str
+    record_id: int
+    since: str
+    tries: int
+    refused: bool
+    unknown: bool
+    error: str
+    fields: dict[str, object]
+
+
+class _Rows(Answer):
+    waiting: tuple[_Row, ...]
+    next: int | None
+
+
+class _Whole(Answer):
+    """One row with all that the gateway tells of it."""
+
+    waiting: tuple[dict[str, object]]
 
 
 @app.command("list")
 def show(
-    site: _Site,
-    user: _User,
+    site: SiteFile,
+    user: User,
     waiting: Annotated[
         bool, typer.Option("--all", help="What waits for its turn, too; not only what was refused.")
     ] = False,
@@ -49,22 +69,23 @@ def show(
 
 
 @app.command("show")
-def one(number: _Number, site: _Site, user: _User) -> None:
+def one(number: _Number, site: SiteFile, user: User) -> None:
     """One of them with all its fields, as JSON.
 
     Example: edge-gateway outbox show 17 --site /etc/edge-gateway/site.toml --user technician
     """
-    (row,) = _told(site, user, "list", {"id": number})["waiting"]
+    with signed_in(site, user) as (address, session):
+        row = answer_of(_Whole, f"{address}/status/outbox/list", {"id": number}, session).waiting[0]
     typer.echo(json.dumps(row, indent=2, ensure_ascii=False))
 
 
 @app.command("retry")
-def retry(number: _Number, site: _Site, user: _User) -> None:
+def retry(number: _Number, site: SiteFile, user: User) -> None:
     """Send it to central again as it is, once what it was refused for is set right there.
 
     Example: edge-gateway outbox retry 17 --site /etc/edge-gateway/site.toml --user technician
     """
-    _told(site, user, "retry", {"id": number})
+    _act(site, user, "retry", {"id": number})
     typer.echo(f"{number} is sent again")
 
 
@@ -72,22 +93,22 @@ def retry(number: _Number, site: _Site, user: _User) -> None:
 def edit(
     number: _Number,
     fields: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE...", help="A value is JSON, or else a text.")],
-    site: _Site,
-    user: _User,
+    site: SiteFile,
+    user: User,
 ) -> None:
     """Change fields of it and send it again; null takes a field out. What results counts at the site too.
 
     Example: edge-gateway outbox edit 17 number=00199573 note=null --site site.toml --user technician
     """
-    _told(site, user, "edit", {"id": number, "fields": dict(map(_field, fields))})
+    _act(site, user, "edit", {"id": number, "fields": dict(map(_field, fields))})
     typer.echo(f"{number} is changed and sent again")
 
 
 @app.command("settle")
 def settle(
     number: _Number,
-    site: _Site,
-    user: _User,
+    site: SiteFile,
+    user: User,
     central_id: Annotated[int | None, typer.Option(min=1, help="Central has it, under this id.")] = None,
     not_there: Annotated[bool, typer.Option("--not-there", help="Central does not have it: send it again.")] = False,
 ) -> None:
@@ -97,7 +118,7 @@ def settle(
     """
     if (central_id is None) is not not_there:
         raise GatewayError("say either --central-id ID or --not-there")
-    _told(site, user, "settle", {"id": number, "central_id": central_id})
+    _act(site, user, "settle", {"id": number, "central_id": central_id})
     typer.echo(
         f"{number} is sent again" if not_there else f"{number} counts as delivered; central has it as {central_id}"
     )
@@ -106,8 +127,8 @@ def settle(
 @app.command("drop")
 def drop(
     number: _Number,
-    site: _Site,
-    user: _User,
+    site: SiteFile,
+    user: User,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
 ) -> None:
     """Let go of it: central never gets it. Recorded as an event, with who did it.
@@ -117,7 +138,7 @@ def drop(
     Example: edge-gateway outbox drop 17 --yes --site /etc/edge-gateway/site.toml --user technician
     """
     with signed_in(site, user) as (address, session):
-        (row,) = json.loads(asked(f"{address}/status/outbox/list", {"id": number}, session))["waiting"]
+        row = answer_of(_Rows, f"{address}/status/outbox/list", {"id": number}, session).waiting[0]
         if not yes:
             typer.echo("\n".join(_lines(row)))
             typer.confirm("Let go of it?", abort=True)
@@ -125,19 +146,18 @@ def drop(
     typer.echo(f"{number} is let go of; central never gets it")
 
 
-def _rows(address: str, session: str, *, waiting: bool) -> Iterator[dict[str, Any]]:
+def _rows(address: str, session: str, *, waiting: bool) -> Iterator[_Row]:
     after: int | None = 0
     while after is not None:
         body = {"after": after, "limit": _PAGE, "all": waiting}
-        told = json.loads(asked(f"{address}/status/outbox/list", body, session))
-        yield from told["waiting"]
-        after = told["next"]
+        told = answer_of(_Rows, f"{address}/status/outbox/list", body, session)
+        yield from told.waiting
+        after = told.next
 
 
-def _told(site: Path, user: str, what: str, body: dict[str, object]) -> dict[str, Any]:
+def _act(site: Path, user: str, what: str, body: dict[str, object]) -> None:
     with signed_in(site, user) as (address, session):
-        told: dict[str, Any] = json.loads(asked(f"{address}/status/outbox/{what}", body, session))
-    return told
+        asked(f"{address}/status/outbox/{what}", body, session)
 
 
 def _field(text: str) -> tuple[str, object]:
@@ -152,13 +172,13 @@ def _field(text: str) -> tuple[str, object]:
     return name, told if not isinstance(told, int | float) or json.dumps(told) == value else value
 
 
-def _lines(row: dict[str, Any]) -> list[str]:
-    tries = "1 try" if row["tries"] == 1 else f"{row['tries']} tries"
-    fields = json.dumps(row["fields"], ensure_ascii=False)
-    how = "nobody knows whether central has it" if row["unknown"] else "refused" if row["refused"] else "waits"
-    state = f"{how}, since {row['since']}, {tries}"
+def _lines(row: _Row) -> list[str]:
+    tries = "1 try" if row.tries == 1 else f"{row.tries} tries"
+    fields = json.dumps(row.fields, ensure_ascii=False)
+    how = "nobody knows whether central has it" if row.unknown else "refused" if row.refused else "waits"
+    state = f"{how}, since {row.since}, {tries}"
     return [
-        f"{row['id']}  {row['kind']} {row['record_id']}: {row['action']}  ({state})",
-        *([f"    central: {row['error']}"] if row["error"] else []),
+        f"{row.id}  {row.kind} {row.record_id}: {row.action}  ({state})",
+        *([f"    central: {row.error}"] if row.error else []),
         f"    {fields if len(fields) <= 160 else fields[:159] + '…'}",
     ]
