@@ -28,7 +28,7 @@ from gateway.demo.present import demo_cards, present_route
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.field import build_field
-from gateway.heap import give_memory_back
+from gateway.heap import give_memory_back, set_aside
 from gateway.lanes import Lanes
 from gateway.lanes.places import places_of
 from gateway.logs import Logs
@@ -73,6 +73,7 @@ def run(*, site_path: Path, data: Path) -> int:
         for doubt in doubtful(site, site_path):
             log.warning("site_file_doubtful", doubt=doubt)
         house = House(site=site, site_path=site_path, folder=folder, secrets=secrets, notify=notify)
+        set_aside()
         asyncio.run(house.live())
     return 0
 
@@ -137,7 +138,11 @@ class House:
             fields=card_fields(site),
         )
         self._outbox_desk = OutboxDesk(
-            store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone), fields=card_fields(site)
+            client=client,
+            store=self._store,
+            clock=self._clock,
+            zone=ZoneInfo(site.site.timezone),
+            fields=card_fields(site),
         )
         down = down_from_central(site, client=client, store=self._store, clock=self._clock)
         self._sync = sync_with_central(
@@ -323,6 +328,8 @@ class House:
         self._site = site
         self._recording.change_cameras(site.cameras)
         self._declaring.declare(site)
+        if self._sync is not None:
+            await self._sync.trust_anew()
 
     async def _last_words(self) -> None:
         """Everything that lanes said goes to disk, then that the gateway stopped."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +18,7 @@ app = typer.Typer(
     "Example: edge-gateway outbox list --site /etc/edge-gateway/site.toml --user technician",
 )
 _PAGE = 500
+_UNTRIED = "not tried yet"
 _Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="Its number, as `outbox list` shows it.")]
 
 
@@ -32,6 +33,7 @@ class _Row(Answer):
     tries: int
     refused: bool
     unknown: bool
+    lost: bool
     error: str
     fields: dict[str, object]
 
@@ -39,6 +41,25 @@ class _Row(Answer):
 class _Rows(Answer):
     waiting: tuple[_Row, ...]
     next: int | None
+
+
+class _Reason(Answer):
+    """Why some of what waits does: what the last try of each ended with."""
+
+    count: int
+    kind: str
+    action: str
+    since: str
+    error: str
+
+
+class _Waiting(Answer):
+    waiting: int
+
+
+class _Books(Answer):
+    books: _Waiting
+    reasons: tuple[_Reason, ...]
 
 
 class _Whole(Answer):
@@ -55,7 +76,9 @@ def show(
         bool, typer.Option("--all", help="What waits for its turn, too; not only what was refused.")
     ] = False,
 ) -> None:
-    """What central refused, oldest first: since when, how often it was tried, and central's own words.
+    """What central refused, oldest first: since when, how often it was tried, central's own words. Why the rest waits.
+
+    Files that are lost at the site before they went up are among them.
 
     Example: edge-gateway outbox list --site /etc/edge-gateway/site.toml --user technician
     """
@@ -64,8 +87,10 @@ def show(
         for row in _rows(address, session, waiting=waiting):
             found = True
             typer.echo("\n".join(_lines(row)))
+        told = answer_of(_Books, f"{address}/status/outbox/books", {}, session)
     if not found:
         typer.echo("nothing waits for central" if waiting else "nothing that central refused")
+    typer.echo("".join(f"{line}\n" for line in _why(told.books.waiting, told.reasons)), nl=False)
 
 
 @app.command("show")
@@ -118,7 +143,7 @@ def settle(
     """
     if (central_id is None) is not not_there:
         raise GatewayError("say either --central-id ID or --not-there")
-    _act(site, user, "settle", {"id": number, "central_id": central_id})
+    _act(site, user, "settle", {"id": number, "central_id": central_id, "not_there": not_there})
     typer.echo(
         f"{number} is sent again" if not_there else f"{number} counts as delivered; central has it as {central_id}"
     )
@@ -172,13 +197,25 @@ def _field(text: str) -> tuple[str, object]:
     return name, told if not isinstance(told, int | float) or json.dumps(told) == value else value
 
 
+def _why(waiting: int, reasons: Sequence[_Reason]) -> list[str]:
+    """How many wait to go up by themselves, and what the last try of each ended with."""
+    if not waiting:
+        return []
+    return [
+        "1 waits and goes up by itself:" if waiting == 1 else f"{waiting} wait and go up by themselves:",
+        *(f"    {one.count} x {one.kind} {one.action}, since {one.since}: {one.error or _UNTRIED}" for one in reasons),
+    ]
+
+
 def _lines(row: _Row) -> list[str]:
     tries = "1 try" if row.tries == 1 else f"{row.tries} tries"
     fields = json.dumps(row.fields, ensure_ascii=False)
     how = "nobody knows whether central has it" if row.unknown else "refused" if row.refused else "waits"
+    if row.lost:
+        how = "its file is lost at the site"
     state = f"{how}, since {row.since}, {tries}"
     return [
         f"{row.id}  {row.kind} {row.record_id}: {row.action}  ({state})",
-        *([f"    central: {row.error}"] if row.error else []),
+        *([f"    {'here' if row.lost else 'central'}: {row.error}"] if row.error else []),
         f"    {fields if len(fields) <= 160 else fields[:159] + '…'}",
     ]

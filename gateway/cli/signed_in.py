@@ -16,7 +16,6 @@ import typer
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gateway.domain.errors import GatewayError
-from gateway.site import load
 
 PASSWORD = "EDGE_GATEWAY_PASSWORD"  # noqa: S105 (the name of a variable)
 SiteFile = Annotated[
@@ -50,6 +49,8 @@ class _SignedIn(Answer):
 @contextmanager
 def signed_in(site: Path, user: str) -> Iterator[tuple[str, str]]:
     """The address of the gateway that runs here, and a session at it."""
+    from gateway.site import load  # noqa: PLC0415  # help and refused words are told faster without it
+
     api = load(site).api
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(api.host, f"[{api.host}]" if ":" in api.host else api.host)  # noqa: S104 (not listened on)
     address = f"http://{host}:{api.port}"

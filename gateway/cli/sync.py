@@ -36,6 +36,22 @@ class _Sync(Answer):
     sync: _State
 
 
+class _Books(Answer):
+    """What became of all that was to go up."""
+
+    accepted: int
+    delivered: int
+    waiting: int
+    parked: int
+    replaced: int
+    dropped: int
+    balance: bool
+
+
+class _Outbox(Answer):
+    books: _Books
+
+
 class _Reader(Answer):
     """Who pulls one of the site's lists."""
 
@@ -54,12 +70,24 @@ class _Readers(Answer):
 
 @app.command("status")
 def status(site: SiteFile, user: User) -> None:
-    """Whether central answers, what was fetched last, and what a technician should know of it.
+    """Whether central answers, what was fetched last, what a technician should know of it, and what became of all
+    that was to go up. Exit status 1 when that does not add up.
 
     Example: edge-gateway sync status --site /etc/edge-gateway/site.toml --user technician
     """
     with signed_in(site, user) as (address, session):
         typer.echo("\n".join(_lines(_state(address, session))))
+        books = answer_of(_Outbox, f"{address}/status/outbox/books", {}, session).books
+    found = books.delivered + books.waiting + books.parked + books.replaced + books.dropped
+    typer.echo(
+        f"{books.accepted} accepted for central: {books.delivered} delivered, {books.waiting} waiting, "
+        f"{books.parked} refused, {books.replaced} replaced by newer, {books.dropped} dropped"
+    )
+    if not books.balance:
+        raise GatewayError(
+            f"the books do not balance: {books.accepted} were accepted for central, {found} are accounted for;"
+            " keep the log and the data folder, and tell whoever looks after the gateway"
+        )
 
 
 @app.command("refresh")
@@ -90,15 +118,18 @@ def readers(
     site: SiteFile,
     user: User,
     forget: Annotated[
-        str, typer.Option("--forget", metavar="ACCOUNT", help="Take this account's marks away: it will not come again.")
-    ] = "",
+        str | None,
+        typer.Option("--forget", metavar="ACCOUNT", help="Take this account's marks away: it will not come again."),
+    ] = None,
 ) -> None:
     """Who pulls events, entries or camera events by cursor, how far each has read, and whose marks are waited for.
 
     Example: edge-gateway sync readers --site /etc/edge-gateway/site.toml --user technician
     """
+    if forget is not None and not forget.strip():
+        raise GatewayError("--forget needs the name of an account")
     with signed_in(site, user) as (address, session):
-        path, body = ("forget", {"account": forget}) if forget else ("list", {})
+        path, body = ("list", {}) if forget is None else ("forget", {"account": forget})
         told = answer_of(_Readers, f"{address}/status/reader/{path}", body, session).readers
     typer.echo("\n".join(map(_reader_line, told)) or "nobody pulls the site's lists by cursor")
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -36,7 +35,6 @@ log = structlog.get_logger(__name__)
 
 _QUEUE = 4096
 _BATCH = 256
-_READERS = 2
 _NOTE_EVERY = 500  # commits of at most _BATCH jobs: well under ids.SALVAGE_GAP ids
 _TEND_SECONDS = 5.0
 _LONG_WAL_PAGES = 8 * WAL_PAGES
@@ -105,10 +103,7 @@ class Database:
         self._idle.set()
         self._writer: sqlite3.Connection | None = None
         self._writing: ThreadPoolExecutor | None = None
-        self._reading: ThreadPoolExecutor | None = None
-        self._searching: ThreadPoolExecutor | None = None
-        self._readers = Readers(path=path)
-        self._taking_up = threading.Lock()
+        self._readers = Readers(path=path, without_writing=lambda: self._writer is None, damaged=self._note_damage)
         self._committing = 0
         self._failing = ""
         self._damage = ""
@@ -145,8 +140,7 @@ class Database:
             writing.shutdown(wait=False)
             raise
         self._writing = writing
-        self._reading = ThreadPoolExecutor(_READERS, thread_name_prefix=f"read-{self.path.stem}")
-        self._searching = ThreadPoolExecutor(1, thread_name_prefix=f"search-{self.path.stem}")
+        self._readers.start()
 
     async def run(self) -> None:
         """Tend the file until cancelled: see whether a disk that refused takes commits again, keep the WAL short."""
@@ -178,17 +172,15 @@ class Database:
             loop.call_soon(self._commit_next, writing)  # soon: what is written in the same turn goes along
         return await done
 
-    async def read(self, query: Job[T], *, lengthy: bool = False) -> T:
+    async def read(self, query: Job[T], *, lengthy: bool = False, alone: bool = False) -> T:
         """Run `query` on a reading connection, beside the writer, in one snapshot: all that was committed before.
 
         `lengthy`: it may take tens of milliseconds; such queries go one at a time and keep no others waiting.
+        `alone`: it is one statement whose only row is fetched, which sees one moment by itself.
 
         Raises StoreError when the file cannot be read or is not open.
         """
-        reading = self._searching if lengthy else self._reading
-        if reading is None:
-            raise self._not_open()
-        return await asyncio.get_running_loop().run_in_executor(reading, self._read, query)
+        return await self._readers.read(query, lengthy=lengthy, alone=alone)
 
     async def rows(
         self, sql: str, parameters: Sequence[object] | Mapping[str, object] = (), *, of: Callable[[Any], T]
@@ -198,14 +190,14 @@ class Database:
 
     async def close(self) -> None:
         """Commit what is still queued, checkpoint and close. The next opening is a clean one."""
-        writing, reading, searching = self._writing, self._reading, self._searching
-        if writing is None or reading is None or searching is None:
+        writing = self._writing
+        if writing is None:
             return
-        self._writing = self._reading = self._searching = None
+        self._writing = None
+        end_reading = self._readers.refuse()
         await self._idle.wait()
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(writing, reading.shutdown)
-        await loop.run_in_executor(writing, searching.shutdown)
+        await loop.run_in_executor(writing, end_reading)
         await loop.run_in_executor(writing, self._close)
         writing.shutdown(wait=True)
 
@@ -285,6 +277,9 @@ class Database:
         self._failing = str(refused(self.path, error, "nothing is recorded"))
         return [Outcome(error=refusal) for refusal in refusals]
 
+    def _note_damage(self, said: str) -> None:
+        self._damage = said
+
     def _tend(self) -> None:
         """In the writing thread, now and then: a commit that changes nothing, and a look at the WAL's length."""
         if self._writer is None:
@@ -305,33 +300,13 @@ class Database:
         """In the writing thread: open the file for writing after all, if the disk takes data by now."""
         if not takes_data(self.path.parent):
             return
-        with self._taking_up:  # who reads without locks must not see the file change
-            self._readers.close()
+        with self._readers.aside():  # who reads without locks must not see the file change
             try:
                 self._writer = self._opening.connect()
             except StoreError as error:
                 log.warning("store_still_only_read", file=self.path.name, error=str(error))
 
-    def _read(self, query: Job[T]) -> T:
-        """In a reading thread. The transaction makes all of a query's statements see one moment."""
-        turn: AbstractContextManager[object] = self._taking_up if self._writer is None else nullcontext()
-        try:
-            with turn:
-                connection = self._readers.mine(without_writing=self._writer is None)
-                connection.execute("BEGIN")
-                try:
-                    return query(connection)
-                finally:
-                    connection.rollback()
-        except sqlite3.Error as error:
-            if is_damage(error):
-                self._damage = str(refused(self.path, error, "it is checked and mended at the next start"))
-            raise refused(self.path, error, "it cannot be read") from error
-        except OverflowError as error:
-            raise StoreError(f"{self.path.name}: a number that was asked for is out of range") from error
-
     def _close(self) -> None:
-        self._readers.close()
         connection, self._writer = self._writer, None
         if connection is None:
             return

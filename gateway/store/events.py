@@ -6,15 +6,20 @@ import json
 import math
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 from gateway.domain.events import Event, RecordedEvent, Scalar
 from gateway.store.database import Database, is_id
-from gateway.store.event_pages import COLUMNS, EventFilter, EventPage, Stretches, event_of, read_page, read_stretches
+from gateway.store.event_pages import EventFilter, EventPage, read_page
+from gateway.store.event_rows import COLUMNS, RECORDED, TOLD, Form, event_of
+from gateway.store.event_stretches import Stretches, read_stretches
 from gateway.store.kept import Kept
 
 _PAGES_KEPT = 16
 
+E = TypeVar("E")
 
 LATE_AFTER = 60_000_000
 """Micros between an event's time and its recording from which on it is told as late: it says nothing of now."""
@@ -55,12 +60,28 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Which page."""
+
+    wanted: EventFilter
+    before: int
+    offset: int
+    limit: int
+
+    def read(self, connection: sqlite3.Connection, *, form: Form[E], passing: Stretches | None) -> EventPage[E]:
+        return read_page(
+            connection, self.wanted, passing, before=self.before, offset=self.offset, limit=self.limit, form=form
+        )
+
+
 class Events:
     """The site's events."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
-        self._pages: Kept[tuple[EventFilter, int, int, int], EventPage] = Kept(database=database, most=_PAGES_KEPT)
+        self._pages: Kept[_Place, EventPage[tuple[RecordedEvent, ...]]] = Kept(database=database, most=_PAGES_KEPT)
+        self._told: Kept[_Place, EventPage[tuple[bytes, ...]]] = Kept(database=database, most=_PAGES_KEPT)
         self._stretches: Kept[EventFilter, Stretches] = Kept(database=database, most=_PAGES_KEPT)
 
     async def get(self, event_id: int) -> RecordedEvent | None:
@@ -92,7 +113,9 @@ class Events:
 
         return await self._database.read(query)
 
-    async def page(self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25) -> EventPage:
+    async def page(
+        self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25
+    ) -> EventPage[tuple[RecordedEvent, ...]]:
         """Events by descending id.
 
         Args:
@@ -103,19 +126,33 @@ class Events:
 
         Raises StoreError when a number of the filter does not fit into 64 bits.
         """
-        question, generation = (wanted, before, offset, limit), self._database.generation
-        if (same := self._pages.known(question)) is not None:
+        return await self._page(self._pages, RECORDED, _Place(wanted, before, offset, max(limit, 0)))
+
+    async def told(
+        self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25
+    ) -> EventPage[tuple[bytes, ...]]:
+        """The same page as the JSON text of its records, in parts that are to stand with commas between them.
+
+        It is the very same object as long as nothing was recorded.
+        """
+        return await self._page(self._told, TOLD, _Place(wanted, before, offset, max(limit, 0)))
+
+    async def _page(self, kept: Kept[_Place, EventPage[E]], form: Form[E], place: _Place) -> EventPage[E]:
+        generation = self._database.generation
+        if (same := kept.known(place)) is not None:
             return same
-        plain = replace(wanted, search="")
+        if place.wanted.is_empty:
+            page = await self._database.read(partial(place.read, form=form, passing=None), alone=True)
+            kept.keep(place, page, generation=generation)
+            return page
+        plain = replace(place.wanted, search="")
         known = self._stretches.known(plain)
 
-        def query(connection: sqlite3.Connection) -> tuple[EventPage, Stretches]:
+        def query(connection: sqlite3.Connection) -> tuple[EventPage[E], Stretches]:
             stretches = read_stretches(connection, plain, known)
-            found = read_page(connection, wanted, stretches, before=before, offset=offset, limit=max(limit, 0))
-            (newest,) = connection.execute("SELECT max(id) FROM event").fetchone()
-            return replace(found, newest=newest or 0), stretches
+            return place.read(connection, form=form, passing=stretches), stretches
 
-        page, stretches = await self._database.read(query, lengthy=bool(wanted.search))
-        self._pages.keep(question, page, generation=generation)
+        page, stretches = await self._database.read(query, lengthy=bool(place.wanted.search))
+        kept.keep(place, page, generation=generation)
         self._stretches.keep(plain, stretches, generation=generation)
         return page

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from gateway.domain.events import RecordedEvent
 from gateway.domain.passages import Passage, PassageOutcome
 from gateway.store.database import Database
-from gateway.store.event_pages import COLUMNS as EVENT_COLUMNS
-from gateway.store.event_pages import event_of
+from gateway.store.event_rows import COLUMNS as EVENT_COLUMNS
+from gateway.store.event_rows import event_of
 
 _COLUMNS = "id, event_id, lane_id, direction, outcome, started_at, ended_at, clock_trusted, card_id, credential, reason"
 

@@ -1,37 +1,122 @@
-"""The reading connections of a database file, one for each reading thread."""
+"""The threads that read a database file beside its writer, each with a connection of its own."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import TypeVar
 
+from gateway.domain.errors import StoreError
+from gateway.store.commit import Job
+from gateway.store.faults import is_damage, refused
 from gateway.store.salvage import read_without_writing
 
+T = TypeVar("T")
+
+_THREADS = 2
 _OTHER_PROGRAM_SECONDS = 5.0
 
 
 class Readers:
-    """Makes a connection for each thread that asks, and closes all of them together."""
+    """Reads from `start` until `stop`.
 
-    def __init__(self, *, path: Path) -> None:
+    While nobody can write the file, because its disk takes nothing, it is read without locks and indexes on disk, and
+    readers take turns with whoever opens it for writing after all.
+    """
+
+    def __init__(self, *, path: Path, without_writing: Callable[[], bool], damaged: Callable[[str], None]) -> None:
+        """`without_writing`: whether nobody can write just now. `damaged`: told in a thread of what cannot be read."""
         self._path = path
+        self._without_writing = without_writing
+        self._damaged = damaged
+        self._threads: ThreadPoolExecutor | None = None
+        self._searching: ThreadPoolExecutor | None = None
+        self._turn = threading.Lock()
         self._local = threading.local()
         self._all: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
 
-    def mine(self, *, without_writing: bool) -> sqlite3.Connection:
-        """This thread's connection. `without_writing`: nobody writes the file, for its disk takes nothing."""
+    def start(self) -> None:
+        """Read from now on."""
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"read-{self._path.stem}")
+        self._searching = ThreadPoolExecutor(1, thread_name_prefix=f"search-{self._path.stem}")
+
+    def refuse(self) -> Callable[[], None]:
+        """Take no more questions. What is returned waits until those that were taken are answered, and closes."""
+        ending = [threads for threads in (self._threads, self._searching) if threads is not None]
+        self._threads = self._searching = None
+
+        def end() -> None:
+            for threads in ending:
+                threads.shutdown()
+            self._close()
+
+        return end
+
+    async def read(self, query: Job[T], *, lengthy: bool, alone: bool) -> T:
+        """See `Database.read`."""
+        threads = self._searching if lengthy else self._threads
+        if threads is None:
+            raise StoreError(f"{self._path.name} is not open")
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[T] = loop.create_future()
+
+        def answer() -> None:
+            if answered.cancelled():
+                return
+            try:
+                said = self._read(query, alone=alone)
+            except BaseException as error:  # noqa: BLE001 (whatever it is, who asked must hear of it)
+                loop.call_soon_threadsafe(_refusal, answered, error)
+            else:
+                loop.call_soon_threadsafe(_result, answered, said)
+
+        threads.submit(answer)
+        return await answered
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Nobody reads without locks meanwhile; whoever reads later gets a new connection."""
+        with self._turn:
+            self._close()
+            yield
+
+    def _read(self, query: Job[T], *, alone: bool) -> T:
+        """In a reading thread. The transaction makes all of a query's statements see one moment."""
+        turn: AbstractContextManager[object] = self._turn if self._without_writing() else nullcontext()
+        try:
+            with turn:
+                connection = self._mine()
+                if alone:
+                    return query(connection)
+                connection.execute("BEGIN")
+                try:
+                    return query(connection)
+                finally:
+                    connection.rollback()
+        except sqlite3.Error as error:
+            if is_damage(error):
+                self._damaged(str(refused(self._path, error, "it is checked and mended at the next start")))
+            raise refused(self._path, error, "it cannot be read") from error
+        except OverflowError as error:
+            raise StoreError(f"{self._path.name}: a number that was asked for is out of range") from error
+
+    def _mine(self) -> sqlite3.Connection:
+        """This thread's connection."""
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = read_without_writing(self._path) if without_writing else self._connect()
+            connection = read_without_writing(self._path) if self._without_writing() else self._connect()
             self._local.connection = connection
             with self._lock:
                 self._all.append(connection)
         return connection
 
-    def close(self) -> None:
-        """Close them, while nobody reads. Who asks later gets a new one."""
+    def _close(self) -> None:
         for connection in self._all:
             connection.close()
         self._all.clear()
@@ -44,3 +129,13 @@ class Readers:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         connection.execute("PRAGMA query_only = ON")
         return connection
+
+
+def _result(answered: asyncio.Future[T], said: T) -> None:
+    if not answered.done():
+        answered.set_result(said)
+
+
+def _refusal(answered: asyncio.Future[T], error: BaseException) -> None:
+    if not answered.done():
+        answered.set_exception(error)

@@ -11,7 +11,7 @@ from gateway.domain.events import Event, RecordedEvent
 from gateway.store.access_log import AccessLog
 from gateway.store.changes import Changes
 from gateway.store.database import Database
-from gateway.store.event_pages import COLUMNS, event_of
+from gateway.store.event_rows import COLUMNS, event_of
 from gateway.store.events import insert_event
 from gateway.store.webhook_queue import MOST_WAITING, Message, message_id_of, put_message
 

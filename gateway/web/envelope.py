@@ -47,6 +47,14 @@ async def list_parts(resource: str, records: Iterable[object], **fields: object)
     return (*parts, bytes(text))
 
 
+def joined_parts(resource: str, records: Sequence[bytes], **fields: object) -> tuple[bytes, ...]:
+    """A list's JSON whose records are written already: parts of the list, between which commas are to stand."""
+    parts = [f'{{"success":true,"{resource}":['.encode()]
+    parts += (part + b"," for part in records)
+    parts[-1] = parts[-1].removesuffix(b",") + b"]," + to_json(fields).removeprefix(b"{")
+    return tuple(parts)
+
+
 async def in_parts(request: web.Request, parts: Sequence[bytes]) -> web.StreamResponse:
     """A JSON answer, already written, that no cache keeps. A large one is sent as its receiver takes it."""
     size = sum(len(part) for part in parts)

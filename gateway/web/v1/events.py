@@ -15,16 +15,18 @@ from gateway.web.admission import Route
 from gateway.web.bodies import ById, read_body
 from gateway.web.catalogue.events import EVENT, EVENT_LIST
 from gateway.web.dates import asked_period
-from gateway.web.envelope import in_parts, list_parts, success
+from gateway.web.envelope import in_parts, joined_parts, success
 from gateway.web.reading import Readers
 from gateway.web.sessions import Caller
 from gateway.web.shapes.events import EventListBody
 from gateway.web.taken import followed
 from gateway.web.v1.records import event_record
 
-_MOST_TOLD = 16
+_MOST_KEPT = 16
 _LONGEST_FILTER = 200
-_LARGEST_TOLD = 1024 * 1024
+_LARGEST_KEPT = 1024 * 1024
+
+Page = EventPage[tuple[bytes, ...]]
 
 
 class EventsFamily:
@@ -34,7 +36,7 @@ class EventsFamily:
         self._store = store
         self._readers = readers
         self._zone = zone
-        self._told: OrderedDict[int, tuple[EventPage, tuple[bytes, ...]]] = OrderedDict()
+        self._answered: OrderedDict[int, tuple[Page, tuple[bytes, ...]]] = OrderedDict()
 
     def routes(self) -> tuple[Route, ...]:
         """The operations of this family."""
@@ -45,31 +47,30 @@ class EventsFamily:
         reader = _reader(caller, wanted)
         if reader is not None:
             self._readers.asks(reader, wanted.cursor_id)
-        page = await self._store.events.page(
+        page = await self._store.events.told(
             self._filter(wanted), before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
-        parts = await self._as_json(page)
+        parts = self._as_json(page)
         if reader is None:
             return await in_parts(request, parts)
-        following = page.events[-1].id if page.events else None
-        told = PageTold(wanted.cursor_id, page.newest, following, is_end=page.next_cursor is None)
+        told = PageTold(wanted.cursor_id, page.newest, page.last, is_end=page.next_cursor is None)
         taken = await self._readers.told(reader, told)
         return await followed(request, await in_parts(request, parts), taken)
 
-    async def _as_json(self, page: EventPage) -> tuple[bytes, ...]:
+    def _as_json(self, page: Page) -> tuple[bytes, ...]:
         """The store gives the very same page as long as nothing was recorded, which is how it is known here."""
-        told = self._told.get(id(page))
-        if told is not None and told[0] is page:
-            return told[1]
-        following = page.next_cursor or (page.events[-1].id if page.events else None)
+        answered = self._answered.get(id(page))
+        if answered is not None and answered[0] is page:
+            return answered[1]
+        following = page.next_cursor or page.last
         more: dict[str, object] = {} if following is None else {"next_cursor": following}
         if not page.complete:
             more["complete"] = False
-        parts = await list_parts("events", (event_record(event) for event in page.events), count=page.count, **more)
-        if sum(len(part) for part in parts) <= _LARGEST_TOLD:
-            self._told[id(page)] = page, parts
-        if len(self._told) > _MOST_TOLD:
-            self._told.popitem(last=False)
+        parts = joined_parts("events", page.events, count=page.count, **more)
+        if sum(len(part) for part in parts) <= _LARGEST_KEPT:
+            self._answered[id(page)] = page, parts
+        if len(self._answered) > _MOST_KEPT:
+            self._answered.popitem(last=False)
         return parts
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:

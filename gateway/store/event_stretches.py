@@ -1,0 +1,155 @@
+"""What stretches of ids hold (tables `event_stretch`, `event_share`): by these, events are found without counting."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+COARSE, FINE = 17, 12
+_ANY = -1
+AT_A_LOOK = 1 << FINE
+"""Events that are looked at in one go."""
+
+Values = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events are asked for; empty fields do not filter. Wall micros, from inclusive, until exclusive."""
+
+    device_ids: tuple[int, ...] = ()
+    types: tuple[int, ...] = ()
+    search: str = ""
+    date_from: int | None = None
+    date_until: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every event passes."""
+        return self == _EMPTY
+
+
+_EMPTY = EventFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Ids from `low` to before `high`: how many events there are, how many pass, and whether the dates cut through."""
+
+    low: int
+    high: int
+    events: int
+    passing: int
+    is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """What a filter lets pass, newest first: coarse stretches, and fine ones where the dates cut through.
+
+    `newest` tells this moment of the database from a later one: the last stretch and how many events it holds.
+    """
+
+    newest: tuple[int, int] | None
+    all: tuple[Stretch, ...]
+
+
+def read_stretches(connection: sqlite3.Connection, wanted: EventFilter, known: Stretches | None = None) -> Stretches:
+    """All stretches with events that pass: `known` ones, unless there are newer events by now."""
+    newest = connection.execute(
+        f"SELECT stretch, count FROM event_stretch WHERE span = {FINE} ORDER BY stretch DESC LIMIT 1"
+    ).fetchone()
+    if known is not None and known.newest == newest:
+        return known
+    found: list[Stretch] = []
+    for coarse in listed(connection, wanted, COARSE):
+        if not coarse.is_cut:
+            found.append(coarse)
+            continue
+        fines = finer(connection, wanted, coarse)
+        found += (_counted(connection, wanted, fine) if fine.is_cut else fine for fine in fines)
+    return Stretches(newest, tuple(stretch for stretch in found if stretch.passing))
+
+
+def listed(
+    connection: sqlite3.Connection, wanted: EventFilter, span: int, within: Stretch | None = None
+) -> Iterator[Stretch]:
+    """Stretches of that span that are not wholly outside the dates, newest first."""
+    passing, values = _passing(wanted)
+    dates, bounds = _dated(wanted, "date_max >= ?", "date_min < ?")
+    inside, ends = (
+        (" AND stretch >= ? AND stretch < ?", (within.low >> span, within.high >> span)) if within else ("", ())
+    )
+    known = one_value(
+        connection,
+        f"SELECT json_group_array(json_array(stretch, count, {passing}, date_min, date_max)) FROM event_stretch"
+        f" WHERE span = {span}{inside}{dates}",
+        (*values, *ends, *bounds),
+    )
+    since, until = wanted.date_from, wanted.date_until
+    for place, events, passes, earliest, latest in sorted(json.loads(known), reverse=True):
+        cut = (since is not None and earliest < since) or (until is not None and latest >= until)
+        yield Stretch(place << span, (place + 1) << span, events, passes or 0, cut)
+
+
+def _passing(wanted: EventFilter) -> tuple[str, Values]:
+    """How many events of a stretch pass, its dates aside."""
+    if not wanted.device_ids and not wanted.types:
+        return "count", ()
+    devices, types = wanted.device_ids or (_ANY,), wanted.types or (_ANY,)
+    return (
+        "(SELECT sum(share.count) FROM event_share AS share WHERE share.span = event_stretch.span"
+        " AND share.stretch = event_stretch.stretch"
+        f" AND share.device_id IN ({places(devices)}) AND share.type IN ({places(types)}))"
+    ), (*devices, *types)
+
+
+def finer(connection: sqlite3.Connection, wanted: EventFilter, coarse: Stretch) -> Iterator[Stretch]:
+    """The fine stretches of one that is not fine yet; a fine one is its own."""
+    if coarse.high - coarse.low <= AT_A_LOOK:
+        yield coarse
+    else:
+        yield from listed(connection, wanted, FINE, coarse)
+
+
+def _counted(connection: sqlite3.Connection, wanted: EventFilter, fine: Stretch) -> Stretch:
+    """A stretch that the dates cut through, with those counted that pass."""
+    where, values = conditions(wanted)
+    passing = one_value(
+        connection,
+        f"SELECT count(*) FROM event NOT INDEXED WHERE id >= ? AND id < ?{where}",
+        (fine.low, fine.high, *values),
+    )
+    return replace(fine, passing=passing)
+
+
+def conditions(wanted: EventFilter) -> tuple[str, Values]:
+    """The condition but for the search, made only of our own words with a place for each value."""
+    parts, values = [""], list[object]()
+    if wanted.device_ids:
+        parts.append(f"device_id IN ({places(wanted.device_ids)})")
+        values += wanted.device_ids
+    if wanted.types:
+        parts.append(f"type IN ({places(wanted.types)})")
+        values += wanted.types
+    dates, bounds = _dated(wanted, "date_at >= ?", "date_at < ?")
+    return " AND ".join(parts) + dates, (*values, *bounds)
+
+
+def _dated(wanted: EventFilter, since: str, until: str) -> tuple[str, Values]:
+    asked = ((since, wanted.date_from), (until, wanted.date_until))
+    parts = [(part, moment) for part, moment in asked if moment is not None]
+    return "".join(f" AND {part}" for part, _ in parts), tuple(moment for _, moment in parts)
+
+
+def places(values: Sequence[int]) -> str:
+    """A place in a statement for each value."""
+    return ", ".join("?" * len(values))
+
+
+def one_value(connection: sqlite3.Connection, sql: str, values: Values) -> Any:
+    """The one value that a statement gives."""
+    return connection.execute(sql, values).fetchone()[0]
