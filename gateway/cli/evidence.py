@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gateway.cli.signed_in import PASSWORD, answered, asked, signed_in
+from gateway.cli.signed_in import Answer, SiteFile, User, answer_of, answered, pieces, signed_in
 from gateway.domain.errors import ConfigError
 from gateway.evidence import (
     MOST_BETWEEN,
@@ -24,14 +23,16 @@ from gateway.evidence import (
     verify,
 )
 
-_AT_A_TIME = 1 << 20
-
 
 class _EventFirst(TyperGroup):
     """`evidence 4711 …` means `evidence fetch 4711 …`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         return super().resolve_command(ctx, ["fetch", *args] if args and args[0].isdecimal() else args)
+
+
+class _Leaves(Answer):
+    leaves: list[str]
 
 
 app = typer.Typer(
@@ -46,8 +47,8 @@ app = typer.Typer(
 @app.command("fetch")
 def fetch(
     event: Annotated[int, typer.Argument(min=1, help="The event's id, as the page and the interface show it.")],
-    site: Annotated[Path, typer.Option(metavar="SITE.toml", help="The site file of the gateway that runs here.")],
-    user: Annotated[str, typer.Option(help=f"An account of the site; its password is asked for, or in {PASSWORD}.")],
+    site: SiteFile,
+    user: User,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -97,8 +98,8 @@ def judge(
 def chain(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="A package that was fetched earlier.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="A later one of a camera that is in both.")],
-    site: Annotated[Path, typer.Option(metavar="SITE.toml", help="The site file of the gateway that runs here.")],
-    user: Annotated[str, typer.Option(help=f"An account of the site; its password is asked for, or in {PASSWORD}.")],
+    site: SiteFile,
+    user: User,
 ) -> None:
     """Prove that between the footage of two packages nothing that was recorded was changed or left out.
 
@@ -138,8 +139,8 @@ def _stretch(old: ClipEntry, new: ClipEntry, address: str, session: str) -> str:
     leaves: list[str] = []
     for low in range(begin, end - 1, MOST_BETWEEN):
         high = min(low + MOST_BETWEEN + 1, end)
-        answer = asked(f"{address}/status/chain/{new.camera_id}?after={low}&before={high}", None, session)
-        leaves += json.loads(answer)["leaves"]
+        asking = f"{address}/status/chain/{new.camera_id}?after={low}&before={high}"
+        leaves += answer_of(_Leaves, asking, None, session).leaves
     judge_stretch(first, last, leaves)
     return f"{new.camera}: proven from {first.path} to {last.path}, over {len(leaves)} segments between them"
 
@@ -180,7 +181,7 @@ def _download(address: str, session: str, path: Path) -> None:
     request = urllib.request.Request(address, headers={"SessionID": session})  # noqa: S310 (built here)
     try:
         with answered(request) as answer, path.open("wb") as file:
-            while data := answer.read(_AT_A_TIME):
-                file.write(data)
+            for piece in pieces(answer):
+                file.write(piece)
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from error

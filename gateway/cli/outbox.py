@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from gateway.cli.signed_in import PASSWORD, asked, signed_in
+from gateway.cli.signed_in import Answer, SiteFile, User, answer_of, asked, signed_in
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
@@ -19,19 +19,59 @@ app = typer.Typer(
 )
 _PAGE = 500
 _UNTRIED = "not tried yet"
-_Site = Annotated[
-    Path, typer.Option("--site", metavar="SITE.toml", help="The site file of the gateway that runs here.")
-]
-_User = Annotated[
-    str, typer.Option("--user", help=f"An account of the site; its password is asked for, or in {PASSWORD}.")
-]
 _Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="Its number, as `outbox list` shows it.")]
+
+
+class _Row(Answer):
+    """What waits for central."""
+
+    id: int
+    kind: str
+    action: str
+    record_id: int
+    since: str
+    tries: int
+    refused: bool
+    unknown: bool
+    lost: bool
+    error: str
+    fields: dict[str, object]
+
+
+class _Rows(Answer):
+    waiting: tuple[_Row, ...]
+    next: int | None
+
+
+class _Reason(Answer):
+    """Why some of what waits does: what the last try of each ended with."""
+
+    count: int
+    kind: str
+    action: str
+    since: str
+    error: str
+
+
+class _Waiting(Answer):
+    waiting: int
+
+
+class _Books(Answer):
+    books: _Waiting
+    reasons: tuple[_Reason, ...]
+
+
+class _Whole(Answer):
+    """One row with all that the gateway tells of it."""
+
+    waiting: tuple[dict[str, object]]
 
 
 @app.command("list")
 def show(
-    site: _Site,
-    user: _User,
+    site: SiteFile,
+    user: User,
     waiting: Annotated[
         bool, typer.Option("--all", help="What waits for its turn, too; not only what was refused.")
     ] = False,
@@ -47,29 +87,30 @@ def show(
         for row in _rows(address, session, waiting=waiting):
             found = True
             typer.echo("\n".join(_lines(row)))
-        told = json.loads(asked(f"{address}/status/outbox/books", {}, session))
+        told = answer_of(_Books, f"{address}/status/outbox/books", {}, session)
     if not found:
         typer.echo("nothing waits for central" if waiting else "nothing that central refused")
-    typer.echo("".join(f"{line}\n" for line in _why(told["books"]["waiting"], told["reasons"])), nl=False)
+    typer.echo("".join(f"{line}\n" for line in _why(told.books.waiting, told.reasons)), nl=False)
 
 
 @app.command("show")
-def one(number: _Number, site: _Site, user: _User) -> None:
+def one(number: _Number, site: SiteFile, user: User) -> None:
     """One of them with all its fields, as JSON.
 
     Example: edge-gateway outbox show 17 --site /etc/edge-gateway/site.toml --user technician
     """
-    (row,) = _told(site, user, "list", {"id": number})["waiting"]
+    with signed_in(site, user) as (address, session):
+        row = answer_of(_Whole, f"{address}/status/outbox/list", {"id": number}, session).waiting[0]
     typer.echo(json.dumps(row, indent=2, ensure_ascii=False))
 
 
 @app.command("retry")
-def retry(number: _Number, site: _Site, user: _User) -> None:
+def retry(number: _Number, site: SiteFile, user: User) -> None:
     """Send it to central again as it is, once what it was refused for is set right there.
 
     Example: edge-gateway outbox retry 17 --site /etc/edge-gateway/site.toml --user technician
     """
-    _told(site, user, "retry", {"id": number})
+    _act(site, user, "retry", {"id": number})
     typer.echo(f"{number} is sent again")
 
 
@@ -77,22 +118,22 @@ def retry(number: _Number, site: _Site, user: _User) -> None:
 def edit(
     number: _Number,
     fields: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE...", help="A value is JSON, or else a text.")],
-    site: _Site,
-    user: _User,
+    site: SiteFile,
+    user: User,
 ) -> None:
     """Change fields of it and send it again; null takes a field out. What results counts at the site too.
 
     Example: edge-gateway outbox edit 17 number=00199573 note=null --site site.toml --user technician
     """
-    _told(site, user, "edit", {"id": number, "fields": dict(map(_field, fields))})
+    _act(site, user, "edit", {"id": number, "fields": dict(map(_field, fields))})
     typer.echo(f"{number} is changed and sent again")
 
 
 @app.command("settle")
 def settle(
     number: _Number,
-    site: _Site,
-    user: _User,
+    site: SiteFile,
+    user: User,
     central_id: Annotated[int | None, typer.Option(min=1, help="Central has it, under this id.")] = None,
     not_there: Annotated[bool, typer.Option("--not-there", help="Central does not have it: send it again.")] = False,
 ) -> None:
@@ -102,7 +143,7 @@ def settle(
     """
     if (central_id is None) is not not_there:
         raise GatewayError("say either --central-id ID or --not-there")
-    _told(site, user, "settle", {"id": number, "central_id": central_id, "not_there": not_there})
+    _act(site, user, "settle", {"id": number, "central_id": central_id, "not_there": not_there})
     typer.echo(
         f"{number} is sent again" if not_there else f"{number} counts as delivered; central has it as {central_id}"
     )
@@ -111,8 +152,8 @@ def settle(
 @app.command("drop")
 def drop(
     number: _Number,
-    site: _Site,
-    user: _User,
+    site: SiteFile,
+    user: User,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
 ) -> None:
     """Let go of it: central never gets it. Recorded as an event, with who did it.
@@ -122,7 +163,7 @@ def drop(
     Example: edge-gateway outbox drop 17 --yes --site /etc/edge-gateway/site.toml --user technician
     """
     with signed_in(site, user) as (address, session):
-        (row,) = json.loads(asked(f"{address}/status/outbox/list", {"id": number}, session))["waiting"]
+        row = answer_of(_Rows, f"{address}/status/outbox/list", {"id": number}, session).waiting[0]
         if not yes:
             typer.echo("\n".join(_lines(row)))
             typer.confirm("Let go of it?", abort=True)
@@ -130,19 +171,18 @@ def drop(
     typer.echo(f"{number} is let go of; central never gets it")
 
 
-def _rows(address: str, session: str, *, waiting: bool) -> Iterator[dict[str, Any]]:
+def _rows(address: str, session: str, *, waiting: bool) -> Iterator[_Row]:
     after: int | None = 0
     while after is not None:
         body = {"after": after, "limit": _PAGE, "all": waiting}
-        told = json.loads(asked(f"{address}/status/outbox/list", body, session))
-        yield from told["waiting"]
-        after = told["next"]
+        told = answer_of(_Rows, f"{address}/status/outbox/list", body, session)
+        yield from told.waiting
+        after = told.next
 
 
-def _told(site: Path, user: str, what: str, body: dict[str, object]) -> dict[str, Any]:
+def _act(site: Path, user: str, what: str, body: dict[str, object]) -> None:
     with signed_in(site, user) as (address, session):
-        told: dict[str, Any] = json.loads(asked(f"{address}/status/outbox/{what}", body, session))
-    return told
+        asked(f"{address}/status/outbox/{what}", body, session)
 
 
 def _field(text: str) -> tuple[str, object]:
@@ -157,28 +197,25 @@ def _field(text: str) -> tuple[str, object]:
     return name, told if not isinstance(told, int | float) or json.dumps(told) == value else value
 
 
-def _why(waiting: int, reasons: list[dict[str, Any]]) -> list[str]:
+def _why(waiting: int, reasons: Sequence[_Reason]) -> list[str]:
     """How many wait to go up by themselves, and what the last try of each ended with."""
     if not waiting:
         return []
     return [
         "1 waits and goes up by itself:" if waiting == 1 else f"{waiting} wait and go up by themselves:",
-        *(
-            f"    {one['count']} x {one['kind']} {one['action']}, since {one['since']}: {one['error'] or _UNTRIED}"
-            for one in reasons
-        ),
+        *(f"    {one.count} x {one.kind} {one.action}, since {one.since}: {one.error or _UNTRIED}" for one in reasons),
     ]
 
 
-def _lines(row: dict[str, Any]) -> list[str]:
-    tries = "1 try" if row["tries"] == 1 else f"{row['tries']} tries"
-    fields = json.dumps(row["fields"], ensure_ascii=False)
-    how = "nobody knows whether central has it" if row["unknown"] else "refused" if row["refused"] else "waits"
-    if row["lost"]:
+def _lines(row: _Row) -> list[str]:
+    tries = "1 try" if row.tries == 1 else f"{row.tries} tries"
+    fields = json.dumps(row.fields, ensure_ascii=False)
+    how = "nobody knows whether central has it" if row.unknown else "refused" if row.refused else "waits"
+    if row.lost:
         how = "its file is lost at the site"
-    state = f"{how}, since {row['since']}, {tries}"
+    state = f"{how}, since {row.since}, {tries}"
     return [
-        f"{row['id']}  {row['kind']} {row['record_id']}: {row['action']}  ({state})",
-        *([f"    {'here' if row['lost'] else 'central'}: {row['error']}"] if row["error"] else []),
+        f"{row.id}  {row.kind} {row.record_id}: {row.action}  ({state})",
+        *([f"    {'here' if row.lost else 'central'}: {row.error}"] if row.error else []),
         f"    {fields if len(fields) <= 160 else fields[:159] + '…'}",
     ]

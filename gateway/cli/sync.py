@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from gateway.cli.signed_in import PASSWORD, asked, signed_in
+from gateway.cli.signed_in import Answer, SiteFile, User, answer_of, asked, signed_in
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
@@ -17,25 +15,61 @@ app = typer.Typer(
     help="See how the site stands with central, and fetch everything anew.\n\n"
     "Example: edge-gateway sync status --site /etc/edge-gateway/site.toml --user technician",
 )
-_Site = Annotated[
-    Path, typer.Option("--site", metavar="SITE.toml", help="The site file of the gateway that runs here.")
-]
-_User = Annotated[
-    str, typer.Option("--user", help=f"An account of the site; its password is asked for, or in {PASSWORD}.")
-]
-_PARTS = {
-    "delivered": "delivered",
-    "waiting": "waiting",
-    "parked": "refused",
-    "replaced": "replaced by newer",
-    "dropped": "dropped",
-}
 _LOOK_SECONDS = 0.5
 _MOST_COUNTED = 10_000
 
 
+class _State(Answer):
+    """How the site stands with central."""
+
+    reachable: bool | None
+    since: str
+    error: str
+    pulled_at: str | None
+    pulled: str
+    progress: str
+    refreshing: bool
+    notices: tuple[str, ...]
+
+
+class _Sync(Answer):
+    sync: _State
+
+
+class _Books(Answer):
+    """What became of all that was to go up."""
+
+    accepted: int
+    delivered: int
+    waiting: int
+    parked: int
+    replaced: int
+    dropped: int
+    balance: bool
+
+
+class _Outbox(Answer):
+    books: _Books
+
+
+class _Reader(Answer):
+    """Who pulls one of the site's lists."""
+
+    account: str
+    list: str
+    filter: str
+    read_to: int
+    read_at: str
+    unread: int
+    holds: bool
+
+
+class _Readers(Answer):
+    readers: tuple[_Reader, ...]
+
+
 @app.command("status")
-def status(site: _Site, user: _User) -> None:
+def status(site: SiteFile, user: User) -> None:
     """Whether central answers, what was fetched last, what a technician should know of it, and what became of all
     that was to go up. Exit status 1 when that does not add up.
 
@@ -43,19 +77,21 @@ def status(site: _Site, user: _User) -> None:
     """
     with signed_in(site, user) as (address, session):
         typer.echo("\n".join(_lines(_state(address, session))))
-        books = json.loads(asked(f"{address}/status/outbox/books", {}, session))["books"]
-    found = sum(books[name] for name in _PARTS)
-    parts = ", ".join(f"{books[name]} {word}" for name, word in _PARTS.items())
-    typer.echo(f"{books['accepted']} accepted for central: {parts}")
-    if not books["balance"]:
+        books = answer_of(_Outbox, f"{address}/status/outbox/books", {}, session).books
+    found = books.delivered + books.waiting + books.parked + books.replaced + books.dropped
+    typer.echo(
+        f"{books.accepted} accepted for central: {books.delivered} delivered, {books.waiting} waiting, "
+        f"{books.parked} refused, {books.replaced} replaced by newer, {books.dropped} dropped"
+    )
+    if not books.balance:
         raise GatewayError(
-            f"the books do not balance: {books['accepted']} were accepted for central, {found} are accounted for;"
+            f"the books do not balance: {books.accepted} were accepted for central, {found} are accounted for;"
             " keep the log and the data folder, and tell whoever looks after the gateway"
         )
 
 
 @app.command("refresh")
-def refresh(site: _Site, user: _User) -> None:
+def refresh(site: SiteFile, user: User) -> None:
     """Fetch devices, cameras and access cards anew, and wait for the end. Exit status 1 when central does not answer.
 
     The list that is there goes on to count meanwhile; cards go only when central has them no more.
@@ -65,13 +101,13 @@ def refresh(site: _Site, user: _User) -> None:
     with signed_in(site, user) as (address, session):
         asked(f"{address}/status/sync/refresh", {}, session)
         said = ""
-        while (state := _state(address, session))["refreshing"]:
-            if state["reachable"] is False:
+        while (state := _state(address, session)).refreshing:
+            if state.reachable is False:
                 raise GatewayError(
-                    f"central does not answer: {state['error']}; everything is fetched anew as soon as it does"
+                    f"central does not answer: {state.error}; everything is fetched anew as soon as it does"
                 )
-            if state["progress"] not in ("", said):
-                said = state["progress"]
+            if state.progress not in ("", said):
+                said = state.progress
                 typer.echo(said)
             time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
         typer.echo("\n".join(_lines(state)))
@@ -79,8 +115,8 @@ def refresh(site: _Site, user: _User) -> None:
 
 @app.command("readers")
 def readers(
-    site: _Site,
-    user: _User,
+    site: SiteFile,
+    user: User,
     forget: Annotated[
         str | None,
         typer.Option("--forget", metavar="ACCOUNT", help="Take this account's marks away: it will not come again."),
@@ -94,31 +130,28 @@ def readers(
         raise GatewayError("--forget needs the name of an account")
     with signed_in(site, user) as (address, session):
         path, body = ("list", {}) if forget is None else ("forget", {"account": forget})
-        told = json.loads(asked(f"{address}/status/reader/{path}", body, session))["readers"]
+        told = answer_of(_Readers, f"{address}/status/reader/{path}", body, session).readers
     typer.echo("\n".join(map(_reader_line, told)) or "nobody pulls the site's lists by cursor")
 
 
-def _reader_line(reader: dict[str, Any]) -> str:
-    what = reader["list"].replace("_", " ") + (f" ({reader['filter']})" if reader["filter"] else "")
-    left = "10000 or more" if reader["unread"] >= _MOST_COUNTED else reader["unread"]
-    waited = "" if reader["holds"] else "; not waited for any more"
-    return (
-        f"{reader['account']}, {what}: read up to {reader['read_to']}, {left} unread,"
-        f" asked last at {reader['read_at']}{waited}"
-    )
+def _reader_line(reader: _Reader) -> str:
+    what = reader.list.replace("_", " ") + (f" ({reader.filter})" if reader.filter else "")
+    left = "10000 or more" if reader.unread >= _MOST_COUNTED else reader.unread
+    waited = "" if reader.holds else "; not waited for any more"
+    read = f"read up to {reader.read_to}, {left} unread, asked last at {reader.read_at}"
+    return f"{reader.account}, {what}: {read}{waited}"
 
 
-def _state(address: str, session: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(asked(f"{address}/status/sync", {}, session))["sync"]
-    return told
+def _state(address: str, session: str) -> _State:
+    return answer_of(_Sync, f"{address}/status/sync", {}, session).sync
 
 
-def _lines(state: dict[str, Any]) -> list[str]:
-    reach = {True: "central answers", False: f"central does not answer: {state['error']}", None: "not tried yet"}
-    fetched = f"{state['pulled_at']}: {state['pulled']}" if state["pulled_at"] else "nothing was fetched yet"
+def _lines(state: _State) -> list[str]:
+    reach = {True: "central answers", False: f"central does not answer: {state.error}", None: "not tried yet"}
+    fetched = f"{state.pulled_at}: {state.pulled}" if state.pulled_at else "nothing was fetched yet"
     return [
-        f"{reach[state['reachable']]}, since {state['since']}",
+        f"{reach[state.reachable]}, since {state.since}",
         fetched,
-        *([f"under way: {state['progress']}"] if state["progress"] else []),
-        *(f"! {notice}" for notice in state["notices"]),
+        *([f"under way: {state.progress}"] if state.progress else []),
+        *(f"! {notice}" for notice in state.notices),
     ]

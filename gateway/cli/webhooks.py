@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from gateway.cli.signed_in import PASSWORD, asked, signed_in
+from gateway.cli.signed_in import Answer, AnswerT, SiteFile, User, answer_of, signed_in
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
@@ -16,22 +15,49 @@ app = typer.Typer(
     help="Look at webhooks, enable them, send again what was not taken, try them out. Programs register them.\n\n"
     "Example: edge-gateway webhooks list --site /etc/edge-gateway/site.toml --user technician",
 )
-_Site = Annotated[
-    Path, typer.Option("--site", metavar="SITE.toml", help="The site file of the gateway that runs here.")
-]
-_User = Annotated[
-    str, typer.Option("--user", help=f"An account of the site; its password is asked for, or in {PASSWORD}.")
-]
 _Id = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id, as `webhooks list` shows it.")]
 
 
+class _Webhook(Answer):
+    """A webhook, and what became of its messages."""
+
+    id: str
+    url: str
+    events: tuple[str, ...]
+    reason: str
+    last_error: str
+    created_at: str
+    created_by: str
+    waiting: int
+    delivered: int
+    failed: int
+    dropped: int
+
+
+class _Webhooks(Answer):
+    webhooks: tuple[_Webhook, ...]
+
+
+class _Enabled(Answer):
+    webhook: _Webhook
+
+
+class _Replayed(Answer):
+    count: int
+
+
+class _Tested(Answer):
+    taken: bool
+    fault: str
+
+
 @app.command("list")
-def show(site: _Site, user: _User) -> None:
+def show(site: SiteFile, user: User) -> None:
     """Every webhook: where it goes, whether it is enabled, and what became of its messages. Secrets are not shown.
 
     Example: edge-gateway webhooks list --site /etc/edge-gateway/site.toml --user technician
     """
-    known = _told(site, user, "list", {})["webhooks"]
+    known = _told(_Webhooks, site, user, "list", {}).webhooks
     for webhook in known:
         typer.echo("\n".join(_lines(webhook)))
     if not known:
@@ -39,20 +65,20 @@ def show(site: _Site, user: _User) -> None:
 
 
 @app.command("enable")
-def enable(webhook: _Id, site: _Site, user: _User) -> None:
+def enable(webhook: _Id, site: SiteFile, user: User) -> None:
     """Send to a disabled webhook again, what waits for it first.
 
     Example: edge-gateway webhooks enable wh_0123456789abcdef --site /etc/edge-gateway/site.toml --user technician
     """
-    told = _told(site, user, "enable", {"id": webhook})["webhook"]
-    typer.echo(f"{webhook} is enabled; {told['waiting']} messages wait for it")
+    told = _told(_Enabled, site, user, "enable", {"id": webhook}).webhook
+    typer.echo(f"{webhook} is enabled; {told.waiting} messages wait for it")
 
 
 @app.command("replay")
 def replay(
     webhook: _Id,
-    site: _Site,
-    user: _User,
+    site: SiteFile,
+    user: User,
     since: Annotated[str, typer.Option(metavar="DATE", help="All that happened from here on, taken or not.")] = "",
     until: Annotated[str, typer.Option(metavar="DATE", help="Together with --since: until the end of here.")] = "",
 ) -> None:
@@ -60,34 +86,33 @@ def replay(
 
     Example: edge-gateway webhooks replay wh_0123456789abcdef --since 2026-01-31 --site site.toml --user technician
     """
-    told = _told(site, user, "replay", {"id": webhook, "since": since, "until": until})
-    typer.echo(f"{told['count']} messages are sent to {webhook} again")
+    told = _told(_Replayed, site, user, "replay", {"id": webhook, "since": since, "until": until})
+    typer.echo(f"{told.count} messages are sent to {webhook} again")
 
 
 @app.command("test")
-def test(webhook: _Id, site: _Site, user: _User) -> None:
+def test(webhook: _Id, site: SiteFile, user: User) -> None:
     """Send one message of the type webhook.test now, and say whether it was taken. Exit status 1 when it was not.
 
     Example: edge-gateway webhooks test wh_0123456789abcdef --site /etc/edge-gateway/site.toml --user technician
     """
-    told = _told(site, user, "test", {"id": webhook})
-    if not told["taken"]:
-        raise GatewayError(f"{webhook} took no message: {told['fault']}")
+    told = _told(_Tested, site, user, "test", {"id": webhook})
+    if not told.taken:
+        raise GatewayError(f"{webhook} took no message: {told.fault}")
     typer.echo(f"{webhook} took a message")
 
 
-def _told(site: Path, user: str, what: str, body: dict[str, str]) -> dict[str, Any]:
+def _told(shape: type[AnswerT], site: Path, user: str, what: str, body: dict[str, str]) -> AnswerT:
     with signed_in(site, user) as (address, session):
-        told: dict[str, Any] = json.loads(asked(f"{address}/status/webhook/{what}", body, session))
-    return told
+        return answer_of(shape, f"{address}/status/webhook/{what}", body, session)
 
 
-def _lines(webhook: dict[str, Any]) -> list[str]:
-    state = f"disabled: {webhook['reason']}" if webhook["reason"] else "enabled"
-    counts = ", ".join(f"{webhook[name]} {name}" for name in ("waiting", "delivered", "failed", "dropped"))
+def _lines(webhook: _Webhook) -> list[str]:
+    state = f"disabled: {webhook.reason}" if webhook.reason else "enabled"
+    ended = f"{webhook.delivered} delivered, {webhook.failed} failed, {webhook.dropped} dropped"
     return [
-        f"{webhook['id']}  {webhook['url']}  ({state})",
-        f"    {', '.join(webhook['events'])}; by {webhook['created_by']} on {webhook['created_at']}",
-        f"    {counts}",
-        *([f"    the last try: {webhook['last_error']}"] if webhook["last_error"] else []),
+        f"{webhook.id}  {webhook.url}  ({state})",
+        f"    {', '.join(webhook.events)}; by {webhook.created_by} on {webhook.created_at}",
+        f"    {webhook.waiting} waiting, {ended}",
+        *([f"    the last try: {webhook.last_error}"] if webhook.last_error else []),
     ]

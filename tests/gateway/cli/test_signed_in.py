@@ -1,0 +1,98 @@
+"""Commands that ask the gateway that runs here: whatever answers at its port, people get a sentence."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from gateway.cli import signed_in
+from gateway.cli.evidence import _download
+from gateway.cli.signed_in import Answer, answer_of
+from gateway.domain.errors import GatewayError
+
+
+class Books(Answer):
+    waiting: int
+
+
+@contextmanager
+def answering(said: bytes) -> Iterator[str]:
+    """An address at which every request is answered with these bytes."""
+
+    class Far(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.wfile.write(said)
+
+        def do_GET(self):
+            self.do_POST()
+
+        def log_message(self, *_):
+            return
+
+    with HTTPServer(("127.0.0.1", 0), Far) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/status"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def whole(body: bytes, *, length: int | None = None) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body) if length is None else length, body)
+
+
+def test_what_is_not_needed_is_passed_over():
+    with answering(whole(b'{"waiting": 3, "success": true}')) as address:
+        assert answer_of(Books, address, {}).waiting == 3
+
+
+def test_a_package_that_is_not_whole_is_the_gateways_fault_and_not_the_disks(tmp_path):
+    with answering(whole(b"PK", length=4000)) as address, pytest.raises(GatewayError, match="broke off"):
+        _download(address, "session", tmp_path / "event.zip")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (whole(b"<html>a printer</html>"), "no gateway of this command's release"),
+        (whole(b'{"success": true}'), "no gateway of this command's release"),
+        (whole(b'{"waiting":', length=4000), "broke off"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "no gateway answers"),
+        (b"", "no gateway answers"),
+    ],
+    ids=["another program", "another release", "cut off", "another protocol", "nothing"],
+)
+def test_whatever_answers_is_told_in_a_sentence(said, told):
+    with answering(said) as address, pytest.raises(GatewayError, match=told):
+        answer_of(Books, address, {})
+
+
+def test_a_gateway_that_hangs_in_its_answer_is_told(monkeypatch):
+    monkeypatch.setattr(signed_in, "_SECONDS", 0.2)
+    go_on = threading.Event()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def half() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(whole(b"{", length=10))
+                go_on.wait(30)
+
+        thread = threading.Thread(target=half)
+        thread.start()
+        try:
+            with pytest.raises(GatewayError, match="broke off"):
+                answer_of(Books, f"http://127.0.0.1:{server.getsockname()[1]}/status", {})
+        finally:
+            go_on.set()
+            thread.join()
