@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
 PLAYER := tests/player/node_modules/.package-lock.json
 
-.PHONY: run test check bench rounds outage outage-month fuzz docs format lock clean debian
+.PHONY: run test gather check bench rounds outage outage-month fuzz docs format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -30,6 +30,11 @@ debian:  ## real peers for the tests: GStreamer's RTSP server, ffmpeg, Chromium
 $(PLAYER): tests/player/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is missing: the tests of playlists in a browser need it"; exit 0; }; \
 	npm ci --prefix tests/player --ignore-scripts --no-audit --no-fund --silent && touch $@
+
+# Whatever the environment says, compiled modules are kept: tests start many processes, and the runner has four.
+test gather: export PYTHONDONTWRITEBYTECODE =
+gather: $(STAMP)  ## compile the tests for the runner's processes, which else each do it anew
+	@$(BIN)/pytest --collect-only -qq >/dev/null
 
 test: $(STAMP) $(PLAYER) debian  ## the whole suite; TESTS=path narrows it
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder $(TESTS)

@@ -24,11 +24,9 @@ from drivers.contract import (
     MonotonicSeconds,
     NotPermitted,
     ProtocolViolation,
-    TooLate,
 )
-from drivers.lateness import Lateness
+from drivers.line_units import LineUnits
 from drivers.link import Connection, LinkSpec, open_link, reconnect_wait
-from drivers.standings import Standings
 from drivers.transactions import (
     Answer,
     Exchange,
@@ -36,7 +34,6 @@ from drivers.transactions import (
     Reply,
     Transaction,
     TransactionQueue,
-    UnitRests,
 )
 from drivers.turns import next_turn
 from drivers.wire import Trace, Wire
@@ -75,8 +72,7 @@ class Bus:
         self._spec = spec
         self._monotonic = monotonic
         self._queue = TransactionQueue(limit=queue_limit)
-        self._standings = Standings()
-        self._lateness = Lateness()
+        self._units = LineUnits(line=name)
         self._silent_limit = silent_limit or (_SILENT_LIMIT_SERIAL if spec.is_serial else _SILENT_LIMIT)
         self._wire = Wire(name=name, spec=spec, monotonic=monotonic, trace=trace, dropped=self._heard_beside)
         self._wake = asyncio.Event()
@@ -107,7 +103,7 @@ class Bus:
     @property
     def silent_units(self) -> frozenset[int]:
         """The units that were asked and do not answer."""
-        return self._standings.silent
+        return self._units.standings.silent
 
     @property
     def last_command_written_at(self) -> MonotonicSeconds | None:
@@ -171,8 +167,7 @@ class Bus:
         self._refuse_hopeless(exchange.unit, priority, deadline)
         now = self._monotonic()
         if priority is not Priority.COMMAND:
-            priority = self._poll_or_probe(exchange.unit)
-            self._standings.asked(exchange.unit, now=now)
+            priority = self._units.polled(exchange.unit, now=now)
         loop = asyncio.get_running_loop()
         transaction = Transaction(
             exchange,  # type: ignore[arg-type]  # the line does not care which reply
@@ -199,16 +194,8 @@ class Bus:
         now = self._monotonic()
         if now >= deadline:
             raise DeadlinePassed(f"the deadline passed before line {self._name} was asked")
-        rest = self._standings.rest_left(unit, now=now)
-        if priority is not Priority.COMMAND and rest > 0:
-            raise UnitRests(f"unit {unit} on {self._name} does not answer; asked again in {rest:.1f} s")
-        listens = self._lateness.rest_left(unit, now=now)
-        if priority is not Priority.COMMAND and listens > 0:
-            raise UnitRests(f"unit {unit} on {self._name} {self._lateness.words(unit, now=now)}")
-
-    def _poll_or_probe(self, unit: int) -> Priority:
-        is_probe = self._standings.has_live and not self._standings.is_live(unit)
-        return Priority.PROBE if is_probe else Priority.POLL
+        if priority is not Priority.COMMAND:
+            self._units.refuse_resting(unit, now=now)
 
     async def _serve_until_lost(self, connection: Connection) -> bool:
         """Serve until the line is lost; whether any unit answered meanwhile."""
@@ -222,7 +209,8 @@ class Bus:
                     answered = await self._serve(connection, transaction) or answered
                     self._busy_since = None
             if connection.lost and self._spec.is_serial:
-                self._lateness.forget()  # unlike a converter on the network, a port keeps nothing for who opens it next
+                # unlike a converter on the network, a port keeps nothing for who opens it next
+                self._units.forget_late_answers()
             self._down_reason = connection.lost or f"{self._spec.url} is open but nobody answers"
         finally:
             self._busy_since = None
@@ -242,7 +230,7 @@ class Bus:
                 await asyncio.sleep(gap)
                 if connection.has_arrivals:
                     continue
-            transaction = next_turn(self._queue, self._standings, quiet=self._wire.quiet, now=self._monotonic())
+            transaction = next_turn(self._queue, self._units.standings, quiet=self._wire.quiet, now=self._monotonic())
             if transaction is not None:
                 return transaction
             if self._queue:
@@ -275,20 +263,18 @@ class Bus:
                 reply, at = await self._wire.reply(connection, exchange, received)
         except TimeoutError:
             self._silent += 1
-            now = self._monotonic()
-            self._standings.failed(exchange.unit, timeout=transaction.timeout, now=now)
-            transaction.fail(self._unanswered(transaction, now))
-            self._note_unanswered(transaction, received, written_at)
+            transaction.fail(self._units.timed_out(transaction, now=self._monotonic()))
+            self._units.owes(transaction, bytes(received), asked_at=written_at, now=self._monotonic())
             await self._wire.quieten(connection)
             return False
         except ProtocolViolation as violation:
             transaction.fail(violation)
-            self._note_unanswered(transaction, received, written_at)
+            self._units.owes(transaction, bytes(received), asked_at=written_at, now=self._monotonic())
             await self._wire.quieten(connection)
             return False
         except LinkError as error:
             transaction.fail(error)
-            self._note_unanswered(transaction, received, written_at)
+            self._units.owes(transaction, bytes(received), asked_at=written_at, now=self._monotonic())
             return False
         except BaseException:  # cancelled in the middle, or a parser's own fault: the caller must hear of it first
             transaction.fail(LinkError(f"line {self._name} closes"))
@@ -297,34 +283,15 @@ class Bus:
             transaction.succeed(Answer(reply, written_at, at))
             return False
         self._silent = 0
-        if exchange.tagged or self._is_proven(transaction, bytes(received), written_at, at):
-            self._standings.answered(exchange.unit, took=at - written_at)
+        doubt = None
+        if not exchange.tagged:
+            doubt = self._units.unproven(transaction, bytes(received), asked_at=written_at, at=at)
+        if doubt is None:
+            self._units.answered(exchange.unit, took=at - written_at)
             transaction.succeed(Answer(reply, written_at, at))
+        else:
+            transaction.fail(doubt)
         return True
-
-    def _is_proven(
-        self, transaction: Transaction, received: bytes, written_at: MonotonicSeconds, at: MonotonicSeconds
-    ) -> bool:
-        """Whether an answer without a number is this request's own; its caller is told if not."""
-        unit, is_command = transaction.exchange.unit, transaction.priority is Priority.COMMAND
-        self._lateness.heard_beside(received, unit=unit, now=at)
-        if self._lateness.is_proven(transaction.exchange, received, is_command=is_command, asked_at=written_at, at=at):
-            return True
-        reason = f"unit {unit} on {self._name} {self._lateness.words(unit, now=at)}"
-        transaction.fail(LinkError(reason) if is_command else UnitRests(reason))
-        return False
-
-    def _note_unanswered(self, transaction: Transaction, received: bytearray, written_at: MonotonicSeconds) -> None:
-        exchange, now = transaction.exchange, self._monotonic()
-        if exchange.answered and not exchange.tagged and transaction.sent:
-            self._lateness.unanswered(exchange, asked_at=written_at, now=now)
-            self._lateness.heard(bytes(received), now=now)
-
-    def _unanswered(self, transaction: Transaction, now: MonotonicSeconds) -> LinkError:
-        unit, waited = transaction.exchange.unit, transaction.timeout
-        if self._lateness.late_by(unit, now=now) > waited:
-            return TooLate(f"unit {unit} on {self._name} {self._lateness.words(unit, now=now)}")
-        return LinkError(f"unit {unit} on {self._name} did not answer within {waited * 1000:.0f} ms")
 
     async def _is_ready(self, connection: Connection, transaction: Transaction) -> bool:
         """Whether the line is prepared and the request may be sent on it now."""
@@ -358,5 +325,5 @@ class Bus:
         return self._silent >= self._silent_limit
 
     def _heard_beside(self, data: bytes, at: MonotonicSeconds) -> None:
-        if self._lateness.heard(data, now=at):
+        if self._units.heard(data, now=at):
             self._silent = 0  # somebody is there: to open the line anew would not make it faster

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import IO
 
 _LONGEST_LINE = 64 * 1024
@@ -51,9 +53,19 @@ class ChildProcess:
         return self._started.returncode
 
     async def wait(self) -> int:
-        """Wait for its end; the exit status."""
+        """Wait for its end, however long; the exit status."""
         await self._ended.wait()
         return self._started.returncode
+
+    async def ended(self, *, within: float) -> int | None:
+        """Its exit status, once it has ended; None when so many seconds are not enough for that.
+
+        One that was killed may take long, too, in a disk or a driver that hangs: whoever waits for it needs a bound.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                return await self.wait()
+        return None
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal; nothing if it has ended."""
@@ -144,14 +156,34 @@ async def start_child(
 
 async def _forked(make: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
     """In a thread of its own: those of the pool may all wait for a disk that hangs."""
-    thread = ThreadPoolExecutor(1, thread_name_prefix="start-child")
-    starting = thread.submit(make)
-    thread.shutdown(wait=False)
+    starting: Future[subprocess.Popen[bytes]] = Future()
+    thread = threading.Thread(target=_start_and_stay, args=(make, starting), name="start-child", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise OSError(errno.EAGAIN, "the machine has no room for another thread") from error
     try:
         return await asyncio.shield(asyncio.wrap_future(starting))
     except asyncio.CancelledError:
         starting.add_done_callback(_end)
         raise
+
+
+def _start_and_stay(make: Callable[[], subprocess.Popen[bytes]], starting: Future[subprocess.Popen[bytes]]) -> None:
+    """Start a child, and stay until it ends.
+
+    To the system the parent is the thread: a child that asked to be told of its parent's end (PR_SET_PDEATHSIG) would
+    be told when that thread is over.
+    """
+    starting.set_running_or_notify_cancel()
+    try:
+        started = make()
+    except BaseException as error:  # noqa: BLE001 (whatever it is, whoever waits for the child is to have it)
+        starting.set_exception(error)
+        return
+    starting.set_result(started)
+    with contextlib.suppress(ChildProcessError):  # its end was taken already
+        os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
 
 
 def _end(starting: Future[subprocess.Popen[bytes]]) -> None:

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from gateway.domain.errors import ConfigError, StoreError
+from gateway.durable import sync_folder
 
 _MODE = 0o750
 _PROBE_BYTES = 64 * 1024
@@ -281,11 +282,7 @@ def _write_durably(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)
 
 
 def media_fault(data: Path) -> str:

@@ -28,11 +28,12 @@ from gateway.demo.present import demo_cards, present_route
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.field import build_field
-from gateway.heap import give_memory_back
+from gateway.heap import give_memory_back, set_aside
 from gateway.lanes import Lanes
 from gateway.lanes.places import places_of
 from gateway.logs import Logs
 from gateway.notify import Notify, feed_watchdog
+from gateway.pulse import Pulse
 from gateway.recording import Recording
 from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
@@ -52,11 +53,6 @@ from gateway.webhooks.sender import WebhookSender
 
 log = structlog.get_logger(__name__)
 
-_LOOP_MOVES_WITHIN = 5.0
-_STORE_MOVES_WITHIN = 30.0
-_BUS_MOVES_WITHIN = 5.0
-_BUS_ANSWERS_WITHIN = 10.0
-_BEAT_SECONDS = 1.0
 _SERVE_AGAIN_SECONDS = 3.0
 _CONTROL_SECONDS = 15.0
 _LAST_WORDS_SECONDS = 5.0
@@ -77,6 +73,7 @@ def run(*, site_path: Path, data: Path) -> int:
         for doubt in doubtful(site, site_path):
             log.warning("site_file_doubtful", doubt=doubt)
         house = House(site=site, site_path=site_path, folder=folder, secrets=secrets, notify=notify)
+        set_aside()
         asyncio.run(house.live())
     return 0
 
@@ -141,7 +138,11 @@ class House:
             fields=card_fields(site),
         )
         self._outbox_desk = OutboxDesk(
-            store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone), fields=card_fields(site)
+            client=client,
+            store=self._store,
+            clock=self._clock,
+            zone=ZoneInfo(site.site.timezone),
+            fields=card_fields(site),
         )
         down = down_from_central(site, client=client, store=self._store, clock=self._clock)
         self._sync = sync_with_central(
@@ -213,25 +214,10 @@ class House:
         house.once("readiness", self._tell_when_ready())
 
     def _watch(self, house: Supervisor) -> None:
-        self._progress.expect("loop", within=_LOOP_MOVES_WITHIN)
-        self._progress.expect("store", within=_STORE_MOVES_WITHIN)
-        for name in self._field.buses:
-            self._progress.expect(f"bus {name}", within=_BUS_MOVES_WITHIN)
-        house.keep("beat", self._beat)
+        pulse = Pulse(progress=self._progress, store=self._store, buses=self._field.buses, clock=self._clock)
+        pulse.expect()
+        house.keep("beat", pulse.run)
         house.keep("watchdog", lambda: feed_watchdog(notify=self._notify, progress=self._progress, status=self._status))
-
-    async def _beat(self) -> None:
-        """Tell what has moved on: the loop by being here, the writer and the buses by what they did since."""
-        commits = -1
-        while True:
-            self._progress.beat("loop")
-            if self._store.commits != commits or not self._store.waiting:
-                commits = self._store.commits
-                self._progress.beat("store")
-            for name, bus in self._field.buses.items():
-                if bus.busy_since is None or self._clock.monotonic() - bus.busy_since < _BUS_ANSWERS_WITHIN:
-                    self._progress.beat(f"bus {name}")
-            await asyncio.sleep(_BEAT_SECONDS)
 
     async def _serve(self) -> None:
         site = self._site
@@ -342,6 +328,8 @@ class House:
         self._site = site
         self._recording.change_cameras(site.cameras)
         self._declaring.declare(site)
+        if self._sync is not None:
+            await self._sync.trust_anew()
 
     async def _last_words(self) -> None:
         """Everything that lanes said goes to disk, then that the gateway stopped."""

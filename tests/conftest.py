@@ -1,14 +1,20 @@
-"""In which order files of tests begin: whole gateways spread over the run, the longest early.
+"""What holds for the whole run: what gathering the tests costs, and in which order their files begin.
 
-A worker takes a file at a time. Files that start gateways, cameras and browsers would slow each other down side by
-side, and one that begins last would be waited for alone.
+Whole gateways are spread over the run, the longest early. A worker takes a file at a time. Files that start gateways,
+cameras and browsers would slow each other down side by side, and one that begins last would be waited for alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Generator, Iterable
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# An example that takes long says that the machine is busy: how long things may take is said by the tests that measure.
+settings.register_profile("busy machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 
 _BEGIN_BY = {
     "tests/system/": 0.5,
@@ -17,6 +23,17 @@ _BEGIN_BY = {
     "tests/gateway/camera_worker/": 0.8,
 }
 """The folders of long files, and by which part of the run the last of each has begun."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is gathered stays until the end of the run: it is not walked for garbage, now or in any test."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _in_turn(files: Iterable[str]) -> list[str]:

@@ -70,3 +70,43 @@ def test_a_page_that_is_made_is_fresh(name):
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     assert made.PAGE.read_text("utf-8") == made.page(), "run: make docs"
+
+
+FOLDERS = ("gateway", "drivers", "config", "docs", "tests", "scripts", "systemd", "requirements")
+MODULES = {
+    ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for package in ("gateway", "drivers")
+    for file in (ROOT / package).rglob("*.py")
+}
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+
+
+def is_there(name: str) -> bool:
+    """Whether a document that names this names a file, a module or a target that is there; True for any other name."""
+    if re.fullmatch(rf"({'|'.join(FOLDERS)})(/[\w.-]+)+/?", name):
+        return (ROOT / name).exists() or (ROOT / f"{name}.py").exists()
+    if re.fullmatch(r"(gateway|drivers)(\.\w+)+", name):
+        return name in MODULES
+    return not name.startswith("make ") or name.split()[1] in TARGETS
+
+
+@pytest.mark.parametrize(
+    "document", ["README.md", "ARCHITECTURE.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
+)
+def test_what_a_document_names_is_there(document):
+    prose = re.sub(r"```.*?```", "", (ROOT / document).read_text("utf-8"), flags=re.DOTALL)
+    assert [name for name in re.findall(r"`([^`\n]+)`", prose) if not is_there(name)] == []
+
+
+def test_what_the_table_of_packages_says_lives_there_does():
+    rows = re.findall(
+        r"^\| `((?:gateway|drivers)[\w.]*)` \| (.+) \|$", (ROOT / "ARCHITECTURE.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert len(rows) > 10
+    named = [(package, name) for package, says in rows for name in re.findall(r"`([\w.]+)`", says)]
+    assert [each for each in named if ".".join(each) not in MODULES and each[1] not in MODULES] == []
+
+
+def test_a_name_of_nothing_is_found():
+    assert not any(map(is_there, ("docs/nothing.md", "gateway.nothing", "drivers/nothing", "make nothing")))
+    assert all(map(is_there, ("docs/relay.md", "gateway.main", "drivers/child_process", "make check", "SITE.toml")))

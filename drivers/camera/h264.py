@@ -11,6 +11,8 @@ from drivers.contract import ProtocolViolation
 
 SLICE, IDR, SEI, SPS, PPS, DELIMITER = 1, 5, 6, 7, 8, 9
 START_CODE = b"\x00\x00\x00\x01"
+LONGEST_SIDE = 65_535
+"""Of a picture, in pixels: 16 bits tell it in an MP4 (ISO/IEC 14496-12, 12.1.3). No level allows as many."""
 _START = b"\x00\x00\x01"
 _HIGH_PROFILES = frozenset({100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135})
 
@@ -105,7 +107,7 @@ def video_format(sps: bytes, pps: bytes) -> VideoFormat:
         width, height, reordering = _picture(sps)
     except IndexError as error:
         raise ProtocolViolation("the camera's sequence parameter set is cut short") from error
-    if width <= 0 or height <= 0:
+    if not (0 < width <= LONGEST_SIDE and 0 < height <= LONGEST_SIDE):
         raise ProtocolViolation("the camera's sequence parameter set describes no picture")
     return VideoFormat(
         sps=sps, pps=pps, width=width, height=height, codec=f"avc1.{sps[1:4].hex()}", reordering=reordering

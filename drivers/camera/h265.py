@@ -52,7 +52,7 @@ def video_format(vps: bytes, sps: bytes, pps: bytes) -> VideoFormat:
         codec = _codec(sps)
     except IndexError as error:
         raise ProtocolViolation("the camera's sequence parameter set is cut short") from error
-    if width <= 0 or height <= 0:
+    if not (0 < width <= h264.LONGEST_SIDE and 0 < height <= h264.LONGEST_SIDE):
         raise ProtocolViolation("the camera's sequence parameter set describes no picture")
     return VideoFormat(sps=sps, pps=pps, width=width, height=height, codec=codec, vps=vps, reordering=reordering)
 

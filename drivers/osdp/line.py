@@ -24,6 +24,8 @@ Listener = Callable[[Happening], None]
 _SILENT_SECONDS = 6.0
 """Longer than a TCP connection takes to fail in the process, which says nothing meanwhile."""
 
+_END_SECONDS = 3.0
+"""A killed process may hang in the port's driver: its readers are told as lost before it is gone."""
 _STEADY_SECONDS = 10.0
 _UNSENT_LIMIT = 4 * 1024
 _NOT_HANDED_ON = ("EDGE_GATEWAY_SECRET_", "CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
@@ -119,7 +121,8 @@ class OsdpLine:
             self._process = None
             process.kill()  # it keeps nothing that would have to be brought to an end
             process.close()
-            await process.wait()
+            if await process.ended(within=_END_SECONDS) is None:
+                log.error("osdp_line_process_does_not_die", line=self._name, pid=process.pid)
 
     async def _listen(self, process: ChildProcess) -> None:
         """Take what the process says until it ends or falls silent, which is a LinkError."""
@@ -133,7 +136,9 @@ class OsdpLine:
             except ValueError as error:  # longer than the reader's limit
                 raise ProtocolViolation(f"the process of line {self._name} does not end its line") from error
             if not line:
-                raise LinkError(f"the process of line {self._name} ended with status {await process.wait()}")
+                status = await process.ended(within=_END_SECONDS)
+                how = "says nothing more" if status is None else f"ended with status {status}"
+                raise LinkError(f"the process of line {self._name} {how}")
             self._take(happening_of(line))
 
     def _take(self, happening: Happening) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import subprocess
 import sys
 from pathlib import Path
 
 import structlog
 
+from drivers.child_process import ChildProcess, start_child
 from gateway.camera_worker.cutting import BEGUN, CutOrder, CutOutcome
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
 from gateway.domain.footage import ClipCut, CutClip, TakeThumbnail, ThumbnailTaken
@@ -33,9 +35,9 @@ class CuttingRoom:
 
     def __init__(self, *, idle_seconds: float = IDLE_SECONDS) -> None:
         self._idle_seconds = idle_seconds
-        self._idle: list[asyncio.subprocess.Process] = []
+        self._idle: list[ChildProcess] = []
         self._leaving: dict[int, asyncio.TimerHandle] = {}
-        self._let_gone: list[asyncio.subprocess.Process] = []
+        self._let_gone: list[ChildProcess] = []
 
     async def make(self, media: Path, job: CutClip | TakeThumbnail) -> ClipCut | ThumbnailTaken:
         """What was asked for; it is durable on return.
@@ -68,9 +70,9 @@ class CuttingRoom:
         with contextlib.suppress(TimeoutError):  # one that waits for a disk does not end, but nobody waits for it
             async with asyncio.timeout(seconds):
                 for cutter in self._let_gone:
-                    await cutter.communicate()
+                    await cutter.wait()
 
-    async def _done(self, cutter: asyncio.subprocess.Process, order: CutOrder) -> CutOutcome | None:
+    async def _done(self, cutter: ChildProcess, order: CutOrder) -> CutOutcome | None:
         """What the cutter makes of it, and then it waits for more; None: it had ended. Raises CutterLost."""
         outcome = None
         try:
@@ -82,21 +84,22 @@ class CuttingRoom:
                 self._keep(cutter)
         return outcome
 
-    def _taken(self) -> asyncio.subprocess.Process | None:
+    def _taken(self) -> ChildProcess | None:
         """The cutter that worked last, of those that still live."""
         while self._idle:
             cutter = self._idle.pop()
             self._leaving.pop(cutter.pid).cancel()
             if cutter.returncode is None:
                 return cutter
+            cutter.close()
         return None
 
-    def _keep(self, cutter: asyncio.subprocess.Process) -> None:
+    def _keep(self, cutter: ChildProcess) -> None:
         self._idle.append(cutter)
         loop = asyncio.get_running_loop()
         self._leaving[cutter.pid] = loop.call_later(self._idle_seconds, self._let_go, cutter)
 
-    def _let_go(self, cutter: asyncio.subprocess.Process) -> None:
+    def _let_go(self, cutter: ChildProcess) -> None:
         self._idle.remove(cutter)
         self._leaving.pop(cutter.pid).cancel()
         self._let_gone = [before for before in self._let_gone if before.returncode is None]
@@ -104,20 +107,16 @@ class CuttingRoom:
         _end(cutter)
 
 
-async def _started() -> asyncio.subprocess.Process:
+async def _started() -> ChildProcess:
     try:
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "gateway.camera_worker.cutter",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
+        return await start_child(
+            (sys.executable, "-m", "gateway.camera_worker.cutter"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
     except OSError as error:  # the machine's fault, not the media folder's
         raise CutterLost(f"no process to make clips can be started: {error.strerror}") from error
 
 
-async def _asked(cutter: asyncio.subprocess.Process, order: CutOrder) -> CutOutcome | None:
+async def _asked(cutter: ChildProcess, order: CutOrder) -> CutOutcome | None:
     """The outcome; None when the cutter ended before it began."""
     if cutter.stdin is None or cutter.stdout is None:
         raise CutterLost("nothing can be said to the process that makes clips")
@@ -141,6 +140,6 @@ async def _asked(cutter: asyncio.subprocess.Process, order: CutOrder) -> CutOutc
     return CutOutcome.model_validate_json(told)
 
 
-def _end(cutter: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it has ended by itself
-        cutter.kill()
+def _end(cutter: ChildProcess) -> None:
+    cutter.kill()
+    cutter.close()

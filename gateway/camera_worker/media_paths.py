@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from gateway.camera_worker.segment_file import sync_folder
+from gateway.durable import sync_folder
 
 
 class BadRequest(ValueError):

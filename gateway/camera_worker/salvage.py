@@ -16,11 +16,12 @@ import structlog
 from drivers.camera import formats
 from drivers.camera.frames import VideoCodec
 from drivers.contract import ProtocolViolation
-from gateway.camera_worker.segment_file import PART_SUFFIX, sync_folder
+from gateway.camera_worker.segment_file import PART_SUFFIX
 from gateway.camera_worker.segmenter import utc_hour
 from gateway.camera_worker.sound_stream import SOUND_PID, decoded_time, sound_name
 from gateway.clock import ClockOffset
 from gateway.domain.footage import SegmentFinished, as_found, segment_path
+from gateway.durable import sync_folder
 
 log = structlog.get_logger(__name__)
 

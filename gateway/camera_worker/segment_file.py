@@ -12,6 +12,8 @@ import hashlib
 import os
 from pathlib import Path
 
+from gateway.durable import sync_folder
+
 PART_SUFFIX = ".part"
 
 
@@ -97,15 +99,6 @@ class SegmentFile:
             self._descriptor = -1
         with contextlib.suppress(OSError):  # what stays is found and dealt with at the next start
             self._part.unlink(missing_ok=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _make_folder(hour: Path) -> None:

@@ -126,8 +126,11 @@ def _table_at(packets: bytes) -> int | None:
 
 
 def _kinds(table: bytes) -> Iterator[int]:
-    """The stream types in a table (2.4.4.8); `table` is a packet's payload, its pointer first."""
-    end = 1 + 3 + ((table[2] & 0x0F) << 8 | table[3]) - 4
+    """The stream types in a table (2.4.4.8); `table` is a packet's payload, its pointer first.
+
+    Of a table that says it is longer than a packet, those in the packet: another muxer wrote it, or a disk.
+    """
+    end = min(1 + 3 + ((table[2] & 0x0F) << 8 | table[3]) - 4, len(table))
     at = 1 + 12 + ((table[11] & 0x0F) << 8 | table[12])
     while at + 5 <= end:
         yield table[at]

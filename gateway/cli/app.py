@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import sys
 import traceback
 from dataclasses import dataclass
@@ -10,26 +9,9 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import (
-    check,
-    demo,
-    drivers,
-    evidence,
-    media,
-    osdp,
-    outbox,
-    probe,
-    reload,
-    run,
-    simulate,
-    sync,
-    users,
-    webhooks,
-)
-from gateway.cli.cards import cards
+from gateway.cli.named import NamedCommands
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.redaction import Redaction
-from gateway.site import SiteFaults
 
 FAILED = 1
 MISCONFIGURED = 2
@@ -45,33 +27,21 @@ class Invocation:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        import importlib.metadata  # noqa: PLC0415  # everything else answers faster without it
+
         typer.echo(f"edge-gateway {importlib.metadata.version('edge-gateway')}")
         raise typer.Exit
 
 
 app = typer.Typer(
     name="edge-gateway",
+    cls=NamedCommands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("check")(check.check)
-app.command("run")(run.run)
-app.command("reload")(reload.reload)
-app.command("demo")(demo.demo)
-app.command("drivers")(drivers.drivers)
-app.command("simulate")(simulate.simulate)
-app.add_typer(probe.app, name="probe")
-app.add_typer(cards)
-app.add_typer(media.app, name="media")
-app.add_typer(osdp.app, name="osdp")
-app.add_typer(evidence.app, name="evidence")
-app.add_typer(users.app, name="users")
-app.add_typer(outbox.app, name="outbox")
-app.add_typer(sync.app, name="sync")
-app.add_typer(webhooks.app, name="webhooks")
 
 
 @app.callback()
@@ -107,7 +77,7 @@ def main() -> None:
 
 def _explain(error: Exception) -> int:
     """Say what went wrong and give the exit status for it."""
-    if isinstance(error, SiteFaults):
+    if isinstance(error, ConfigError):
         for line in error.lines():
             _say(line)
     if isinstance(error, GatewayError):

@@ -18,6 +18,7 @@ app = typer.Typer(
     "Example: edge-gateway outbox list --site /etc/edge-gateway/site.toml --user technician",
 )
 _PAGE = 500
+_UNTRIED = "not tried yet"
 _Site = Annotated[
     Path, typer.Option("--site", metavar="SITE.toml", help="The site file of the gateway that runs here.")
 ]
@@ -35,7 +36,9 @@ def show(
         bool, typer.Option("--all", help="What waits for its turn, too; not only what was refused.")
     ] = False,
 ) -> None:
-    """What central refused, oldest first: since when, how often it was tried, and central's own words.
+    """What central refused, oldest first: since when, how often it was tried, central's own words. Why the rest waits.
+
+    Files that are lost at the site before they went up are among them.
 
     Example: edge-gateway outbox list --site /etc/edge-gateway/site.toml --user technician
     """
@@ -44,8 +47,10 @@ def show(
         for row in _rows(address, session, waiting=waiting):
             found = True
             typer.echo("\n".join(_lines(row)))
+        told = json.loads(asked(f"{address}/status/outbox/books", {}, session))
     if not found:
         typer.echo("nothing waits for central" if waiting else "nothing that central refused")
+    typer.echo("".join(f"{line}\n" for line in _why(told["books"]["waiting"], told["reasons"])), nl=False)
 
 
 @app.command("show")
@@ -97,7 +102,7 @@ def settle(
     """
     if (central_id is None) is not not_there:
         raise GatewayError("say either --central-id ID or --not-there")
-    _told(site, user, "settle", {"id": number, "central_id": central_id})
+    _told(site, user, "settle", {"id": number, "central_id": central_id, "not_there": not_there})
     typer.echo(
         f"{number} is sent again" if not_there else f"{number} counts as delivered; central has it as {central_id}"
     )
@@ -152,13 +157,28 @@ def _field(text: str) -> tuple[str, object]:
     return name, told if not isinstance(told, int | float) or json.dumps(told) == value else value
 
 
+def _why(waiting: int, reasons: list[dict[str, Any]]) -> list[str]:
+    """How many wait to go up by themselves, and what the last try of each ended with."""
+    if not waiting:
+        return []
+    return [
+        "1 waits and goes up by itself:" if waiting == 1 else f"{waiting} wait and go up by themselves:",
+        *(
+            f"    {one['count']} x {one['kind']} {one['action']}, since {one['since']}: {one['error'] or _UNTRIED}"
+            for one in reasons
+        ),
+    ]
+
+
 def _lines(row: dict[str, Any]) -> list[str]:
     tries = "1 try" if row["tries"] == 1 else f"{row['tries']} tries"
     fields = json.dumps(row["fields"], ensure_ascii=False)
     how = "nobody knows whether central has it" if row["unknown"] else "refused" if row["refused"] else "waits"
+    if row["lost"]:
+        how = "its file is lost at the site"
     state = f"{how}, since {row['since']}, {tries}"
     return [
         f"{row['id']}  {row['kind']} {row['record_id']}: {row['action']}  ({state})",
-        *([f"    central: {row['error']}"] if row["error"] else []),
+        *([f"    {'here' if row['lost'] else 'central'}: {row['error']}"] if row["error"] else []),
         f"    {fields if len(fields) <= 160 else fields[:159] + '…'}",
     ]

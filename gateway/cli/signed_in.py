@@ -14,7 +14,6 @@ from pathlib import Path
 import typer
 
 from gateway.domain.errors import GatewayError
-from gateway.site import load
 
 PASSWORD = "EDGE_GATEWAY_PASSWORD"  # noqa: S105 (the name of a variable)
 _SECONDS = 90.0
@@ -23,6 +22,8 @@ _SECONDS = 90.0
 @contextmanager
 def signed_in(site: Path, user: str) -> Iterator[tuple[str, str]]:
     """The address of the gateway that runs here, and a session at it."""
+    from gateway.site import load  # noqa: PLC0415  # help and refused words are told faster without it
+
     api = load(site).api
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(api.host, f"[{api.host}]" if ":" in api.host else api.host)  # noqa: S104 (not listened on)
     address = f"http://{host}:{api.port}"

@@ -23,18 +23,35 @@ _Site = Annotated[
 _User = Annotated[
     str, typer.Option("--user", help=f"An account of the site; its password is asked for, or in {PASSWORD}.")
 ]
+_PARTS = {
+    "delivered": "delivered",
+    "waiting": "waiting",
+    "parked": "refused",
+    "replaced": "replaced by newer",
+    "dropped": "dropped",
+}
 _LOOK_SECONDS = 0.5
 _MOST_COUNTED = 10_000
 
 
 @app.command("status")
 def status(site: _Site, user: _User) -> None:
-    """Whether central answers, what was fetched last, and what a technician should know of it.
+    """Whether central answers, what was fetched last, what a technician should know of it, and what became of all
+    that was to go up. Exit status 1 when that does not add up.
 
     Example: edge-gateway sync status --site /etc/edge-gateway/site.toml --user technician
     """
     with signed_in(site, user) as (address, session):
         typer.echo("\n".join(_lines(_state(address, session))))
+        books = json.loads(asked(f"{address}/status/outbox/books", {}, session))["books"]
+    found = sum(books[name] for name in _PARTS)
+    parts = ", ".join(f"{books[name]} {word}" for name, word in _PARTS.items())
+    typer.echo(f"{books['accepted']} accepted for central: {parts}")
+    if not books["balance"]:
+        raise GatewayError(
+            f"the books do not balance: {books['accepted']} were accepted for central, {found} are accounted for;"
+            " keep the log and the data folder, and tell whoever looks after the gateway"
+        )
 
 
 @app.command("refresh")
@@ -65,15 +82,18 @@ def readers(
     site: _Site,
     user: _User,
     forget: Annotated[
-        str, typer.Option("--forget", metavar="ACCOUNT", help="Take this account's marks away: it will not come again.")
-    ] = "",
+        str | None,
+        typer.Option("--forget", metavar="ACCOUNT", help="Take this account's marks away: it will not come again."),
+    ] = None,
 ) -> None:
     """Who pulls events, entries or camera events by cursor, how far each has read, and whose marks are waited for.
 
     Example: edge-gateway sync readers --site /etc/edge-gateway/site.toml --user technician
     """
+    if forget is not None and not forget.strip():
+        raise GatewayError("--forget needs the name of an account")
     with signed_in(site, user) as (address, session):
-        path, body = ("forget", {"account": forget}) if forget else ("list", {})
+        path, body = ("list", {}) if forget is None else ("forget", {"account": forget})
         told = json.loads(asked(f"{address}/status/reader/{path}", body, session))["readers"]
     typer.echo("\n".join(map(_reader_line, told)) or "nobody pulls the site's lists by cursor")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class GatewayError(Exception):
     """Base of the gateway's own errors. Its text is one clear sentence for whoever can mend it."""
@@ -9,6 +11,10 @@ class GatewayError(Exception):
 
 class ConfigError(GatewayError):
     """The site file, a profile or a secret is wrong. Mended by the installer; the gateway does not start."""
+
+    def lines(self) -> Iterable[str]:
+        """Each fault by itself, for people; none where the text says all."""
+        return ()
 
 
 class StoreError(GatewayError):

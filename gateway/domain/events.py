@@ -100,6 +100,7 @@ class EventKind(IntEnum):
     EVIDENCE_LINK_REVOKED = 312
     EVIDENCE_OPENED = 313
     EVIDENCE_MISSING = 314
+    EVIDENCE_FOUND = 315
     GATEWAY_STARTED = 401
     GATEWAY_STOPPED = 402
     STORE_DAMAGED = 403
@@ -107,6 +108,7 @@ class EventKind(IntEnum):
     POWER_LOST = 405
     RECORDS_WAITED = 406
     UNREAD_DROPPED = 407
+    READER_FORGOTTEN = 408
     CENTRAL_REACHED = 501
     CENTRAL_LOST = 502
     CARDS_CHANGED = 503
@@ -116,6 +118,7 @@ class EventKind(IntEnum):
     RECORD_RELEASED = 507
     RECORD_DROPPED = 508
     CHANGED_ON_BOTH_SIDES = 509
+    ID_GIVEN_TWICE = 510
     CENTRAL_COMMAND_LATE = 511
     CLOCKS_DIFFER = 512
     CLOCKS_AGREE = 513
@@ -192,12 +195,14 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.EVIDENCE_LINK_REVOKED: ("Evidence link revoked", Category.SECURITY, Severity.NOTICE),
         EventKind.EVIDENCE_OPENED: ("Evidence opened", Category.SECURITY, Severity.NOTICE),
         EventKind.EVIDENCE_MISSING: ("Evidence missing", Category.CAMERA, Severity.ALARM),
+        EventKind.EVIDENCE_FOUND: ("Evidence is back", Category.CAMERA, Severity.NOTICE),
         EventKind.GATEWAY_STARTED: ("Gateway started", Category.SYSTEM, Severity.INFO),
         EventKind.GATEWAY_STOPPED: ("Gateway stopped", Category.SYSTEM, Severity.INFO),
         EventKind.STORE_DAMAGED: ("Store damaged", Category.SYSTEM, Severity.ALARM),
         EventKind.STORAGE_LOW: ("Storage low", Category.SYSTEM, Severity.ALARM),
         EventKind.RECORDS_WAITED: ("Nothing could be recorded", Category.SYSTEM, Severity.ALARM),
         EventKind.UNREAD_DROPPED: ("Dropped before it was read", Category.SYSTEM, Severity.WARNING),
+        EventKind.READER_FORGOTTEN: ("Reader forgotten", Category.SYSTEM, Severity.NOTICE),
         EventKind.POWER_LOST: ("Stopped without warning", Category.SYSTEM, Severity.WARNING),
         EventKind.CENTRAL_REACHED: ("Central reached", Category.SYNC, Severity.INFO),
         EventKind.CENTRAL_LOST: ("Central lost", Category.SYNC, Severity.WARNING),
@@ -208,6 +213,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.RECORD_DROPPED: ("Refused record let go", Category.SYNC, Severity.WARNING),
         EventKind.WRITES_REFUSED: ("Too many changes wait", Category.SYNC, Severity.WARNING),
         EventKind.CHANGED_ON_BOTH_SIDES: ("Record changed on both sides", Category.SYNC, Severity.NOTICE),
+        EventKind.ID_GIVEN_TWICE: ("Central gave an id twice", Category.SYNC, Severity.ALARM),
         EventKind.CENTRAL_COMMAND_LATE: ("Central's command not carried out", Category.SYNC, Severity.WARNING),
         EventKind.CLOCKS_DIFFER: ("Central's clock differs", Category.SYNC, Severity.ALARM),
         EventKind.CLOCKS_AGREE: ("Central's clock agrees again", Category.SYNC, Severity.INFO),

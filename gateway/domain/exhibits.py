@@ -13,6 +13,9 @@ from types import MappingProxyType
 HEAD_BYTES = 4096
 """How much of a file's beginning tells its type."""
 
+FILE_LOST = "its file"
+"""How it begins why an exhibit does not go up whose file is gone or cannot be read."""
+
 UNKNOWN_TYPE = "application/octet-stream"
 _LONGEST_NAME = 120
 _LONGEST_SUFFIX = 10

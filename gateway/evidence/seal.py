@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from gateway.domain.errors import StoreError
+from gateway.durable import sync_folder
 
 _NAME = "site-key.pem"
 
@@ -77,8 +78,4 @@ def _make(path: Path) -> None:
     finally:
         os.close(descriptor)
     early.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

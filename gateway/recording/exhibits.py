@@ -17,13 +17,15 @@ from pathlib import Path
 
 import structlog
 
-from gateway.clock import Clock, Stamp
+from gateway.clock import Clock
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.exhibits import Exhibit, Labels, sniffed
 from gateway.domain.passages import CameraEvent
-from gateway.recording.incoming import WORKING_SUFFIX, ExhibitLimits, Incoming, sync_folder
-from gateway.store import Entry, Store
+from gateway.durable import sync_folder
+from gateway.recording.incoming import WORKING_SUFFIX, ExhibitLimits, Incoming
+from gateway.recording.lost_exhibits import LostExhibits
+from gateway.store import Store
 
 log = structlog.get_logger(__name__)
 
@@ -49,11 +51,12 @@ class ExhibitFiles:
         self._coming: set[str] = set()
         self._is_open = False
         self.limits = limits
+        self.lost = LostExhibits(store=store, clock=clock, folder=self._folder, ready=self._refuse_while_away)
 
     async def open(self) -> None:
         """Set rows and files right: finish deletions, remove what was never acknowledged, tell what is missing.
 
-        Raises OSError, StoreError.
+        Raises OSError, StoreError, CameraUnavailable when the folder cannot be read after all.
         """
         coming = frozenset(self._coming)
         there = await asyncio.to_thread(self._there)
@@ -67,10 +70,10 @@ class ExhibitFiles:
             strays -= whole
         strays |= {file + WORKING_SUFFIX for file in known if file + WORKING_SUFFIX in there}
         await asyncio.to_thread(self._removed, strays)
-        await self._note_missing(
-            [item for item in known.values() if item.file not in there and not item.missing],
-            [item for item in known.values() if item.file in there and item.missing],
-        )
+        for item in known.values():
+            if item.file not in there:
+                await self.lost.lose(item)
+        await self.lost.find(item for item in known.values() if item.file in there and item.missing)
         self._is_open = True
 
     @asynccontextmanager
@@ -190,21 +193,3 @@ class ExhibitFiles:
         if names:
             sync_folder(self._folder)
             log.error("exhibits_without_rows", folder=str(self._folder), kept_as=f"*{_FOUND_SUFFIX}", files=len(names))
-
-    async def _note_missing(self, missing: list[Exhibit], found: list[Exhibit]) -> None:
-        if not missing and not found:
-            return
-        await self._store.exhibits.note_missing((item.id for item in missing), (item.id for item in found))
-        now = self._clock.wall()
-        if missing:
-            await self._store.journal.record(Entry(events=tuple(_missing(item, now) for item in missing)))
-
-
-def _missing(exhibit: Exhibit, now: Stamp) -> Event:
-    return Event(
-        kind=EventKind.EVIDENCE_MISSING,
-        date_at=now.micros,
-        clock_trusted=now.trusted,
-        description=f"The file of evidence {exhibit.id}, {exhibit.name}, is not where it was put.",
-        data={"evidence_id": exhibit.id, "camera_event_id": exhibit.camera_event_id, "sha256": exhibit.sha256},
-    )

@@ -17,6 +17,7 @@ import structlog
 from gateway.domain.errors import StoreError
 from gateway.domain.exhibits import HEAD_BYTES, Exhibit, Labels, TooLarge
 from gateway.domain.passages import CameraEvent
+from gateway.durable import sync_folder
 
 log = structlog.get_logger(__name__)
 
@@ -157,15 +158,6 @@ class Incoming:
     @property
     def _working(self) -> Path:
         return self._folder / (self.name + WORKING_SUFFIX)
-
-
-def sync_folder(folder: Path) -> None:
-    """What was named in it stays so through a power cut."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _refusal(error: OSError) -> str:

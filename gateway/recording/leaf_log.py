@@ -13,6 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from gateway.domain.footage_chain import leaf_of
+from gateway.durable import sync_folder
 from gateway.store import Segment
 
 FOLDER = "chain"
@@ -67,7 +68,7 @@ def _write(path: Path, leaves: list[tuple[int, str]]) -> None:
         os.close(descriptor)
     if fresh:
         for folder in (path.parent, path.parent.parent, path.parent.parent.parent):
-            _sync_folder(folder)
+            sync_folder(folder)
 
 
 def _thin(folder: Path) -> None:
@@ -79,11 +80,3 @@ def _thin(folder: Path) -> None:
 
 def _file(media: Path, camera_id: int, block: int) -> Path:
     return media / FOLDER / str(camera_id) / f"{block}.leaves"
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

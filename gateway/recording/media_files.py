@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gateway.clock import ClockOffset
 from gateway.domain.footage import TOUCHING_MICROS, GapReason, SegmentFinished, as_found, parse_segment_path
+from gateway.durable import sync_folder
 
 _PACKET = 188
 _CAMERA = re.compile(r"^\d{1,10}$")
@@ -122,7 +123,7 @@ def set_aside(media: Path, paths: Iterable[str]) -> None:
         if parsed is not None:
             file = media / path
             file.rename(file.with_name(f"{parsed[1]}.part"))
-            _sync_folder(file.parent)
+            sync_folder(file.parent)
 
 
 def remove(media: Path, paths: Iterable[str], *, empty_before: str = "") -> None:
@@ -137,7 +138,7 @@ def remove(media: Path, paths: Iterable[str], *, empty_before: str = "") -> None
         folders.add(file.parent)
     for folder in sorted(folders):
         with contextlib.suppress(FileNotFoundError):  # a folder that has gone holds no name any more
-            _sync_folder(folder)
+            sync_folder(folder)
         if folder.name < empty_before:
             with contextlib.suppress(OSError):  # it is not empty, or the worker has it: it goes another time
                 folder.rmdir()
@@ -174,11 +175,3 @@ def _folders(parent: Path, form: re.Pattern[str]) -> list[str]:
             return [entry.name for entry in entries if form.match(entry.name) and entry.is_dir(follow_symlinks=False)]
     except FileNotFoundError:
         return []
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -292,7 +292,7 @@ class Recording:
             untold = await self._index.recover(tuple(self._camera_ids()))
         except OSError as error:
             return f"the media folder cannot be used: {error.strerror}"
-        except StoreError as error:
+        except (StoreError, CameraUnavailable) as error:
             return str(error)
         self._watch.footage_is_indexed(untold)
         return ""

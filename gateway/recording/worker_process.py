@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import subprocess
@@ -77,10 +76,8 @@ class WorkerProcess:
         """How the process ended, as half a sentence; waits a moment for an end that is under way, else ""."""
         if self._process is None:
             return ""
-        try:
-            async with asyncio.timeout(0.5):
-                code = await self._process.wait()
-        except TimeoutError:
+        code = await self._process.ended(within=0.5)
+        if code is None:
             return ""
         return f"killed by {_signal_name(-code)}" if code < 0 else f"ended with status {code}"
 
@@ -92,9 +89,7 @@ class WorkerProcess:
         """End it at once; whether it is gone within that many seconds. A process that waits for a disk may not be."""
         self._signal(signal.SIGKILL)
         if self._process is not None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(within):
-                    await self._process.wait()
+            await self._process.ended(within=within)
         return self.has_ended
 
     def _signal(self, number: signal.Signals) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gateway.domain.errors import ConfigError
+from gateway.durable import sync_folder
 
 _LARGEST = 4096
 
@@ -51,7 +52,7 @@ class NewSecret:
                 file.write(text + "\n")
                 file.flush()
                 os.fsync(descriptor)
-            _settle(folder)
+            sync_folder(folder)
         except OSError as error:
             raise ConfigError(f"{self._pending} cannot be written: {error.strerror}") from error
         return text
@@ -61,7 +62,7 @@ class NewSecret:
         try:
             os.link(self._pending, self._place)
             self._pending.unlink()
-            _settle(self._place.parent)
+            sync_folder(self._place.parent)
         except OSError as error:
             raise ConfigError(f"{self._place} cannot be made: {error.strerror}") from error
 
@@ -72,11 +73,3 @@ class NewSecret:
         except FileNotFoundError:
             return ""
         return text[:-1] if text.endswith("\n") else ""
-
-
-def _settle(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import structlog
 
+from gateway.durable import sync_folder
 from gateway.store.faults import refused
 
 log = structlog.get_logger(__name__)
@@ -154,7 +155,7 @@ class AccessLog:
                     os.ftruncate(file.fileno(), before)
                     raise
             if new:  # without its beginning it does not count until the next opening
-                _sync_folder(self._path.parent)
+                sync_folder(self._path.parent)
         except OSError as error:
             raise refused(self._path, error, "nothing was recorded") from error
 
@@ -168,7 +169,7 @@ class AccessLog:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self._path)
-        _sync_folder(self._path.parent)
+        sync_folder(self._path.parent)
 
     def _read(self) -> _Said | None:
         """What the file says; None when there is none, or a line that was whole is so no more. Raises OSError."""
@@ -259,11 +260,3 @@ def _silence(connection: sqlite3.Connection) -> str:
         " WHERE disabled = ''"
     ).rowcount
     return f"{count} webhooks were disabled, which may have been removed: enable those that are right" if count else ""
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

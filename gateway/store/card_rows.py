@@ -18,7 +18,7 @@ import structlog
 
 from gateway.domain.credentials import Card, CardStatus
 from gateway.store.card_facts import facts_of, facts_text, read_facts
-from gateway.store.card_index import IndexRow, index_row
+from gateway.store.card_index import IndexRow, keyed, packed
 
 log = structlog.get_logger(__name__)
 
@@ -47,8 +47,26 @@ class ReadyCard(NamedTuple):
     in_index: IndexRow
 
 
+class PackedCard(NamedTuple):
+    """A ready card without what only this process can know; made of plain values, so that another may make it."""
+
+    values: _Values
+    aliases: tuple[str, ...]
+    packed: bytes
+
+
 def ready(item: CardRecord) -> ReadyCard:
     """What has to be computed for a card before it is written. Pure."""
+    return ready_from(pack(item))
+
+
+def ready_from(card: PackedCard) -> ReadyCard:
+    """The same of a card that was packed. Pure."""
+    return ReadyCard(card.values, card.aliases, keyed(card.values[0], card.packed, card.aliases))
+
+
+def pack(item: CardRecord) -> PackedCard:
+    """What can be computed of a card in any process. Pure."""
     card = item.card
     facts = facts_of(card)
     values = (
@@ -61,14 +79,18 @@ def ready(item: CardRecord) -> ReadyCard:
         facts_text(facts),
         item.record,
     )
-    return ReadyCard(values, card.aliases, index_row(card, facts))
+    return PackedCard(values, card.aliases, packed(card, facts))
 
 
 def put_rows(connection: sqlite3.Connection, cards: Iterable[ReadyCard], now: int) -> tuple[int, int]:
-    """Add or replace cards; how many were new, and how many were not. Of two with one id the later one counts."""
+    """Add or replace cards; how many were new, and how many were not. Of two with one id the later one counts.
+
+    They go in by ascending id, whatever the order in which a list brings them: falling ids leave every page of the
+    tables half empty.
+    """
     last = {card.values[0]: card for card in cards}
     there = 0
-    for stretch in _stretches(last.values(), _IN_A_STATEMENT):
+    for stretch in _stretches((last[number] for number in sorted(last)), _IN_A_STATEMENT):
         numbers = [card.values[0] for card in stretch]
         there += _there(connection, numbers)
         connection.execute(_put_statement(len(stretch)), [value for card in stretch for value in (*card.values, now)])
@@ -77,7 +99,7 @@ def put_rows(connection: sqlite3.Connection, cards: Iterable[ReadyCard], now: in
         # Also of cards that were not there: of a damaged file the aliases of a lost card may have been saved.
         gone = [card.values[0] for card in differing if card.values[0] in standing]
         connection.execute(f"DELETE FROM card_alias WHERE card_id IN ({_places(gone)})", gone)
-        # By id, as they come: sorted by alias, the index by card would be written all over and take more pages.
+        # By id: sorted by alias, the index by card would be written all over and take more pages.
         pairs = [(alias, card.values[0]) for card in differing for alias in card.aliases]
         for aliases in _stretches(pairs, _ALIASES_IN_A_STATEMENT):
             connection.execute(_alias_statement(len(aliases)), [value for pair in aliases for value in pair])

@@ -38,6 +38,7 @@ log = structlog.get_logger(__name__)
 _MOST_MATCHES = 8
 _LISTED = "listed_at"
 _AT_A_STRETCH = 150  # cards that are taken into the index in a few ms
+_FOLLOWED_AT_A_STRETCH = 50  # under 2 ms, also where the index's tables grow: all of them do at about the same time
 _MOST_FOLLOWED = 900
 _RETRY_SECONDS = 5.0
 
@@ -56,7 +57,7 @@ class Cards:
 
     `listed_at` is when it was last known to be all that central has (wall micros), None when that never was. Whoever
     looks at what waits for central and changes cards by it does both in one `turn`. `generation` moves on with every
-    `apply` that is on disk.
+    `apply` that is on disk. `behind`: the disk has refused what follows from a write that is on disk elsewhere.
     """
 
     def __init__(self, *, database: Database) -> None:
@@ -69,6 +70,7 @@ class Cards:
         self._stale.set()
         self.listed_at: int | None = None
         self.turn = asyncio.Lock()
+        self.behind = False
         self.generation = 0
 
     @property
@@ -295,7 +297,7 @@ class Cards:
     def _follow(self) -> None:
         """Take a stretch of what changed into the index, in its order, and the rest soon."""
         try:
-            for _ in range(min(len(self._followed), _AT_A_STRETCH)):
+            for _ in range(min(len(self._followed), _FOLLOWED_AT_A_STRETCH)):
                 self._take_in(self._followed.popleft())
         except Exception:  # whatever it was: an index with a part of a change says what is not so
             log.exception("cards_not_followed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
@@ -14,7 +14,7 @@ from gateway.clock import iso_utc
 from gateway.domain.parking import EntryStatus
 from gateway.domain.plates import plain_plate
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
-from gateway.store.given_ids import is_one_given, newest_given
+from gateway.store.given_ids import disown, is_one_given, newest_given, owners_of
 
 _RECORD = TypeAdapter(JsonObject)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,6 +54,14 @@ class EntryKeeper:
     def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
         """Whether an entry here has it."""
         return is_one_given(connection, "parking_entry", central_id)
+
+    def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
+        """Of all entries."""
+        return owners_of(connection, "parking_entry", central_ids)
+
+    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
+        """It stays."""
+        disown(connection, "parking_entry", record_id)
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
         """Take an entry that a person made; without a moment it is of now."""

@@ -90,6 +90,14 @@ class Exhibits:
         """Exhibits that were let go of: their files are to be deleted, then their rows."""
         return await self._select("garbage = 1", ())
 
+    async def held_by_loss(self) -> tuple[Exhibit, ...]:
+        """Those that wait in the outbox for their file to be back."""
+        return await self._select(
+            "missing = 1 AND garbage = 0 AND id IN"
+            f" (SELECT record_id FROM outbox WHERE kind = '{FILES}' AND parked = 1)",
+            (),
+        )
+
     async def bytes_kept(self) -> int:
         """How much room all of them take."""
         (size,) = await self._database.read(
@@ -156,11 +164,19 @@ class Exhibits:
         )
 
     async def note_missing(self, missing: Iterable[int], found: Iterable[int]) -> None:
-        """Whose file is not there, and whose is again."""
-        marks = [(1, number) for number in missing] + [(0, number) for number in found]
-        await self._database.write(
-            lambda connection: connection.executemany("UPDATE exhibit SET missing = ? WHERE id = ?", marks)
-        )
+        """Whose file is not there, and whose is again: what waited for that goes up."""
+        back = [(number,) for number in found]
+        marks = [(1, number) for number in missing] + [(0, number) for (number,) in back]
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.executemany("UPDATE exhibit SET missing = ? WHERE id = ?", marks)
+            connection.executemany(
+                "UPDATE outbox SET parked = 0, tries = 0, next_at = 0, error = ''"
+                f" WHERE kind = '{FILES}' AND record_id = ? AND parked = 1 AND begun = 0",
+                back,
+            )
+
+        await self._database.write(job, then=self._changes.bump)
 
     async def add_link(self, link: ExhibitLink, token: str) -> ExhibitLink:
         """Keep a link. Raises NotFoundError when its exhibit is gone, TooMany, StoreError."""

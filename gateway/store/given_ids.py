@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Sequence
 from typing import Literal
 
 Table = Literal["camera_event", "camera_event_gone", "parking_entry"]
@@ -20,3 +22,21 @@ def is_one_given(connection: sqlite3.Connection, table: Table, central_id: int) 
     """Whether central's id is among them."""
     found = connection.execute(f"SELECT 1 FROM {table} WHERE central_id = ?", (central_id,)).fetchone()
     return found is not None
+
+
+def owners_of(
+    connection: sqlite3.Connection, table: Table | Literal["provisional"], central_ids: Sequence[int], kind: str = ""
+) -> dict[int, int]:
+    """The site's ids of those records that have one of these, by central's. `kind`: of the table's, "" for all."""
+    only, values = (" AND kind = ?", (kind,)) if kind else ("", ())
+    (found,) = connection.execute(
+        f"SELECT json_group_array(json_array(central_id, id)) FROM {table}"
+        f" WHERE central_id IN (SELECT value FROM json_each(?)){only}",
+        (json.dumps(central_ids), *values),
+    ).fetchone()
+    return dict(json.loads(found))
+
+
+def disown(connection: sqlite3.Connection, table: Table | Literal["provisional"], record_id: int) -> None:
+    """What the site has under this id counts as not at central."""
+    connection.execute(f"UPDATE {table} SET central_id = NULL WHERE id = ?", (record_id,))

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gateway.clock import Stamp
 from gateway.domain.writes import (
     Effect,
     JsonObject,
@@ -20,6 +21,7 @@ from gateway.domain.writes import (
 from gateway.store.changes import Changes
 from gateway.store.conflicts import base_of, note_base
 from gateway.store.database import Database, is_id
+from gateway.store.deliveries import take_id_from
 from gateway.store.keepers import IDS, KEEPERS
 from gateway.store.outbox_rows import (
     body_text,
@@ -222,6 +224,10 @@ class HeldWrites:
         keeper = KEEPERS[operation.kind]
 
         def job(connection: sqlite3.Connection) -> JsonObject | None:
+            if operation.effect is Effect.CREATE:
+                for had in IDS[operation.kind].owners(connection, (record_id,)).values():
+                    at = Stamp(now, trusted=False)
+                    take_id_from(connection, operation.kind, had, record_id, to=record_id, at=at)
             known = keeper.site_id(connection, record_id)
             self._recent.note(operation.kind, record_id, known)
             if operation.effect is Effect.DELETE:

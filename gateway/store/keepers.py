@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, Protocol
 
@@ -15,8 +15,9 @@ from pydantic import TypeAdapter
 
 from gateway.domain.presence import card_holder
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+from gateway.store.camera_event_keeper import CameraEventKeeper
 from gateway.store.entry_keeper import EntryKeeper
-from gateway.store.given_ids import is_one_given, newest_given
+from gateway.store.given_ids import disown, owners_of
 from gateway.store.presence import record_rename
 from gateway.store.room import refuse_one_more
 
@@ -46,6 +47,14 @@ class Ids(Protocol):
 
     def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
         """Whether central gave this id to a record of this site."""
+        ...
+
+    def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
+        """The site's ids of the records to which central gave these, by central's."""
+        ...
+
+    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:
+        """Central gave the id of this record to another one; it counts as not at central."""
         ...
 
 
@@ -120,6 +129,14 @@ class GivenIds:
             is not None
         )
 
+    def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
+        """By the ids that the site gave them."""
+        return owners_of(connection, "provisional", central_ids, self._kind)
+
+    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
+        """The id that the site gave leads nowhere any more."""
+        disown(connection, "provisional", record_id)
+
 
 class RecordKeeper(GivenIds):
     """Devices, or cameras. What the site file says of its own stays."""
@@ -142,6 +159,11 @@ class RecordKeeper(GivenIds):
             connection.execute(f"UPDATE OR IGNORE {self._table} SET id = ? WHERE id = ?", (known, record_id))
             connection.execute(f"DELETE FROM {self._table} WHERE id = ?", (record_id,))
         return known
+
+    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:
+        """The other record takes its place."""
+        super().disown(connection, record_id, central_id)
+        connection.execute(f"DELETE FROM {self._table} WHERE id = ? AND at_site = 0", (central_id,))
 
     def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
         """Central's record, {} for one that the site file alone has."""
@@ -207,76 +229,6 @@ class CardIds(KeptElsewhere):
         return known
 
 
-class CameraEventIds:
-    """Camera events keep the site's id and learn central's beside it."""
-
-    def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
-        """The site's own id."""
-        row = connection.execute(
-            "SELECT id FROM camera_event WHERE id = ?1 OR central_id = ?1 ORDER BY id = ?1 DESC LIMIT 1", (record_id,)
-        ).fetchone()
-        return int(row[0]) if row else record_id
-
-    def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
-        """Central's id of a record, None while central has given none."""
-        row = connection.execute(
-            "SELECT central_id FROM camera_event WHERE id = ?1"
-            " UNION ALL SELECT central_id FROM camera_event_gone WHERE id = ?1",
-            (record_id,),
-        ).fetchone()
-        return None if row is None or row[0] is None else int(row[0])
-
-    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """Noted beside the site's id, also of one that was deleted here before central's answer came."""
-        for table in ("camera_event", "camera_event_gone"):
-            if connection.execute(
-                f"UPDATE OR IGNORE {table} SET central_id = ? WHERE id = ?", (central_id, record_id)
-            ).rowcount:
-                break
-        return record_id
-
-    def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
-        """The newest of central's ids."""
-        return newest_given(connection, "camera_event", most)
-
-    def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
-        """Also to one that was deleted here."""
-        return any(is_one_given(connection, table, central_id) for table in ("camera_event", "camera_event_gone"))
-
-
-class CameraEventKeeper(CameraEventIds):
-    """Camera events. They are made by the journal; of what is written later, name, description and class are here."""
-
-    def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:  # noqa: ARG002 (a keeper's form)
-        """The journal does that, with the event and the footage that belong to it."""
-        raise TypeError("a camera event is recorded by the journal")
-
-    def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
-        """What can be changed of it."""
-        row = connection.execute(
-            "SELECT name, description, incident FROM camera_event WHERE id = ?", (record_id,)
-        ).fetchone()
-        return {"name": row[0], "description": row[1], "incident": bool(row[2])} if row else None
-
-    def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """Take over what can be changed; what is so already costs no write."""
-        kept = self.get(connection, record_id)
-        if kept is None:
-            return
-        fresh = {name: record[name] for name, value in kept.items() if isinstance(record.get(name), type(value))}
-        if fresh.items() <= kept.items():
-            return
-        now_so = {**kept, **fresh}
-        connection.execute(
-            "UPDATE camera_event SET name = ?, description = ?, incident = ? WHERE id = ?",
-            (now_so["name"], now_so["description"], now_so["incident"], record_id),
-        )
-
-    def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
-        """Its footage is held no longer; the event that it proves stays."""
-        connection.execute("DELETE FROM camera_event WHERE id = ?", (record_id,))
-
-
 def record_text(record: JsonObject) -> str:
     """A record as JSON text, the same for the same content."""
     return _ENCODER.encode(record)
@@ -294,13 +246,15 @@ def record_kind(record: JsonObject) -> str:
     return str(kind)[:_LONGEST_NAME] if isinstance(kind, str | int) else ""
 
 
+CAMERA_EVENTS = CameraEventKeeper()
+
 KEEPERS: Mapping[str, Keeper] = MappingProxyType(
     {
         "device": RecordKeeper("device"),
         "camera": RecordKeeper("camera"),
         "access_card": CardIds(),
         "entry": EntryKeeper(),
-        "camera_event": CameraEventKeeper(),
+        "camera_event": CAMERA_EVENTS,
     }
 )
 """Who keeps the records of a kind."""

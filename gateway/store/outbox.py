@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from gateway.domain.writes import WRITES, Effect, JsonObject, takes_away, with_newer
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery, deliver
 from gateway.store.keepers import IDS, KEEPERS
 from gateway.store.outbox_rows import (
-    COLUMNS,
     OutboxRow,
-    as_row,
     body_object,
+    listed_rows,
     outbox_rows,
     rewrite,
     take_out,
@@ -42,6 +43,8 @@ _URGENT = (
     " AND (action <> 'update' OR instr(body, '\"status\"') > 0 OR instr(body, '\"enabled\"') > 0)"
 )
 _MOST_URGENT = 200
+_OFTEN = 3
+_BY_ID = "NOT INDEXED"  # otherwise SQLite goes through all that waits, as the index of what is due has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,36 +74,47 @@ class Outbox:
         self._database = database
         self._recent = recent
 
-    async def due(self, *, now: int, limit: int = 50) -> tuple[OutboxRow, ...]:
+    async def due(
+        self, *, now: int, limit: int = 50, without: Collection[tuple[str, str]] = ()
+    ) -> tuple[OutboxRow, ...]:
         """Rows to try now, oldest first: of each record only its oldest that is not a refused change.
 
-        What may take a card's right away comes alone and before all others, with what must go up before it. Rows of
-        files are not among them.
+        What may take a card's right away comes alone and before all others, with what must go up before it. What was
+        tried some times already comes after all that was not, so that a few records that central fails with keep
+        nothing from it. Rows of files are not among them, nor those of an operation `without` which it is to be (kind,
+        action).
         """
+        only, values = _but(without)
 
         def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
-            first = tuple(_urgent(connection, now))[:limit]
+            first = tuple(_urgent(connection, now, without))[:limit]
             if first:
                 return first
-            rows = connection.execute(
-                f"SELECT {COLUMNS} FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
-                f" AND kind <> '{FILES}' AND {_FIRST_OF_RECORD} ORDER BY id LIMIT ?",
-                (now, limit),
-            ).fetchall()
-            return tuple(as_row(row) for row in rows)
+            for tried in (f"tries < {_OFTEN}", f"tries >= {_OFTEN}"):
+                rows = listed_rows(
+                    connection,
+                    "SELECT * FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
+                    f" AND {tried} AND kind <> '{FILES}'{only} AND {_FIRST_OF_RECORD} ORDER BY id LIMIT ?",
+                    (now, *values, limit),
+                )
+                if rows:
+                    return rows
+            return ()
 
         return await self._database.read(query)
 
-    async def next_due(self) -> int | None:
-        """When the earliest row may be tried (wall micros), or None when none will be.
+    async def next_due(self, *, without: Collection[tuple[str, str]] = ()) -> int | None:
+        """When the earliest row may be tried (wall micros), or None when none will be; `without` as of `due`.
 
         Rows behind another of the same record do not count: they are not due before that one has gone.
         """
+        only, values = _but(without)
 
         def query(connection: sqlite3.Connection) -> int | None:
             row = connection.execute(
-                f"SELECT next_at FROM outbox INDEXED BY outbox_due WHERE parked = 0 AND kind <> '{FILES}'"
-                f" AND {_FIRST_OF_RECORD} ORDER BY next_at LIMIT 1"
+                f"SELECT next_at FROM outbox INDEXED BY outbox_due WHERE parked = 0 AND kind <> '{FILES}'{only}"
+                f" AND {_FIRST_OF_RECORD} ORDER BY next_at LIMIT 1",
+                values,
             ).fetchone()
             return None if row is None else int(row[0])
 
@@ -114,16 +128,20 @@ class Outbox:
         """The same of many in one commit; those that still wait, as they are now, oldest first."""
 
         def job(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
-            found = []
             for kind in {row.kind for row in rows}:
-                ids, numbers = IDS.get(kind), [row.id for row in rows if row.kind == kind]
+                ids = IDS.get(kind)
                 newest = next(iter(ids.given(connection, 1)), None) if ids is not None else None
-                found += connection.execute(
-                    f"UPDATE outbox SET begun = 1, newest_before = ? WHERE id IN ({', '.join('?' * len(numbers))})"
-                    f" AND parked = 0 RETURNING {COLUMNS}",
-                    (newest, *numbers),
-                ).fetchall()
-            return tuple(sorted(map(as_row, found), key=lambda row: row.id))
+                connection.execute(
+                    f"UPDATE outbox {_BY_ID} SET begun = 1, newest_before = ? WHERE parked = 0"
+                    " AND id IN (SELECT value FROM json_each(?))",
+                    (newest, json.dumps([row.id for row in rows if row.kind == kind])),
+                )
+            numbers = json.dumps([row.id for row in rows])
+            return listed_rows(
+                connection,
+                f"SELECT * FROM outbox {_BY_ID} WHERE parked = 0 AND id IN (SELECT value FROM json_each(?))",
+                (numbers,),
+            )
 
         return await self._database.write(job)
 
@@ -135,7 +153,13 @@ class Outbox:
         )
 
     async def delivered(
-        self, row: OutboxRow, *, central_id: int | None, record: JsonObject | None = None, now: int = 0
+        self,
+        row: OutboxRow,
+        *,
+        central_id: int | None,
+        record: JsonObject | None = None,
+        now: int = 0,
+        trusted: bool = False,
     ) -> int:
         """Central has it: the row goes, and the record learns its central id, in one commit.
 
@@ -146,17 +170,26 @@ class Outbox:
             central_id: the id that central gave to a new record, None when it does not say.
             record: central's own words of the record, None when it sent none.
             now: wall micros.
+            trusted: whether that is a trusted clock's.
 
         Returns the id that the site has for the record now.
         """
         (known,) = await self._database.write(
-            partial(deliver, deliveries=(Delivery(row, central_id, record),), recent=self._recent, now=now)
+            partial(
+                deliver,
+                deliveries=(Delivery(row, central_id, record),),
+                recent=self._recent,
+                now=now,
+                trusted=trusted,
+            )
         )
         return known
 
-    async def delivered_together(self, deliveries: Sequence[Delivery], *, now: int) -> None:
+    async def delivered_together(self, deliveries: Sequence[Delivery], *, now: int, trusted: bool = False) -> None:
         """The same of rows of different records, all in one commit."""
-        await self._database.write(partial(deliver, deliveries=deliveries, recent=self._recent, now=now))
+        await self._database.write(
+            partial(deliver, deliveries=deliveries, recent=self._recent, now=now, trusted=trusted)
+        )
 
     async def drop(self, row: OutboxRow) -> None:
         """It has lost its point: central has the record no more. Counted as dropped, with all others of the record."""
@@ -209,6 +242,23 @@ class Outbox:
             )
         )
 
+    async def bring_near(self, *, latest: int, files: bool) -> bool:
+        """What would wait beyond `latest` (wall micros) was put off by a clock that was ahead: it is due now.
+
+        `files`: of those, or of all others. Returns whether there was any.
+        """
+        far = f"parked = 0 AND next_at > ? AND kind {'=' if files else '<>'} '{FILES}'"
+
+        def query(connection: sqlite3.Connection) -> bool:
+            return connection.execute(f"SELECT 1 FROM outbox WHERE {far} LIMIT 1", (latest,)).fetchone() is not None
+
+        if not await self._database.read(query):
+            return False
+        await self._database.write(
+            lambda connection: connection.execute(f"UPDATE outbox SET next_at = 0 WHERE {far}", (latest,))
+        )
+        return True
+
     async def heard_again(self, *, at: int) -> None:
         """Files that wait because central did not answer are due from `at` (wall micros) on, if not before."""
         await self._database.write(
@@ -239,11 +289,20 @@ class Outbox:
         return await self._database.read(query)
 
 
-def _urgent(connection: sqlite3.Connection, now: int) -> Iterator[OutboxRow]:
+def _but(actions: Collection[tuple[str, str]]) -> tuple[str, tuple[str, ...]]:
+    """A condition that leaves rows of these operations out."""
+    if not actions:
+        return "", ()
+    return f" AND (kind, action) NOT IN (VALUES {', '.join(['(?, ?)'] * len(actions))})", tuple(chain(*actions))
+
+
+def _urgent(connection: sqlite3.Connection, now: int, without: Collection[tuple[str, str]]) -> Iterator[OutboxRow]:
     """Of the cards whose rights may be taken away, what is to go up now; a failing change of another kind is passed."""
     seen: set[int] = set()
+    only, values = _but(without)
     for (record_id,) in connection.execute(
-        f"SELECT record_id FROM outbox INDEXED BY outbox_urgent WHERE {_URGENT} ORDER BY id LIMIT {_MOST_URGENT}"
+        f"SELECT record_id FROM outbox INDEXED BY outbox_urgent WHERE {_URGENT}{only} ORDER BY id LIMIT {_MOST_URGENT}",
+        values,
     ).fetchall():
         if record_id in seen:
             continue
@@ -253,7 +312,7 @@ def _urgent(connection: sqlite3.Connection, now: int) -> Iterator[OutboxRow]:
             urgent = _is_urgent(row)
             if (row.parked and row.action != "create") or (passed and not (urgent and row.action != "update")):
                 continue
-            if not row.parked and row.next_at <= now:
+            if not row.parked and row.next_at <= now and (row.kind, row.action) not in without:
                 yield row
             elif not row.parked and row.action == "update" and not urgent:
                 passed = True

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
 from gateway.domain.errors import NotFoundError
+from gateway.domain.exhibits import FILE_LOST
 from gateway.domain.writes import WRITES, JsonObject, WaitingWrite, laid_over
 from gateway.store.database import is_id
 from gateway.store.keepers import KEEPERS
@@ -45,6 +46,11 @@ class OutboxRow:
     begun: bool = False
     newest_before: int | None = None
     taken_as: int | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether it waits because its file is gone or cannot be read."""
+        return self.parked and self.error.startswith(FILE_LOST)
 
 
 def new_key() -> str:
@@ -83,13 +89,25 @@ def outbox_rows(connection: sqlite3.Connection, kind: str, record_id: int | None
     return tuple(as_row(row) for row in rows)
 
 
+def listed_rows(connection: sqlite3.Connection, which: str, values: Sequence[object]) -> tuple[OutboxRow, ...]:
+    """Rows that a `SELECT` of all their columns finds, the oldest first; within a transaction.
+
+    They come as one value: a thread that steps from row to row waits for the interpreter at every row.
+    """
+    (found,) = connection.execute(f"SELECT json_group_array(json_array({COLUMNS})) FROM ({which})", values).fetchone()
+    return tuple(map(as_row, sorted(json.loads(found))))
+
+
 def take_out(
     connection: sqlite3.Connection, row_ids: Iterable[int], book: Literal["delivered", "dropped", "replaced"]
 ) -> int:
     """Rows leave the outbox and are counted; how many there were. Within a transaction."""
     numbers = tuple(row_ids)
-    places = ", ".join("?" * len(numbers))
-    gone = connection.execute(f"DELETE FROM outbox WHERE id IN ({places})", numbers).rowcount if numbers else 0
+    if not numbers:
+        return 0
+    gone = connection.execute(
+        "DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(numbers),)
+    ).rowcount
     if gone:
         connection.execute("UPDATE book SET count = count + ? WHERE name = ?", (gone, book))
     return gone
@@ -182,20 +200,5 @@ def row_of(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
 
 
 def as_row(row: tuple[int, str, str, int, str, int, int, int, int, str, str, int, int | None, int | None]) -> OutboxRow:
-    """A row as COLUMNS name it."""
-    return OutboxRow(
-        id=row[0],
-        key=row[1],
-        kind=row[2],
-        record_id=row[3],
-        body=row[4],
-        created_at=row[5],
-        tries=row[6],
-        next_at=row[7],
-        parked=bool(row[8]),
-        error=row[9],
-        action=row[10],
-        begun=bool(row[11]),
-        newest_before=row[12],
-        taken_as=row[13],
-    )
+    """A row of `COLUMNS`, which come in the order of its fields."""
+    return OutboxRow(*row[:8], bool(row[8]), row[9], row[10], bool(row[11]), row[12], row[13])

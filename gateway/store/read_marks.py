@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from gateway.domain.events import Event
 from gateway.store.database import Database
+from gateway.store.events import insert_event
 
 ListName = Literal["event", "camera_event", "entry"]
 LISTS: Final[tuple[ListName, ...]] = ("event", "camera_event", "entry")
@@ -69,14 +71,16 @@ class ReadMarks:
             )
         )
 
-    async def forget(self, readers: Sequence[Reader]) -> None:
-        """Remove marks."""
+    async def forget(self, readers: Sequence[Reader], *, told: Event | None = None) -> None:
+        """Remove marks, and record the event that tells of it in the same commit."""
         values = [(reader.account, reader.list, reader.filter) for reader in readers]
-        await self._database.write(
-            lambda connection: connection.executemany(
-                "DELETE FROM read_mark WHERE account = ? AND list = ? AND filter = ?", values
-            )
-        )
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.executemany("DELETE FROM read_mark WHERE account = ? AND list = ? AND filter = ?", values)
+            if told is not None:
+                insert_event(connection, told)
+
+        await self._database.write(job)
 
     async def unread(self, marks: Sequence[ReadMark]) -> tuple[int, ...]:
         """How many records there are above each mark, whatever its filter; counted up to 10,000."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import structlog
 
 from gateway.domain.errors import StoreError
+from gateway.durable import sync_folder
 from gateway.store.faults import is_damage, refused
 from gateway.store.ids import SALVAGE_GAP, ids_note, raise_ids
 from gateway.store.migrations import Migration, migrate, refuse_newer
@@ -64,7 +65,7 @@ def recover(
             fault = _fault_of(path, steps, thorough=unclean)
         salvaged = None if fault is None else _start_afresh(path, steps, after_salvage, fault, mend)
         closed_mark(path).unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except (sqlite3.Error, OSError) as error:
         raise refused(path, error, "it cannot be opened") from error
     return Recovery(unclean=unclean, salvaged=salvaged)
@@ -117,7 +118,7 @@ def _start_afresh(path: Path, steps: tuple[Migration, ...], after_salvage: str, 
         file.write(aside.name)
         file.flush()
         os.fsync(file.fileno())
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
     _finish_replacement(path)
     log.error("store_salvaged", file=path.name, fault=fault, rows=kept, kept_as=aside.name if left else None)
     kept_as = f", the damaged file is kept as {aside.name}" if left else ""
@@ -137,9 +138,9 @@ def _finish_replacement(path: Path) -> None:
             if (part := _part(path, suffix)).exists():
                 part.rename(_part(aside, suffix))
         fresh.rename(path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
     plan.unlink()
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _plan(path: Path) -> Path:
@@ -156,11 +157,3 @@ def _free_name(path: Path) -> Path:
     while any(_part(path, f".damaged-{number}{suffix}").exists() for suffix in _PARTS):
         number += 1
     return _part(path, f".damaged-{number}")
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import dataclass
 
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import Event
@@ -14,8 +15,20 @@ from gateway.store.keepers import KEEPERS
 from gateway.store.outbox import FILES
 from gateway.store.outbox_rows import COLUMNS, OutboxRow, as_row, outbox_rows, rewrite, row_of, take_out, try_again
 
+_MOST_REASONS = 20
 _MADE_BY_PEOPLE = frozenset({"access_card", "device", "camera"})
 """Kinds of which a record that central never had has no other reason to be here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why some rows wait: what their last try ended with, "" of those that none was made of. `since`: the oldest's."""
+
+    kind: str
+    action: str
+    error: str
+    count: int
+    since: int
 
 
 class RefusedRows:
@@ -45,6 +58,22 @@ class RefusedRows:
         """One row, refused or waiting."""
         return await self._database.read(lambda connection: row_of(connection, row_id))
 
+    async def reasons(self) -> tuple[Reason, ...]:
+        """Why what central has not refused still waits, those of the most rows first; the first 20.
+
+        Goes through all that waits: for when somebody asks.
+        """
+
+        def query(connection: sqlite3.Connection) -> tuple[Reason, ...]:
+            rows = connection.execute(
+                "SELECT kind, action, error, count(*), min(created_at) FROM outbox WHERE parked = 0"
+                " GROUP BY kind, action, error ORDER BY count(*) DESC, min(id) LIMIT ?",
+                (_MOST_REASONS,),
+            )
+            return tuple(Reason(*row) for row in rows)
+
+        return await self._database.read(query)
+
     async def retry(self, row_id: int, told: Event) -> OutboxRow:
         """Send it again as it is, under the same key, at once."""
 
@@ -56,11 +85,16 @@ class RefusedRows:
 
         return await self._database.write(job, then=self._changes.bump)
 
-    async def edit(self, row_id: int, body: JsonObject, told: Event) -> OutboxRow:
-        """Send it again with another body, which is shown at the site too; returns it as it was."""
+    async def edit(self, row_id: int, body: JsonObject, told: Event, *, key: str) -> OutboxRow:
+        """Send it again with another body, which is shown at the site too; returns it as it was.
+
+        `key`: of the row from which that body was made. With another one somebody has changed it since.
+        """
 
         def job(connection: sqlite3.Connection) -> OutboxRow:
             row = _refused(connection, row_id)
+            if row.key != key:
+                raise CommandRefused(f"number {row_id} was changed by somebody else just now: look at it again")
             if row.kind == FILES:
                 raise CommandRefused("a file has no fields to edit: send it again, or let it go")
             if row.begun:

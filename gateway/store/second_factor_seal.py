@@ -16,6 +16,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from gateway.domain.errors import StoreError
+from gateway.durable import sync_folder
 from gateway.store.faults import refused
 
 log = structlog.get_logger(__name__)
@@ -85,11 +86,7 @@ class SecondFactorSeal:
             if self._path.exists():  # it is there and cannot be used: kept, for whoever can mend it
                 self._path.rename(self._path.with_name(f"{self._path.name}.unusable"))
             draft.rename(self._path)
-            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(self._path.parent)
         except OSError as error:
             raise _no_place(self._path, error) from error
         self._key = key

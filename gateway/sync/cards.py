@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from gateway.clock import Clock
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
-from gateway.store import CardRecord, Store
-from gateway.store.card_rows import ReadyCard, ready
+from gateway.store import Store
+from gateway.store.card_rows import ReadyCard
 from gateway.store.cards import CardChanges
-from gateway.store.keepers import record_text
 from gateway.sync.absence import ById
-from gateway.sync.answers import JsonObject
+from gateway.sync.card_pages import CardPages
 from gateway.sync.central import CentralClient
-from gateway.sync.field_map import CardFieldMap, CardMapper, MappedCard
-from gateway.sync.paged_walk import PagedWalk, PageMemory, PageSize, Told, nobody
+from gateway.sync.field_map import CardFieldMap, CardMapper
+from gateway.sync.listed_card import ListedCard, listed_elsewhere, listed_here
+from gateway.sync.page_size import PageSize
+from gateway.sync.paged_walk import PagedWalk, PageMemory, Told, nobody
 from gateway.sync.site_cards import KIND
 from gateway.sync.sweep import Page, Tally, judge_removal, read_waiting, waiting_text
 
@@ -56,6 +57,10 @@ class CardsPulled:
     unread: int = 0
     problem: str = ""
 
+    def unchanged(self) -> CardsPulled:
+        """The same of a pull that brought nothing."""
+        return replace(self, added=0, changed=0, removed=0, newly_held_back=False)
+
 
 class CardPull:
     """Pulls the cards.
@@ -79,6 +84,8 @@ class CardPull:
         self._clock = clock
         self._map_mark = fields.fingerprint(zone)
         self._mapper = CardMapper(fields, zone)
+        self._fields = fields
+        self._zone = zone
         self._judged_all = False
         self._without_credential: set[int] = set()
         self._unread: set[int] = set()
@@ -97,7 +104,7 @@ class CardPull:
             self._memory.end_walk(keep=False)
         try:
             tally = await self._walk(walk, told)
-        except BaseException:
+        except BaseException:  # cancelled, too: what was walked over in part is no memory of the whole
             self._memory.end_walk(keep=False)
             raise
         self._memory.end_walk(keep=True)
@@ -178,12 +185,13 @@ class CardPull:
         return frozenset(walk.written).union(write.record_id for write in waiting)
 
     async def _walk(self, walk: _Walk, told: Told = nobody) -> Tally:
-        async def make(page: Page) -> list[_Listed]:
+        async def make(page: Page) -> list[ListedCard]:
             return await self._made(page, walk)
 
-        async def take(page: list[_Listed]) -> bool:
+        async def take(page: list[ListedCard]) -> bool:
             return await self._take(page, walk)
 
+        apart = CardPages(fields=self._fields, zone=self._zone, make=listed_elsewhere)
         pages = PagedWalk(
             self._client,
             path="/v1/access/list",
@@ -192,24 +200,29 @@ class CardPull:
             take=take,
             size=self._pages,
             memory=self._memory,
+            apart=apart if self._wants_all(walk) else None,
             told=told,
         )
-        return await pages.walk()
+        try:
+            return await pages.walk()
+        finally:
+            await apart.close()
 
-    async def _made(self, page: Page, walk: _Walk) -> list[_Listed]:
-        """What each record is by itself. All are mapped where all are wanted, else those that turn out to differ."""
-        wanted = walk.anew or not self._judged_all
-        made: list[_Listed] = []
+    def _wants_all(self, walk: _Walk) -> bool:
+        """Whether all records are mapped, and not only those that turn out to differ."""
+        return walk.anew or not self._judged_all
+
+    async def _made(self, page: Page, walk: _Walk) -> list[ListedCard]:
+        """What each record is by itself."""
+        mapper = self._mapper if self._wants_all(walk) else None
+        made: list[ListedCard] = []
         for place, (card_id, record) in enumerate(page, start=1):
             if place % _CARDS_AT_A_STRETCH == 0:
                 await asyncio.sleep(0)  # lanes come first
-            made.append(self._listed(card_id, record, mapped=wanted))
+            made.append(listed_here(card_id, record, mapper))
         return made
 
-    def _listed(self, card_id: int, record: JsonObject, *, mapped: bool) -> _Listed:
-        return _Listed(card_id, record, record_text(record), self._mapper.map(card_id, record) if mapped else None)
-
-    async def _take(self, page: Sequence[_Listed], walk: _Walk) -> bool:
+    async def _take(self, page: Sequence[ListedCard], walk: _Walk) -> bool:
         """Whether the site has all of the page now as it came: nothing waits of it, nothing was left out.
 
         Within the turn, so that nothing that is written at the site meanwhile is overwritten.
@@ -229,18 +242,19 @@ class CardPull:
                     record = arriving.shown(card_id, theirs.record)
                     if record is None:
                         continue
-                    listed = self._listed(card_id, record, mapped=False)
-                if card_id in walk.written or (card_id not in known and arriving.is_own(theirs.record)):
+                    listed = listed_here(card_id, record, None)
+                is_new = card_id not in known
+                if card_id in walk.written or (is_new and arriving.created and arriving.is_own(theirs.record)):
                     in_step = False
                     continue
                 differs = walk.anew or known.get(card_id) != listed.text
                 if not differs and self._judged_all:
                     continue
-                mapped = listed.mapped or self._mapper.map(card_id, listed.record)
-                _put_in(self._without_credential, card_id, member=not mapped.has_credential)
-                _put_in(self._unread, card_id, member=bool(mapped.unread))
+                judged = listed.judged(self._mapper)
+                _put_in(self._without_credential, card_id, member=not judged.has_credential)
+                _put_in(self._unread, card_id, member=judged.is_unread)
                 if differs:
-                    put.append(ready(CardRecord(mapped.card, listed.text)))
+                    put.append(judged.ready())
             for stretch in _stretches(put, _CARDS_IN_A_COMMIT):
                 done = await self._apply(walk, put=stretch)
                 walk.added += done.added
@@ -251,15 +265,6 @@ class CardPull:
         done = await self._cards.apply(put=put, remove=remove, now=self._clock.wall().micros)
         walk.applied += 1
         return done
-
-
-class _Listed(NamedTuple):
-    """A card of a page: central's record, the same as text, and as a card where that is wanted of all."""
-
-    card_id: int
-    record: JsonObject
-    text: str
-    mapped: MappedCard | None
 
 
 @dataclass(slots=True)

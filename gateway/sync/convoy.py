@@ -26,7 +26,7 @@ _AT_ONCE = 3  # of the client's connections; one is left to whatever else asks c
 _ROWS_FOR_ANOTHER = 8
 _BEGUN_TOGETHER = 20  # twice that, and answers that are not kept yet, have to be looked for after a power cut
 _ANSWERS_UNKEPT = 32
-_GATHER_SECONDS = 0.005  # a commit writes as much to the disk for one answer as for ten
+_GATHER_SECONDS = 0.02  # a commit writes as much to the disk for one answer as for ten, and wakes two threads for it
 _STOP_SECONDS = 2.0
 _LONGEST_SECONDS = 2.0  # then it is seen what is urgent by now
 
@@ -40,7 +40,7 @@ class Convoy:
     """Rows of different records, oldest first. Few go one after the other; many, several at once.
 
     `park`, `missed` and `through` are told what became of a row that no operation takes, of one that central did not
-    take (that tells whether to go on), and that central took one.
+    take (that tells whether to go on), and which one central took.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Convoy:
         rows: Sequence[OutboxRow],
         park: Callable[[OutboxRow, str], Awaitable[None]],
         missed: Callable[[OutboxRow, Shipment, CentralUnavailable | CentralRefused], Awaitable[bool]],
-        through: Callable[[], Awaitable[None]],
+        through: Callable[[OutboxRow], Awaitable[None]],
     ) -> None:
         self._client = client
         self._store = store
@@ -66,7 +66,7 @@ class Convoy:
         self._answered: list[Delivery] = []
         self._came = asyncio.Event()
         self._room = asyncio.Semaphore(_ANSWERS_UNKEPT)
-        self._all_sent = False
+        self._all_sent = asyncio.Event()
         self._untried: set[int] = set()
         self._stopped = False
         self._fault: StoreError | None = None
@@ -83,7 +83,7 @@ class Convoy:
                     sending.create_task(self._begin())
                     for _ in range(self._at_once):
                         sending.create_task(self._send())
-                self._all_sent = True
+                self._all_sent.set()
                 self._came.set()
         except asyncio.CancelledError:
             await self._end_early()
@@ -147,26 +147,35 @@ class Convoy:
         names = operation.resources
         self._answered.append(Delivery(row, given_id(answer, names), answered_record(answer, names)))
         self._came.set()
-        await self._through()
+        await self._through(row)
         await self._room.acquire()
 
     async def _keep(self) -> None:
         """Keep what was answered, as much in one commit as came while the last one was on its way."""
-        while not (self._all_sent and not self._answered):
+        while self._answered or not self._all_sent.is_set():
             await self._came.wait()
             self._came.clear()
-            if self._at_once > 1 and not self._all_sent:
-                await asyncio.sleep(_GATHER_SECONDS)
+            if self._at_once > 1:
+                await self._gather()
             try:
                 await self._keep_answered()
             except StoreError as error:
                 self._stop(error)
 
+    async def _gather(self) -> None:
+        """Let more answers come, as long as any can."""
+        try:
+            async with asyncio.timeout(_GATHER_SECONDS):
+                await self._all_sent.wait()
+        except TimeoutError:
+            return
+
     async def _keep_answered(self) -> None:
         together, self._answered = self._answered, []
         try:
             if together:
-                await self._store.outbox.delivered_together(together, now=self._clock.wall().micros)
+                now = self._clock.wall()
+                await self._store.outbox.delivered_together(together, now=now.micros, trusted=now.trusted)
         finally:
             for _ in together:
                 self._room.release()

@@ -33,7 +33,7 @@ from gateway.sync.moments import is_no_date, read_moment
 from gateway.sync.record_shape import Places, Shape, first, shape_of, stated
 from gateway.sync.values import text_of, whole_of
 
-_VERSION = 5  # goes up when the same record is read otherwise than before
+_VERSION = 6  # goes up when the same record is read otherwise than before
 _FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
 _PIN = re.compile(r"[0-9]{4,8}")
 _SHAPES_KNOWN = 64

@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import product
 
+from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused
 from gateway.domain.likeness import Likeness, likeness
 from gateway.domain.writes import Effect, Lookup, WriteOperation
 from gateway.store import OutboxRow, Store
-from gateway.sync.answers import CentralDenied, JsonObject
+from gateway.sync.answers import CentralDenied, CentralFailed, CentralSlow, JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.descent import Descent
+from gateway.sync.not_found import doubt
 from gateway.sync.shipments import shipment_of
 from gateway.sync.sweep import Page
 
@@ -28,6 +30,7 @@ _MOST_UNCLEAN = 30
 _LIMITS = (100, 80)
 """Records of a page. Looks take turns, so that what one skips between two of its pages the next does not."""
 _WHOLE_LIMITS = (250, 200)
+_NARROWEST_PARTS = 8
 _MOST_PAGES = 1000
 _COMPARED_AT_ONCE = 100
 
@@ -124,12 +127,14 @@ class _Glance:
 class Lookups:
     """Looks for creates in central's lists. Those that are sought in one turn share a walk."""
 
-    def __init__(self, *, client: CentralClient, store: Store, looks: Looks) -> None:
+    def __init__(self, *, client: CentralClient, store: Store, clock: Clock, looks: Looks) -> None:
         self._client = client
+        self._clock = clock
         self._store = store
         self._looks = looks
         self._sought: tuple[Sought, ...] = ()
         self._glances: dict[int, _Glance] = {}
+        self._parts = 1  # of the usual page, into how many it is cut as long as it does not come
 
     def begin_turn(self, sought: Iterable[Sought]) -> None:
         """These will be judged, if they still are to be; what was seen before of them was too early."""
@@ -144,11 +149,17 @@ class Lookups:
         if row.id not in self._glances:
             try:
                 await self._look(sought, lookup)
+                self._parts = max(self._parts // 2, 1)
+            except (CentralSlow, CentralFailed):
+                self._parts = min(self._parts * 2, _NARROWEST_PARTS)
+                raise
             except CentralDenied as error:
                 if not error.status:
                     raise
                 return self._unseen(row, error)
             except CentralRefused as error:
+                if (doubtful := await doubt(self._client, error)) is not None:
+                    raise doubtful from error
                 return self._unseen(row, error)
         return await self._told(sought, self._glances.pop(row.id))
 
@@ -163,11 +174,17 @@ class Lookups:
                 self._looks.forget(row.id)
                 return Found(record)
         for found in () if glance.problem else glance.perhaps:
-            if await unknown.is_given(row.kind, found) or await unknown.was_here(row.kind, found, row.created_at):
+            if await unknown.is_given(row.kind, found) or await self._was_here(row, found):
                 continue
             self._looks.forget(row.id)
             return Unclear(f"central's {row.kind} {found} may be it, or another one")
         return self._looks.missed(row.id, problem=glance.problem)
+
+    async def _was_here(self, row: OutboxRow, found: int) -> bool:
+        """Whether the site had it before the row; a row from a time that is still to come tells nothing."""
+        if row.created_at > self._clock.wall().micros:
+            return False
+        return await self._store.unknown.was_here(row.kind, found, row.created_at)
 
     async def _look(self, sought: Sought, lookup: Lookup) -> None:
         """Walk central's list once, for all of its kind that are sought in this turn as this one is."""
@@ -181,7 +198,7 @@ class Lookups:
         older = [item.row.newest_before for item in together.values() if item.row.newest_before is not None]
         glances = {number: _Glance() for number in together}
         turn = self._looks.number(sought.row.id) % len(_LIMITS)
-        limit = (_LIMITS if has_older else _WHOLE_LIMITS)[turn]
+        limit = (_LIMITS if has_older else _WHOLE_LIMITS)[turn] // self._parts
         descent = Descent(
             lookup.resource,
             limit=limit,

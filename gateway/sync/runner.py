@@ -16,6 +16,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.store import Books, Entry, Store
 from gateway.supervision import Backoff, Supervisor
 from gateway.sync.central import CentralClient
+from gateway.sync.central_clock import CLOCKS_AGREE
 from gateway.sync.central_state import CentralState
 from gateway.sync.down import DownSync, PullReport
 from gateway.sync.evidence import EvidenceSender
@@ -65,7 +66,6 @@ class Sync:
         self._away_backoff = away_backoff or Backoff(first=2.0, longest=60.0)
         self._clocks_differ = False
         self._told_not_permitted: frozenset[str] = frozenset()
-        self._anew = False
         self._telling = asyncio.Lock()
         self._client = client
         self._down = down
@@ -91,6 +91,10 @@ class Sync:
             await self._client.close()
             raise
 
+    async def trust_anew(self) -> None:
+        """Read again who may sign central's certificate, for connections to come; those of the relay too."""
+        await self._client.trust.renew()
+
     def pull_soon(self) -> None:
         """Pull now instead of at the next turn."""
         self._wanted.set()
@@ -98,12 +102,20 @@ class Sync:
     @property
     def refreshing(self) -> bool:
         """Whether everything is, or will be, fetched anew."""
-        return self._anew
+        return self._down.refreshing
 
-    def refresh(self) -> None:
-        """Pull now, and write every record anew, changed or not."""
-        self._anew = True
+    async def refresh(self) -> None:
+        """Pull now, and write every record anew, changed or not; on disk until the whole was looked at.
+
+        Raises StoreError.
+        """
+        await self._down.anew.ask()
         self._wanted.set()
+
+    @property
+    def unread_events(self) -> int:
+        """How many of central's events could not be read as they were last looked at."""
+        return self._commands.unread if self._commands is not None else 0
 
     async def snapshot(self) -> SyncSnapshot:
         """How sync is at this moment. Raises StoreError when the books cannot be read."""
@@ -119,15 +131,18 @@ class Sync:
                 await asyncio.sleep(_REFUSED_SECONDS * random.uniform(1, 1 + _JITTER))  # noqa: S311 (spreads load)
 
     async def _keep_pulling(self) -> None:
+        await self._down.anew.recall()
         failures = 0
         while True:
             self._wanted.clear()
             began, rest = self._clock.monotonic(), self._pull_seconds
             try:
-                anew = self._anew
-                await self._down.pull(anew=anew)
-                self._anew, failures = self._anew and not anew, 0
-                rest = max(rest, (self._clock.monotonic() - began) * _REST_PER_PULL)
+                await self._down.pull()
+                took = self._clock.monotonic() - began
+                failures = failures + 1 if self._down.anew.left else 0
+                rest = max(rest, took * _REST_PER_PULL)
+                if failures:  # a technician waits for the rest of it
+                    rest = min(rest, max(self._away_backoff.wait(failures), took))
             except CentralUnavailable as error:
                 failures += 1
                 rest = min(rest, self._away_backoff.wait(failures))
@@ -160,7 +175,7 @@ class Sync:
             return
         differ = not self._clocks_differ
         kind = EventKind.CLOCKS_DIFFER if differ else EventKind.CLOCKS_AGREE
-        text = f"{offset.sentence()}; cards' dates and commands depend on it" if differ else offset.sentence()
+        text = f"{offset.sentence()}; cards' dates and commands depend on it" if differ else CLOCKS_AGREE
         log.warning("clocks_differ", seconds=round(offset.seconds)) if differ else log.info("clocks_agree")
         await self._record(kind, text)
         self._clocks_differ = differ
@@ -181,12 +196,12 @@ class Sync:
     async def _tell_reached(self) -> None:
         """Record once that central was reached or lost."""
         state = self._client.state
-        if state.reachable is None or state.reachable == self._told_reachable:
+        if state.told is None or state.told == self._told_reachable:
             return
-        told, self._told_reachable = self._told_reachable, state.reachable
-        kind = EventKind.CENTRAL_REACHED if state.reachable else EventKind.CENTRAL_LOST
+        told, self._told_reachable = self._told_reachable, state.told
+        kind = EventKind.CENTRAL_REACHED if state.told else EventKind.CENTRAL_LOST
         try:
-            await self._record(kind, "central answers" if state.reachable else state.last_error)
+            await self._record(kind, "central answers" if state.told else state.last_error)
         except StoreError:
             self._told_reachable = told
             raise

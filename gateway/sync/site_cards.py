@@ -1,14 +1,17 @@
 """The site's cards as they follow what is written: in a file of their own, right behind the commit that holds a write.
 
-A crash in between is made good at the next start: what waits and which ids central gave is in the other file.
+A crash in between is made good at the next start, and a disk that refuses once it takes them: what waits and which ids
+central gave is in the other file.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
 from gateway.clock import Clock
+from gateway.domain.errors import StoreError
 from gateway.domain.writes import (
     FIRST_PROVISIONAL_ID,
     Effect,
@@ -43,7 +46,7 @@ class SiteCards:
         card_id = held.record_id
         before = await self.record(card_id)
         if operation.effect is Effect.DELETE:
-            await self._store.cards.apply(remove=(card_id,), now=self._now())
+            await self._apply(remove=(card_id,))
             return before or {"id": card_id}
         record: JsonObject = {**body, "id": card_id}
         if operation.effect is Effect.CHANGE:
@@ -62,7 +65,7 @@ class SiteCards:
         """
         old = formerly if formerly != card_id else None
         if operation.effect is Effect.DELETE:
-            await self._store.cards.apply(remove=(card_id,), now=self._now())
+            await self._apply(remove=(card_id,))
             return None
         at_site = await self.record(card_id if old is None else old)
         whole: JsonObject | None = None
@@ -74,32 +77,47 @@ class SiteCards:
             }  # an answer may hold less than the whole record
         shown = None if whole is None else laid_over(whole, await self._store.held.waiting(KIND, card_id))
         if shown is None:
-            await self._store.cards.apply(remove=(card_id, *((old,) if old else ())), now=self._now())
+            await self._apply(remove=(card_id, *((old,) if old else ())))
             return None
         await self._put(card_id, shown, instead_of=old)
         return shown
 
     async def forget(self, card_id: int) -> None:
         """Central has the card no more."""
-        await self._store.cards.apply(remove=(card_id,), now=self._now())
+        await self._apply(remove=(card_id,))
+
+    async def catch_up(self) -> None:
+        """Bring the cards behind what their disk did not take when it was written. Takes the turn itself."""
+        if self._store.cards.behind:
+            async with self._store.cards.turn:
+                await self.recall()
 
     async def recall(self) -> None:
         """After a start: bring the cards behind the writes that are known in the other file."""
         for card_id in await self._store.cards.made_here():
             known = await self._store.held.site_id(KIND, card_id)
-            if known < FIRST_PROVISIONAL_ID and (record := await self.record(card_id)) is not None:
+            if known >= FIRST_PROVISIONAL_ID or (record := await self.record(card_id)) is None:
+                continue
+            if await self.record(known) is not None:  # it came down since, and is newer
+                await self._apply(remove=(card_id,))
+            else:
                 await self._put(known, {**record, "id": known}, instead_of=card_id)
         for write in await self._store.held.waiting(KIND):
             await self.follow(write.operation, Held(write.record_id, None, waits=True), write.body)
+        self._store.cards.behind = False
 
     async def _put(self, card_id: int, record: JsonObject, *, instead_of: int | None = None) -> None:
         mapped = map_card(card_id, record, self._fields, self._zone)
         item = CardRecord(mapped.card, record_text(record))
         gone = () if instead_of is None else (instead_of,)
-        await self._store.cards.apply(put=(item,), remove=gone, now=self._now())
+        await self._apply(put=(item,), remove=gone)
 
-    def _now(self) -> int:
-        return self._clock.wall().micros
+    async def _apply(self, *, put: Sequence[CardRecord] = (), remove: Sequence[int] = ()) -> None:
+        try:
+            await self._store.cards.apply(put=put, remove=remove, now=self._clock.wall().micros)
+        except StoreError:
+            self._store.cards.behind = True
+            raise
 
 
 def _object(text: str) -> JsonObject | None:

@@ -5,6 +5,7 @@ What a walk brings may always be taken over; what it does not bring is removed o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,37 @@ LARGE_SHARE: Final = 0.2
 """A removal of more than this share of a list is large."""
 
 Page = tuple[tuple[int, JsonObject], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a page lists.
+
+    Attributes:
+        ids: of every record as they come; None of one that has no usable id.
+        count: how many there are in all, as the page says, None when it does not.
+        records: those with an id; of several with the same one the first.
+    """
+
+    ids: tuple[int | None, ...]
+    count: int | None
+    records: dict[int, JsonObject]
+
+
+def read_listing(answer: JsonObject, resource: str) -> Listing | None:
+    """What an answer lists under this name; None when it holds no list."""
+    listed = answer.get(resource)
+    if not isinstance(listed, list):
+        return None
+    count = answer.get("count")
+    ids: list[int | None] = []
+    records: dict[int, JsonObject] = {}
+    for record in listed:
+        found = record_id(record) if isinstance(record, dict) else None
+        ids.append(found)
+        if found is not None and isinstance(record, dict):
+            records.setdefault(found, record)
+    return Listing(tuple(ids), count if isinstance(count, int) and not isinstance(count, bool) else None, records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +74,24 @@ class Tally:
 
         Raises CentralFailed when the answer holds no list of records.
         """
-        records = answer.get(self._resource)
-        if not isinstance(records, list):
+        listing = read_listing(answer, self._resource)
+        if listing is None:
             raise CentralFailed(f"central's answer has no list {self._resource!r}")
-        count = answer.get("count")
-        self.last_count = count if isinstance(count, int) and not isinstance(count, bool) else None
-        self._counts.add(self.last_count)
-        self._received += len(records)
-        page: list[tuple[int, JsonObject]] = []
-        for record in records:
-            found = record_id(record) if isinstance(record, dict) else None
-            if found is None or not isinstance(record, dict):
-                self._without_id += 1
-            elif found not in self.ids:
-                self.ids.add(found)
-                page.append((found, record))
-        return tuple(page)
+        return tuple((found, listing.records[found]) for found in self.take_ids(listing.ids, listing.count))
+
+    def take_ids(self, ids: Sequence[int | None], count: int | None) -> tuple[int, ...]:
+        """The same of a page that was read elsewhere: those of its ids that were not there before.
+
+        `ids`: of every record, None of one that has no usable id. `count`: how many there are, as the page says.
+        """
+        self.last_count = count
+        self._counts.add(count)
+        self._received += len(ids)
+        known = [found for found in ids if found is not None]
+        self._without_id += len(ids) - len(known)
+        fresh = tuple(found for found in dict.fromkeys(known) if found not in self.ids)
+        self.ids.update(fresh)
+        return fresh
 
     def again(self, met: Met) -> bool:
         """Count a page that was read before; whether it brought anything that was not there."""

@@ -13,18 +13,17 @@ from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused, CentralUnavailable, NoRoom, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
-from gateway.store import Entry, Store
+from gateway.store import Entry, Held, Store
 from gateway.store.outbox_rows import new_key
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
+from gateway.sync.not_found import NOT_FOUND, doubt
 from gateway.sync.shipments import answered_record, given_id
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
 from gateway.sync.sparing import Sparing
 
 log = structlog.get_logger(__name__)
-
-_NOT_FOUND = 404
 
 
 class _Way(Enum):
@@ -119,7 +118,9 @@ class CentralWrites:
         except CentralRefused as error:
             if not error.status:  # it refuses the gateway's account, and has not seen the write
                 return await self._hold(operation, record_id, body)
-            if record_id is not None and error.status == _NOT_FOUND:
+            if await doubt(self._client, error, of=operation) is not None:  # whoever said so is not central
+                return await self._hold(operation, record_id, body, key=key)
+            if record_id is not None and error.status == NOT_FOUND:
                 await self._forget(operation, record_id)
             raise
         return await self._keep(operation, record_id, sent, answer)
@@ -157,9 +158,19 @@ class CentralWrites:
             )
             record = held.record
             if operation.kind == CARD:
-                record = await self._cards.follow(operation, held, body)
+                record = await self._follow(operation, held, body)
         shown = record or {**body, "id": held.record_id}
         return Written(held.record_id, shown, held=held.waits, taken_back=held.taken_back)
+
+    async def _follow(self, operation: WriteOperation, held: Held, body: JsonObject) -> JsonObject | None:
+        """The card as it is now. What waits counts also where the cards' disk refuses: nobody is to write it again."""
+        try:
+            return await self._cards.follow(operation, held, body)
+        except StoreError as error:
+            if not held.waits:
+                raise
+            log.warning("card_follows_later", record_id=held.record_id, error=str(error))
+            return None
 
     async def _tell_turned_away(self, error: NoRoom) -> None:
         """One event an hour, however many writes are turned away."""

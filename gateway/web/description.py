@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from functools import cache
 
@@ -17,26 +18,29 @@ from gateway.web.sessions import Caller
 
 @cache
 def _told(release: str) -> tuple[bytes, str]:
-    """The text and its tag: they depend on the catalogue alone, and cost a third of a second to make."""
+    """The text and its tag: they depend on the catalogue alone. Blocks for a third of a second, the first time."""
     text = to_json(described(PUBLIC, release=release))
     return text, hashlib.sha256(text).hexdigest()[:32]
 
 
 class Description:
-    """`GET /openapi.json`. It is the same for everybody, and says nothing of the site."""
+    """`GET /openapi.json`. Made when it is first asked for; the same for everybody, and silent of the site."""
 
     def __init__(self, *, release: str) -> None:
-        self._text, self._tag = _told(release)
+        self._release = release
+        self._one = asyncio.Lock()
 
     def routes(self) -> tuple[Route, ...]:
         """The operations of this family."""
         return (Route(OPENAPI, self._get),)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        answer = web.Response(body=self._text, content_type="application/json", charset="utf-8")
+        async with self._one:
+            text, tag = await asyncio.to_thread(_told, self._release)
+        answer = web.Response(body=text, content_type="application/json", charset="utf-8")
         answer.headers["Cache-Control"] = "no-cache"
-        answer.etag = self._tag
-        if any(known.value in (self._tag, "*") for known in request.if_none_match or ()):
+        answer.etag = tag
+        if any(known.value in (tag, "*") for known in request.if_none_match or ()):
             answer.set_status(304)
             answer.body = None
         return answer

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
 
 from gateway.clock import Clock
 from gateway.domain.errors import StoreError
+from gateway.domain.events import Event, EventKind
 from gateway.domain.reading import PageTold, Reading
 from gateway.store import Reader, ReadMark, Store
 
@@ -18,6 +20,7 @@ log = structlog.get_logger(__name__)
 _WRITE_SECONDS = 10.0
 _SEEN_EVERY = 3_600_000_000
 _MOST_READERS = 200
+_MOST_TOLD = 10
 
 Taken = Callable[[], None]
 
@@ -98,13 +101,14 @@ class Readers:
 
         return is_taken
 
-    async def forget(self, account: str) -> int:
-        """Forget an account's marks; how many there were. If it goes on reading it begins anew. Raises StoreError."""
-        marks = [mark.reader for mark in await self._store.read_marks.all() if mark.reader.account == account]
-        for reader in [reader for reader in self._followed if reader.account == account]:
-            del self._followed[reader]
+    async def forget(self, account: str, *, by: str) -> int:
+        """Forget an account's marks, which an event tells; how many there were. If it reads on it begins anew.
+
+        Raises StoreError.
+        """
+        marks = [mark for mark in await self._store.read_marks.all() if mark.reader.account == account]
         if marks:
-            await self._store.read_marks.forget(marks)
+            await self._let_go(marks, by=by)
             self._store.changes.bump()
         return len(marks)
 
@@ -150,11 +154,36 @@ class Readers:
         return True
 
     async def _make_room(self) -> None:
-        """Whoever asked longest ago is forgotten. Raises StoreError."""
+        """Of the account that reads most, the one that asked longest ago is forgotten. Raises StoreError."""
         if len(self._followed) >= _MOST_READERS:
-            gone = min(self._followed, key=lambda reader: self._followed[reader].read_at)
-            del self._followed[gone]
-            await self._store.read_marks.forget((gone,))
+            counts = Counter(reader.account for reader in self._followed)
+            most = max(counts.values())
+            many = [known for reader, known in self._followed.items() if counts[reader.account] == most]
+            gone = min(many, key=lambda known: known.read_at)
+            await self._let_go((gone.stored,), by=f"the gateway, which follows {_MOST_READERS}")
+
+    async def _let_go(self, marks: Sequence[ReadMark], *, by: str) -> None:
+        first, stamp = marks[0].reader, self._clock.wall()
+        places = ", ".join(f"{_named(mark.reader)} up to {mark.read_to}" for mark in marks[:_MOST_TOLD])
+        more = f" and {len(marks) - _MOST_TOLD} more" if len(marks) > _MOST_TOLD else ""
+        told = Event(
+            kind=EventKind.READER_FORGOTTEN,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=f"How far {first.account} has read was forgotten by {by}: {places}{more}.",
+            data={"account": first.account, "by": by, "marks": len(marks)},
+        )
+        readers = [mark.reader for mark in marks]
+        followed = {reader: known for reader in readers if (known := self._followed.pop(reader, None)) is not None}
+        try:
+            await self._store.read_marks.forget(readers, told=told)
+        except StoreError:
+            self._followed = followed | self._followed  # their marks are still there
+            raise
+
+
+def _named(reader: Reader) -> str:
+    return f"{reader.list} ({reader.filter})" if reader.filter else reader.list
 
 
 def _unheard() -> None:

@@ -31,6 +31,7 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _AT_ONCE = 2
 _MOST_WAITING = 8
 _WHOLE_SECONDS = 600.0
+_END_SECONDS = 5.0
 _CHUNK = 256 * 1024
 _MOST_SAID = 64 * 1024
 
@@ -130,7 +131,8 @@ async def _make(path: Path, header: dict[str, object], rows: AsyncIterator[Rows]
     finally:
         process.kill()
         process.close()
-        await process.wait()
+        if await process.ended(within=_END_SECONDS) is None:
+            log.error("sheet_process_does_not_die", pid=process.pid)
     if status != 0:
         log.warning("sheet_not_made", status=status, said=said)
         raise StoreError(f"the sheet could not be written: {said or f'its process ended with {status}'}")

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from aiohttp import ClientSession, web
 from loop_watch import watch_callbacks
+from processes import children_of
 
 from gateway.domain.credentials import Card
 from gateway.store import CardRecord, Store
@@ -55,13 +56,6 @@ def rss(pid):
     return pages * os.sysconf("SC_PAGESIZE") / 2**20
 
 
-def children():
-    try:
-        return [int(pid) for pid in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()]
-    except OSError:
-        return []
-
-
 async def watched(act):
     """What `act` gave, seconds, the longest lag of the loop, and the most MiB of this process and of its children."""
     lags = []
@@ -77,7 +71,7 @@ async def watched(act):
             if began - last > 0.02:
                 last = began
                 most["own"] = max(most["own"], rss(os.getpid()))
-                most["child"] = max(most["child"], sum(map(rss, children())))
+                most["child"] = max(most["child"], sum(map(rss, children_of(os.getpid()))))
 
     async with asyncio.TaskGroup() as group:
         looking = group.create_task(look())

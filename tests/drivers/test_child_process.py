@@ -18,6 +18,15 @@ PIPE = subprocess.PIPE
 ECHO = (sys.executable, "-c", "import sys; print(sys.stdin.readline(), end=''); print('bad', file=sys.stderr); exit(3)")
 ENDLESS = (sys.executable, "-c", "import time; print('begun', flush=True); time.sleep(600)")
 
+TIED = (
+    sys.executable,
+    "-c",
+    (
+        "import ctypes, sys; ctypes.CDLL(None).prctl(1, 15); print('tied', flush=True)\n"
+        "for line in sys.stdin: print(line, end='', flush=True)"
+    ),
+)
+
 
 def threads_that_start() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("start-child")]
@@ -45,6 +54,15 @@ async def test_a_child_that_is_killed_says_by_what():
     child.close()
 
 
+async def test_a_child_that_does_not_end_is_not_waited_for_without_end():
+    child = await start_child(ENDLESS, stdout=PIPE)
+    assert await child.ended(within=0.01) is None
+    child.kill()
+    assert await child.ended(within=30) == -9
+    assert await child.ended(within=0.0) == -9
+    child.close()
+
+
 async def test_a_program_that_is_not_there_is_an_error():
     with pytest.raises(FileNotFoundError):
         await start_child(("/nowhere/program",))
@@ -58,6 +76,40 @@ async def test_a_child_whose_end_nobody_could_see_is_not_left(monkeypatch):
     with pytest.raises(FileNotFoundError):
         await start_child(ENDLESS)
     assert begun[0].returncode == -9
+
+
+async def test_a_child_that_ends_with_its_parent_does_not_end_with_the_thread_that_started_it(monkeypatch):
+    """To the system that thread is the parent; here the child asks to be told of its end before that thread goes on."""
+    usual = subprocess.Popen
+    told = []
+
+    def slow(*arguments, **keywords):
+        started = usual(*arguments, **keywords)
+        told.append(started.stdout.readline())
+        return started
+
+    monkeypatch.setattr(subprocess, "Popen", slow)
+    child = await start_child(TIED, stdin=PIPE, stdout=PIPE)
+    for _ in range(20):
+        child.stdin.write(b"are you there?\n")
+        assert await child.stdout.readline() == b"are you there?\n"
+    (thread,) = threads_that_start()
+    child.kill()
+    assert await child.wait() == -9
+    child.close()
+    async with asyncio.timeout(30):
+        while thread.is_alive():
+            await asyncio.sleep(0.001)
+    assert told == [b"tied\n"]
+
+
+async def test_a_machine_without_room_for_a_thread_is_an_error_of_the_machine(monkeypatch):
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(OSError, match="no room for another thread"):
+        await start_child(("true",))
 
 
 async def test_whoever_is_cancelled_leaves_no_child_behind(tmp_path):

@@ -6,13 +6,15 @@ import random
 from collections import Counter
 from typing import Any
 
+from outage_scene import Scene
+
 from gateway.simulation.outage import Promised
 
 
 class Technician:
     """Deals with what central refused, as a person at the page does, and says what looking could not tell."""
 
-    def __init__(self, scene: Any, promised: Promised, dice: random.Random, counts: Counter[str]) -> None:
+    def __init__(self, scene: Scene, promised: Promised, dice: random.Random, counts: Counter[str]) -> None:
         self._scene = scene
         self._promised = promised
         self._dice = dice

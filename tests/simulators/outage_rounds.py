@@ -12,35 +12,26 @@ import argparse
 import asyncio
 import contextlib
 import hashlib
-import http.client
-import json
 import random
 import secrets
 import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from outage_desk import Technician
+from outage_scene import CARDS, Gone, Scene, ask, until
 
 from gateway.demo.central.books import books_of
 from gateway.demo.central.tables import Tables
 from gateway.demo.field import CENTRAL_FILE
-from gateway.demo.scene import GOOD_CARDS, LANES, FieldReady, write_site
+from gateway.demo.scene import GOOD_CARDS, LANES
 from gateway.simulation.outage import BAD_LINE, Acknowledged, CentralHolds, Promised, faults_between, site_holds
 
-GENEROUS = 120.0
-CARDS = 30
 WHOLE_PULLS = 2  # a large removal is carried out by the second that asks for it
 CALM = {"chances": {}}
 
@@ -54,138 +45,6 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
     held: dict[str, int] = field(default_factory=dict)
     log: str = ""
-
-
-class Gone(Exception):
-    """Nobody answered, or not with what was asked for."""
-
-
-def ask(base: str, method: str, path: str, body: Any = None, *, session: str = "", form: bytes | None = None) -> Any:
-    """An operation's answer. Raises Gone."""
-    data, kind = (form, "multipart/form-data; boundary=part") if form is not None else (None, "application/json")
-    if body is not None:
-        data = json.dumps(body).encode()
-    request = urllib.request.Request(base + path, data=data, method=method, headers={"Content-Type": kind})
-    if session:
-        request.add_header("SessionID", session)
-    try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            return json.loads(answer.read())
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        said = error.read()[:200] if isinstance(error, urllib.error.HTTPError) else b""
-        raise Gone(f"{method} {path}: {error} {said!r}") from error
-
-
-def until(what: Callable[[], Any], why: str, *, within: float = GENEROUS) -> Any:
-    """Ask again until the answer is true."""
-    end = time.monotonic() + within
-    while True:
-        with contextlib.suppress(Gone):
-            if answer := what():
-                return answer
-        if time.monotonic() > end:
-            raise AssertionError(f"{why}: not within {within:.0f} s")
-        time.sleep(0.05)
-
-
-class Scene:
-    """A field and a gateway as processes, and how to speak with either."""
-
-    def __init__(self, folder: Path, *, seed: int) -> None:
-        self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        self.base = f"http://127.0.0.1:{port}"
-        words = ["--folder", str(folder / "field"), "--cards", str(CARDS), "--no-traffic", "--seed", str(seed)]
-        with (folder / "field.log").open("ab") as log:
-            self.field = subprocess.Popen(
-                [sys.executable, "-m", "gateway.demo.field", *words, "--central-keys"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-            )
-        assert self.field.stdout is not None
-        self.ready = FieldReady.model_validate_json(self.field.stdout.readline())
-        self.site = write_site(folder / "site", self.ready, port=port)
-        self.site.write_text(self.site.read_text().replace("pull_seconds = 5", "pull_seconds = 1"))
-        self.data = folder / "data"
-        self.log = folder / "gateway.log"
-        self.gateway: subprocess.Popen[bytes] | None = None
-        self.session = ""
-
-    def start(self) -> None:
-        """Start the gateway and wait until it serves."""
-        with self.log.open("ab") as log:
-            self.gateway = subprocess.Popen(
-                [sys.executable, "-m", "gateway", "run", str(self.site), "--data", str(self.data)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        until(self._signed_in, "the gateway serves")
-
-    def _signed_in(self) -> bool:
-        assert self.gateway is not None
-        assert self.gateway.poll() is None, f"the gateway ended:\n{self.tail()}"
-        self.session = ask(self.base, "POST", "/v1/auth/login", {"username": "demo", "password": "demo"})["session"]
-        return bool(self.session)
-
-    def kill(self) -> None:
-        """kill -9."""
-        assert self.gateway is not None
-        self.gateway.kill()
-        self.gateway.wait()
-
-    def stop(self) -> None:
-        """End in order."""
-        assert self.gateway is not None
-        self.gateway.send_signal(signal.SIGTERM)
-        assert self.gateway.wait(timeout=GENEROUS) == 0, self.tail()
-
-    def call(self, method: str, path: str, body: Any = None, *, form: bytes | None = None) -> Any:
-        """Ask the gateway. Raises Gone."""
-        return ask(self.base, method, path, body, session=self.session, form=form)
-
-    def central(self, method: str, path: str, body: Any = None) -> Any:
-        """Ask central, past the line: its control routes always answer. Raises Gone."""
-        return ask(self.ready.central_url, method, path, body)
-
-    def at_central(self, method: str, path: str, body: Any) -> Any:
-        """Ask central as its own people do. Raises Gone."""
-        login = {"username": "gateway", "password": "demo"}
-        session = ask(self.ready.central_url, "POST", "/v1/auth/login", login)["session"]
-        return ask(self.ready.central_url, method, path, body, session=session)
-
-    def books(self) -> dict[str, int]:
-        """The outbox's books, as the page shows them. Raises Gone."""
-        request = urllib.request.Request(self.base + "/status/live", headers={"SessionID": self.session})
-        try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
-                for line in answer:
-                    if line.startswith(b"data: ") and b'"books"' in line:
-                        return json.loads(line.removeprefix(b"data: "))["books"] or {}
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            raise Gone(str(error)) from error
-        raise Gone("the page's stream ended")
-
-    def tail(self) -> str:
-        return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
-
-    def close(self) -> None:
-        """End whatever still runs."""
-        if self.gateway is not None and self.gateway.poll() is None:
-            self.gateway.kill()
-            self.gateway.wait()
-        assert self.field.stdin is not None
-        assert self.field.stdout is not None
-        self.field.stdin.close()
-        try:
-            self.field.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self.field.kill()
-            self.field.wait()
-        self.field.stdout.close()
 
 
 class People:

@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from processes import children_of
+
 
 class Stopwatch:
     """Runs from when it is made. With `children`, what held up the processes that this one started is taken off too."""
@@ -42,7 +44,5 @@ def _ready_by_thread(*, children: bool) -> dict[str, float]:
 
 def _with_children(process: int) -> Iterator[int]:
     yield process
-    for children in Path(f"/proc/{process}/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            for child in children.read_text().split():
-                yield from _with_children(int(child))
+    for child in children_of(process):
+        yield from _with_children(child)

@@ -58,7 +58,7 @@ class WiredSync:
             store=store,
             clock=clock,
             pull_seconds=_PULL_SECONDS,
-            evidence=EvidenceSender(client=self.client, store=store, clock=clock, path=self.exhibits.path),
+            evidence=EvidenceSender(client=self.client, store=store, clock=clock, files=self.exhibits.lost),
         )
 
     async def recall(self) -> None:

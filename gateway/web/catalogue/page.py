@@ -25,6 +25,7 @@ WEBHOOK_REPLAY = Operation("POST", "/status/webhook/replay", needs("can_edit_set
 WEBHOOK_TEST = Operation("POST", "/status/webhook/test", needs("can_edit_settings"), "webhook")
 
 OUTBOX_LIST = Operation("POST", "/status/outbox/list", needs("can_edit_settings"), "waiting", reads=True)
+OUTBOX_BOOKS = Operation("POST", "/status/outbox/books", needs("can_edit_settings"), "books", reads=True)
 OUTBOX_RETRY = Operation("POST", "/status/outbox/retry", needs("can_edit_settings"), "waiting")
 OUTBOX_EDIT = Operation("POST", "/status/outbox/edit", needs("can_edit_settings"), "waiting")
 OUTBOX_SETTLE = Operation("POST", "/status/outbox/settle", needs("can_edit_settings"), "waiting")
@@ -49,6 +50,7 @@ OPERATIONS: tuple[Operation, ...] = (
     WEBHOOK_REPLAY,
     WEBHOOK_TEST,
     OUTBOX_LIST,
+    OUTBOX_BOOKS,
     OUTBOX_RETRY,
     OUTBOX_EDIT,
     OUTBOX_SETTLE,

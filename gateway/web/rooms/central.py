@@ -45,7 +45,7 @@ class CentralView(Protocol):
 
     @property
     def progress(self) -> str:
-        """How far a fetch under way is; "" between them."""
+        """How far a fetch under way is; between them what is still to be fetched anew, or ""."""
         ...
 
     @property
@@ -71,8 +71,8 @@ class Central(Protocol):
         """How the two stand now. Never waits."""
         ...
 
-    def refresh(self, *, by: str) -> None:
-        """Fetch everything anew, now or as soon as central answers. Never waits."""
+    async def refresh(self, *, by: str) -> None:
+        """Fetch everything anew, now or as soon as central answers. It is on disk then. Raises StoreError."""
         ...
 
 

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from gateway.domain.writes import JsonObject
 from gateway.site.running import Reloaded
-from gateway.store import OutboxRow, Webhook
+from gateway.store import Books, OutboxRow, Reason, Webhook
 
 
 class OutboxDesk(Protocol):
@@ -19,6 +19,14 @@ class OutboxDesk(Protocol):
 
     async def page(self, *, after: int, limit: int, refused: bool) -> tuple[OutboxRow, ...]:
         """Rows above a number, oldest first; those that central refused, or all."""
+        ...
+
+    async def books(self) -> Books:
+        """How many rows there ever were, and what became of them."""
+        ...
+
+    async def reasons(self) -> tuple[Reason, ...]:
+        """Why what central has not refused still waits, those of the most rows first."""
         ...
 
     async def get(self, row_id: int) -> OutboxRow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from gateway.store import OutboxRow
 from gateway.store.outbox_rows import body_object
 from gateway.web.admission import Route
 from gateway.web.bodies import LARGEST_RECORD, Body, ById, Fields, Id, read_body, validated
-from gateway.web.catalogue.page import OUTBOX_DROP, OUTBOX_EDIT, OUTBOX_LIST, OUTBOX_RETRY, OUTBOX_SETTLE
+from gateway.web.catalogue.page import OUTBOX_BOOKS, OUTBOX_DROP, OUTBOX_EDIT, OUTBOX_LIST, OUTBOX_RETRY, OUTBOX_SETTLE
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import OutboxDesk
@@ -25,6 +26,7 @@ from gateway.web.shapes.cameras import ChangedCamera, NewCamera
 from gateway.web.shapes.cards import CardBody, LifecycleBody, NewCardBody
 from gateway.web.shapes.devices import DeviceConfigBody, NewDeviceBody
 from gateway.web.shapes.entries import ChangedEntry, NewEntry
+from gateway.web.status.showing import books_shown
 
 _MODELS: Mapping[tuple[str, str], type[BaseModel]] = MappingProxyType(
     {
@@ -61,10 +63,14 @@ class EditedRow(Body):
 
 
 class SettledRow(Body):
-    """What a person says of a row of which nobody knows whether central has it. `central_id` null: it does not."""
+    """What a person says of a row of which nobody knows whether central has it: under which id, or that it has not.
+
+    That it has not must be said: a missing id is a slip.
+    """
 
     id: Id
-    central_id: Id | None
+    central_id: Annotated[Id, Field(ge=1)] | None = None
+    not_there: Annotated[bool, Field(strict=True)] = False
 
 
 class StatusOutbox:
@@ -77,6 +83,7 @@ class StatusOutbox:
         """The operations of this family."""
         return (
             Route(OUTBOX_LIST, self._list),
+            Route(OUTBOX_BOOKS, self._books),
             Route(OUTBOX_RETRY, self._retry),
             Route(OUTBOX_EDIT, self._edit),
             Route(OUTBOX_SETTLE, self._settle),
@@ -89,6 +96,11 @@ class StatusOutbox:
             return success(waiting=[row_told(await self._desk.get(wanted.id))], next=None)
         rows = await self._desk.page(after=wanted.after, limit=wanted.limit, refused=not wanted.all)
         return success(waiting=[row_told(row) for row in rows], next=rows[-1].id if len(rows) == wanted.limit else None)
+
+    async def _books(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        await read_body(request, Body)
+        reasons = [{**asdict(reason), "since": iso_utc(reason.since)} for reason in await self._desk.reasons()]
+        return success(books=books_shown(await self._desk.books()), reasons=reasons)
 
     async def _retry(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
@@ -103,6 +115,8 @@ class StatusOutbox:
 
     async def _settle(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, SettledRow)
+        if (wanted.central_id is None) is not wanted.not_there:
+            raise RequestRefused(400, "either 'central_id' or 'not_there' is needed")
         return success(waiting=row_told(await self._desk.settle(wanted.id, wanted.central_id, by=caller.username)))
 
     async def _drop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
@@ -155,6 +169,7 @@ def row_told(row: OutboxRow) -> Fields:
         "tries": row.tries,
         "refused": row.parked,
         "unknown": row.parked and row.begun,
+        "lost": row.lost,
         "error": row.error,
         "fields": {name: "****" if name == "pin" else value for name, value in body.items() if name != "id"},
     }

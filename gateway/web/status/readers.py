@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import structlog
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,8 +16,6 @@ from gateway.web.catalogue.page import READER_FORGET, READER_LIST
 from gateway.web.envelope import success
 from gateway.web.reading import Readers
 from gateway.web.sessions import Caller
-
-log = structlog.get_logger(__name__)
 
 
 class ReaderShown(BaseModel):
@@ -66,9 +63,8 @@ class StatusReaders:
 
     async def _forget(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ForgottenReader)
-        if not await self._readers.forget(wanted.account):
+        if not await self._readers.forget(wanted.account, by=caller.username):
             raise NotFoundError(f"{wanted.account} reads no list by cursor")
-        log.info("read_marks_forgotten", account=wanted.account, by=caller.username)
         return success(readers=await self.shown())
 
     def _shown(self, mark: ReadMark, unread: int) -> ReaderShown:

@@ -29,10 +29,10 @@ class StatusSync:
         return success(sync=central_shown(self._known().snapshot()).model_dump(mode="json"))
 
     async def _refresh(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Success means that it will be done, as soon as central answers; `/status/sync` tells how far it is."""
+        """Success means that it will be done, also after a restart; `/status/sync` tells how far it is."""
         await read_body(request, Body)
         central = self._known()
-        central.refresh(by=f"user:{caller.username}")
+        await central.refresh(by=f"user:{caller.username}")
         return success(sync=central_shown(central.snapshot()).model_dump(mode="json"))
 
     def _known(self) -> Central:

@@ -21,6 +21,21 @@ def test_reads_a_high_profile_camera():
     assert (described.width, described.height, described.codec) == (1920, 1080, "avc1.640028")
 
 
+def in_bytes(bits: str) -> bytes:
+    return bytes(int(bits[at : at + 8].ljust(8, "0"), 2) for at in range(0, len(bits), 8))
+
+
+@pytest.mark.parametrize("longer_side", ["width", "height"])
+def test_a_picture_wider_than_any_is_none(longer_side):
+    """No file can tell its size, and no database takes such a number."""
+    huge = "0" * 70 + "1" + "0" * 70
+    sides = {"width": huge + "1", "height": "1" + huge}[longer_side]
+    before = f"{66:08b}" + "0" * 16 + "1" + "1" + "011" + "1" + "0"
+    with pytest.raises(ProtocolViolation, match="describes no picture"):
+        h264.video_format(b"\x67" + in_bytes(before + sides + "1100"), b"\x68")
+    assert h264.video_format(b"\x67" + in_bytes(before + "11" + "1100"), b"\x68").width == 16
+
+
 @given(st.binary(max_size=60))
 def test_a_damaged_sps_is_a_violation_and_nothing_worse(data):
     try:

@@ -14,6 +14,7 @@ from loop_watch import watch_callbacks
 from osdp import Command, CommandLEDColor
 from stopwatch import Stopwatch
 
+from drivers.child_process import ChildProcess
 from drivers.contract import (
     CardPresented,
     DeviceConnected,
@@ -183,6 +184,25 @@ async def test_a_process_that_fails_is_started_again(fault, peripherals, connect
         pid = line.pid
         os.kill(pid, fault)
         await listener.until(lambda: listener.of(DeviceLost))
+        await listener.until(lambda: len(listener.of(DeviceConnected)) == 2)
+        assert line.pid != pid
+
+
+async def test_readers_of_a_process_that_does_not_die_are_lost_all_the_same(
+    peripherals, connected_reader, listener, monkeypatch
+):
+    """As one that hangs in the driver of its port, where no signal reaches it."""
+    monkeypatch.setattr("drivers.osdp.line._SILENT_SECONDS", 1.5)
+    monkeypatch.setattr("drivers.osdp.line._END_SECONDS", 0.1)
+    await peripherals.plug_in(plan())
+    async with connected_reader(peripherals.spec, {1: KEY}, connected=1) as (line, _):
+        pid = line.pid
+        with monkeypatch.context() as patch:
+            patch.setattr(ChildProcess, "kill", lambda _child: None)
+            os.kill(pid, signal.SIGSTOP)
+            await listener.until(lambda: listener.of(DeviceLost))
+        os.kill(pid, 0)  # it is still there
+        os.kill(pid, signal.SIGKILL)
         await listener.until(lambda: len(listener.of(DeviceConnected)) == 2)
         assert line.pid != pid
 

@@ -15,13 +15,11 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
+from processes import children_of
 from stopwatch import Stopwatch
 
 from drivers.camera.rtsp_protocol import Credentials
-from gateway.camera_worker.cutting_room import CutterLost, CuttingRoom
-from gateway.camera_worker.media_paths import MediaMissing
-from gateway.domain.footage import GapReason, TakeThumbnail, WorkerCamera
+from gateway.domain.footage import GapReason, WorkerCamera
 
 
 def camera(url: str, camera_id: int = 1, **more: object) -> WorkerCamera:
@@ -248,18 +246,6 @@ def libraries(pid: int) -> set[str]:
     return {Path(line.split()[5]).name.partition(".")[0].partition("-")[0] for line in lines if ".so" in line}
 
 
-def children(pid: int) -> list[int]:
-    """The processes that a process's main thread has started."""
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def is_a_cutter(pid: int) -> bool:
-    """Whether it is, and lives: of one that has ended the command is empty, or it is gone."""
-    with contextlib.suppress(OSError):
-        return b"gateway.camera_worker.cutter" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    return False
-
-
 async def test_what_takes_memory_is_not_where_cameras_are_recorded_and_may_die_without_them(
     start_worker, own_camera, judge
 ):
@@ -268,9 +254,9 @@ async def test_what_takes_memory_is_not_where_cameras_are_recorded_and_may_die_w
     await worker.assign(camera(source.url))
     await worker.until(lambda: len(worker.segments()) >= 2)
     paths = [segment.path for segment in worker.segments()[:2]]
-    assert children(worker.process.pid) == []
+    assert children_of(worker.process.pid) == []
     assert (await worker.ask("POST", "/thumbnails", {"segment": paths[0], "output": "t.jpg"}))[0] == 200
-    (cutter,) = children(worker.process.pid)
+    (cutter,) = children_of(worker.process.pid)
     assert "libavcodec" in libraries(cutter)
     # a segment that cannot be read to its end: the cutter hangs in it, and is killed there
     endless = "1/2026010100/1767225600000000_2000000.ts"
@@ -298,39 +284,9 @@ async def test_what_takes_memory_is_not_where_cameras_are_recorded_and_may_die_w
     await worker.until(lambda: len(worker.segments()) > known)
     assert {segment.gap for segment in worker.segments()[1:]} == {GapReason.NONE}
     assert not {name for name in libraries(worker.process.pid) if name.startswith(("libav", "libx26"))}
-    (after,) = children(worker.process.pid)
+    (after,) = children_of(worker.process.pid)
     worker.terminate()
     await worker.until(lambda: not Path(f"/proc/{after}/maps").exists() or not libraries(after))
-
-
-async def test_a_cutter_that_nobody_needs_any_more_ends(tmp_path):
-    room = CuttingRoom(idle_seconds=0.0)
-    with pytest.raises(MediaMissing):
-        await room.make(tmp_path, TakeThumbnail(segment="1/2026010100/1_1.ts", output="t.jpg"))
-    async with asyncio.timeout(10.0):
-        while any(is_a_cutter(pid) for pid in children(os.getpid())):
-            await asyncio.sleep(0.01)
-    await room.end(10.0)
-
-
-async def test_a_cutter_that_died_while_nobody_needed_it_is_replaced(tmp_path):
-    room = CuttingRoom()
-    job = TakeThumbnail(segment="1/2026010100/1_1.ts", output="t.jpg")
-    with pytest.raises(MediaMissing):
-        await room.make(tmp_path, job)
-    (cutter,) = filter(is_a_cutter, children(os.getpid()))
-    os.kill(cutter, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):  # asyncio took its end; that is news to the loop all the same
-        os.waitid(os.P_PID, cutter, os.WEXITED | os.WNOWAIT)
-    with pytest.raises(MediaMissing):
-        await room.make(tmp_path, job)
-    await room.end(10.0)
-
-
-async def test_a_new_cutter_that_does_not_begin_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "executable", "/bin/true")
-    with pytest.raises(CutterLost, match="before it began"):
-        await CuttingRoom().make(tmp_path, TakeThumbnail(segment="1/2026010100/1_1.ts", output="t.jpg"))
 
 
 async def test_what_viewers_need_is_loaded_when_one_is_expected(start_worker):

@@ -215,7 +215,7 @@ def test_a_planted_bug_is_found(parts, promise):
 
 def test_deliveries_that_are_not_counted_are_found():
     """The books are compared where a run ends, so it is a short one."""
-    report = simulate(Plan(days=3, lanes=2, seed=7, faults=4.0), parts=Parts(store=forgetful_store))
+    report = simulate(Plan(days=0.5, lanes=2, seed=7, faults=4.0), parts=Parts(store=forgetful_store))
     assert any(name.startswith("4") for name in report.violated), report.violated
 
 
@@ -254,7 +254,8 @@ def test_a_stop_that_takes_the_re_opening_away_when_it_is_asked_for_is_found(mon
         turn.set(closing_gate=None)
 
     monkeypatch.setattr(stopping, "asked", careless)
-    plans = (Plan(days=8, lanes=2, seed=seed, faults=4.0) for seed in (23, 25, 28))
+    tried = ((3, 2), (3, 0), (8, 23), (8, 25), (8, 28))  # days and seed: the next where one shows nothing any more
+    plans = (Plan(days=days, lanes=2, seed=seed, faults=4.0) for days, seed in tried)
     found = (simulate(plan, enough=broken("1 what closes")).violated for plan in plans)
     assert any("1 what closes onto something is opened again" in violated for violated in found)
 
@@ -268,7 +269,8 @@ def test_a_stop_that_a_lost_controller_ends_is_found(monkeypatch):
         closing.begin(turn)
 
     monkeypatch.setattr(closing, "gate_lost", forgetful)
-    plans = (Plan(days=15, lanes=2, seed=seed, faults=4.0) for seed in (22, 14, 12))
+    tried = ((3, 36), (15, 22), (15, 14), (15, 12))
+    plans = (Plan(days=days, lanes=2, seed=seed, faults=4.0) for days, seed in tried)
     found = (simulate(plan, enough=broken("what a person")).violated for plan in plans)
     assert any("what a person stopped is not moved" in violated for violated in found)
 

@@ -56,6 +56,22 @@ async def test_removals_take_effect_first(store):
     assert len(await store.cards.matching(["text:3"])) == 1
 
 
+async def test_a_list_that_comes_from_its_newest_card_down_takes_no_more_of_the_disk(store):
+    def size():
+        with closing(sqlite3.connect(store.cards._database.path)) as connection:
+            return connection.execute("PRAGMA page_count").fetchone()[0]
+
+    def listed(first, last):
+        return [ready(replace(card(n, f"text:{n}"), record="x" * 400)) for n in range(last - 1, first - 1, -1)]
+
+    for first in range(4500, 2500, -500):
+        await store.cards.apply(put=listed(first, first + 500), now=1)
+    falling = size()
+    for first in range(6000, 8000, 500):
+        await store.cards.apply(put=listed(first, first + 500)[::-1], now=1)
+    assert falling < 1.25 * (size() - falling)
+
+
 async def test_a_list_that_cannot_be_applied_whole_changes_nothing(store):
     await store.cards.apply(put=[card(1, "text:1")], now=1)
     with pytest.raises(OverflowError):

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
-from gateway.store import Entry, Store
+from gateway.store import Delivery, Entry, Store
 from gateway.store.outbox_rows import insert_outbox
 
 
@@ -65,6 +65,43 @@ async def test_next_due_is_a_moment_at_which_something_is_due(store):
     assert await store.outbox.next_due() is None
 
 
+async def test_rows_of_an_operation_that_pauses_are_not_due_and_keep_nothing_from_others(store):
+    first, second = await put(store, 1, 2)
+    other, third = await put(store, 3, 1, kind="camera_event")
+    without = {("entry", "create")}
+    assert [row.id for row in await store.outbox.due(now=0, without=without)] == [other, third]
+    assert await store.outbox.next_due(without=without) == 0
+    assert await store.outbox.next_due(without={*without, ("camera_event", "create")}) is None
+    assert await due(store) == [first, second, other, third]
+
+
+async def test_what_was_tried_some_times_comes_after_what_was_not(store):
+    ids = await put(store, *range(1, 41))
+    for _ in range(3):
+        for row in (await store.outbox.due(now=0))[:30]:
+            await store.outbox.failed(row, error="central failed", next_at=0)
+    assert await due(store) == ids[30:]
+    for row in await store.outbox.due(now=0):
+        await store.outbox.delivered(row, central_id=None)
+    assert await due(store) == ids[:30]
+
+
+async def test_a_right_that_may_not_be_taken_away_keeps_no_other_from_being_taken(store):
+    def job(connection):
+        for number in range(1, 251):
+            insert_outbox(connection, kind="access_card", record_id=number, body="{}", now=1, action="lifecycle")
+        return insert_outbox(connection, kind="access_card", record_id=7, body="{}", now=1, action="delete")
+
+    last = await store._site.write(job)
+    without = {("access_card", "lifecycle")}
+    assert await store.outbox.due(now=0, without=without) == ()
+    lone = await store._site.write(
+        lambda c: insert_outbox(c, kind="access_card", record_id=900, body="{}", now=1, action="delete")
+    )
+    assert [row.id for row in await store.outbox.due(now=0, without=without)] == [lone]
+    assert last not in [row.id for row in await store.outbox.due(now=0)]
+
+
 async def test_retry_now_makes_waiting_rows_due(store):
     ids = await put(store, 1, 2)
     first, second = await store.outbox.due(now=0)
@@ -93,17 +130,82 @@ async def test_a_delivered_camera_event_learns_its_central_id(store, entry, mome
     assert await store.camera_events.get(number) == found
 
 
+async def test_camera_events_delivered_together_each_learn_what_central_says_of_them(store, entry, moment):
+    made = [(await store.journal.record(entry(moment()))).camera_event_ids[0] for _ in range(5)]
+    plain, renamed, taken, deleted, unnamed = await store.outbox.due(now=0)
+    await store.outbox.delivered(plain, central_id=41)
+    await store._site.write(lambda connection: connection.execute("DELETE FROM camera_event WHERE id = ?", (made[3],)))
+    await store.outbox.delivered_together(
+        [
+            Delivery(plain, 40, {"id": 40, "name": "Late"}),  # it was delivered before
+            Delivery(renamed, 42, {"id": 42, "name": "Gate 2", "description": 7, "incident": True}),
+            Delivery(taken, 41, {"id": 41, "description": "Seen"}),  # of another one until now
+            Delivery(deleted, 44, {"id": 44, "name": "Gone"}),
+            Delivery(unnamed, None),
+        ],
+        now=2,
+    )
+    found = [await store.camera_events.get(number) for number in made]
+    said = [one and (one.central_id, one.name, one.description, one.incident) for one in found]
+    assert said == [
+        (None, "Entry", "A vehicle came.", False),
+        (42, "Gate 2", "A vehicle came.", True),
+        (41, "Entry", "Seen", False),
+        None,
+        (None, "Entry", "A vehicle came.", False),
+    ]
+    assert await store.held.central_id("camera_event", made[3]) == 44
+    books = await store.outbox.books()
+    assert (books.delivered, books.waiting, books.balance()) == (5, 0, True)
+
+
+async def test_a_backlog_takes_no_statement_for_each_row(store, entry, moment):
+    """At each of them the writing thread and the loop wait for each other."""
+    for _ in range(24):
+        await store.journal.record(entry(moment()))
+    statements = []
+    await store._site.write(lambda connection: connection.set_trace_callback(statements.append))
+    counts = []
+    for most in (2, 20):
+        rows = await store.outbox.due(now=0, limit=most)
+        statements.clear()
+        begun = await store.outbox.begin_together(rows)
+        assert [(row.id, row.begun) for row in begun] == [(row.id, True) for row in rows]
+        record = {"name": "Entry", "description": "A vehicle came."}
+        answers = [Delivery(row, row.id, {"id": row.id, **record}) for row in begun]
+        await store.outbox.delivered_together(answers, now=2)
+        counts.append(sum(said.split()[0] in ("SELECT", "UPDATE", "DELETE") for said in statements))
+    assert counts[0] == counts[1], statements
+
+
+async def test_rows_of_a_backlog_are_written_without_going_through_all_of_it(store, entry, moment):
+    await store.journal.record(entry(moment()))
+    rows, statements = await store.outbox.due(now=0), []
+    await store._site.write(lambda connection: connection.set_trace_callback(statements.append))
+    begun = await store.outbox.begin_together(rows)
+    await store.outbox.delivered_together([Delivery(row, 42, {"id": 42}) for row in begun], now=2)
+    await store._site.write(lambda connection: connection.set_trace_callback(None))
+    asked = [text for text in statements if text.split()[0] in ("SELECT", "UPDATE", "DELETE") and " outbox" in text]
+
+    def explain(connection):
+        return [row[3] for text in asked for row in connection.execute(f"EXPLAIN QUERY PLAN {text}")]
+
+    plans = [plan for plan in await store._site.read(explain) if " outbox" in plan]
+    assert len(plans) == 6
+    assert all("INTEGER PRIMARY KEY (rowid=?)" in plan or "(kind=? AND record_id=?)" in plan for plan in plans), plans
+
+
 async def test_a_large_outbox_is_read_in_order_of_an_index(store, plans):
     async def look():
         await store.outbox.due(now=0)
         await store.outbox.next_due()
 
     found = (await plans(store._site, look)).values()
-    assert len(found) == 3
+    assert len(found) == 4
     assert any("SCAN outbox USING INDEX outbox_urgent" in plan for plan in found)
     assert any("SCAN outbox USING INDEX outbox_waiting" in plan for plan in found)
     assert any("SEARCH outbox USING COVERING INDEX outbox_due (parked=?)" in plan for plan in found)
-    assert sum("earlier USING COVERING INDEX outbox_by_record" in plan for plan in found) == 2
+    assert sum("earlier USING COVERING INDEX outbox_by_record" in plan for plan in found) == 3
     assert not any("TEMP B-TREE" in plan for plan in found)
 
 

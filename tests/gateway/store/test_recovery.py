@@ -268,7 +268,7 @@ async def test_a_crash_while_a_damaged_file_is_replaced_loses_nothing(opened, us
     pages = event_pages(used / "site.db")
     damage(used / "site.db", pages[len(pages) // 2], PAGE)
     unclean(used)
-    real_sync, steps = recovery_module._sync_folder, 0
+    real_sync, steps = recovery_module.sync_folder, 0
     real_rename = recovery_module.Path.rename
 
     def dying(real):
@@ -282,7 +282,7 @@ async def test_a_crash_while_a_damaged_file_is_replaced_loses_nothing(opened, us
         return act
 
     with monkeypatch.context() as patch:
-        patch.setattr(recovery_module, "_sync_folder", dying(real_sync))
+        patch.setattr(recovery_module, "sync_folder", dying(real_sync))
         patch.setattr(recovery_module.Path, "rename", dying(real_rename))
         try:
             async with opened(used):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -10,16 +11,40 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.sync.answers import CentralDenied, CentralFailed, NeedsSignIn, judge
 
 
-def verdict(status, body):
-    return judge("POST /v1/x", status, body if isinstance(body, bytes) else json.dumps(body).encode())
+def verdict(status, body, operation="POST /v1/x"):
+    return asyncio.run(judge(operation, status, body if isinstance(body, bytes) else json.dumps(body).encode()))
 
 
 def test_a_success_is_its_object():
     assert verdict(200, {"success": True, "devices": []}) == {"success": True, "devices": []}
 
 
-def test_a_bare_record_is_a_success():
-    assert verdict(200, {"id": 4}) == {"id": 4}
+@pytest.mark.parametrize("operation", ["POST /v1/access", "POST /v1/event"])
+def test_a_bare_record_is_the_answer_where_the_interface_says_so(operation):
+    assert verdict(200, {"id": 4}, operation) == {"id": 4}
+    assert verdict(200, {"success": True, "access": {"id": 4}}, operation)["access"] == {"id": 4}
+    assert isinstance(verdict(200, {"success": False, "error": "no such card"}, operation), CentralRefused)
+
+
+@pytest.mark.parametrize(
+    "operation", ["POST /v1/device/list", "PATCH /v1/access", "PUT /v1/entry", "POST /v1/auth/login"]
+)
+@pytest.mark.parametrize("said", [{}, {"success": None}, {"success": "true"}, {"success": 1}, {"success": "false"}])
+def test_what_does_not_say_success_is_not_known_to_be_done(operation, said):
+    found = verdict(200, {"id": 4, "devices": [], **said}, operation)
+    assert type(found) is CentralFailed
+    assert found.sent, "central may have carried it out"
+    assert "success" in str(found)
+
+
+@pytest.mark.parametrize("operation", ["POST /v1/access", "POST /v1/event"])
+def test_a_bare_record_without_an_id_is_none(operation):
+    assert type(verdict(200, {}, operation)) is CentralFailed
+    assert type(verdict(200, {"id": 4, "success": "yes"}, operation)) is CentralFailed
+
+
+def test_a_portal_that_speaks_json_is_not_central():
+    assert type(verdict(200, {"message": "please sign in"}, "GET /")) is CentralUnavailable
 
 
 @pytest.mark.parametrize("status", [200, 401, 403, 500])
@@ -52,6 +77,22 @@ def test_the_authentication_message_asks_for_a_sign_in_whatever_the_status(statu
 )
 def test_failures_by_reaction(status, body, meant):
     assert type(verdict(status, body)) is meant
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" * 400 + ".5"])
+@pytest.mark.parametrize("length", [0, 60_000])
+def test_numbers_that_could_be_kept_nowhere_are_refused_with_a_reason(number, length):
+    body = f'{{"success": true, "access_cards": [{{"id": 1, "credit": {number}}}], "x": "{"x" * length}"}}'.encode()
+    found = verdict(200, body)
+    assert type(found) is CentralFailed
+    assert "number that is too large" in str(found) or f"{number}, which is no JSON" in str(found)
+    assert len(str(found)) < 200
+
+
+@pytest.mark.parametrize("error", [["no such card"], {"message": "no such card"}, 7])
+def test_an_error_that_is_no_text_is_shown_as_it_is(error):
+    found = verdict(400, {"success": False, "error": error})
+    assert str(error) in str(found)
 
 
 def test_an_error_is_one_line_of_bounded_length_and_names_the_operation():

@@ -213,11 +213,11 @@ async def test_an_answer_that_the_disk_refused_to_keep_is_asked_for_again_with_i
     await backlog(30)
     keep, refused = store.outbox.delivered_together, []
 
-    async def full(deliveries, *, now):
+    async def full(deliveries, **now):
         if not refused:
             refused.extend(delivery.row.key for delivery in deliveries)
             raise StoreError("the disk is full")
-        await keep(deliveries, now=now)
+        await keep(deliveries, **now)
 
     monkeypatch.setattr(store.outbox, "delivered_together", full)
     with pytest.raises(StoreError):

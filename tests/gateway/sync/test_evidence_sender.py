@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from dataclasses import dataclass
@@ -14,11 +15,14 @@ from gateway.domain.errors import CameraUnavailable, CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.domain.exhibits import Exhibit, KeptAs
 from gateway.domain.passages import Moment
+from gateway.recording.lost_exhibits import LostExhibits
 from gateway.store import Entry, EventFilter
 from gateway.store.outbox import take_out
 from gateway.supervision import Backoff
+from gateway.sync.connections import SentFile, Upload
 from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
+from gateway.sync.outbox_desk import OutboxDesk
 
 AT = 1_767_268_800_000_000
 LONG = Backoff(first=3600.0, longest=3600.0)
@@ -32,13 +36,13 @@ class House:
     folder: object
     evidence: EvidenceSender
     outbox: OutboxSender
+    files: LostExhibits
     camera_event_id: int
     fault: str = ""
 
-    def path(self, exhibit):
+    def ready(self):
         if self.fault:
             raise CameraUnavailable(self.fault)
-        return self.folder / exhibit.file
 
     async def upload(self, content, name="scene.jpg"):
         digest = hashlib.sha256(content).hexdigest()
@@ -73,10 +77,11 @@ async def house(store, client, tmp_path):
     event = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, description="A vehicle passed.")
     moment = Moment(201, "Vehicle passed", "", AT - 5, AT + 5, clock_trusted=True)
     recorded = await store.journal.record(Entry(events=(event,), moments=(moment,)))
-    made = House(store, folder, None, None, recorded.camera_event_ids[0])
+    made = House(store, folder, None, None, None, recorded.camera_event_ids[0])
     backoff = Backoff(first=60.0, longest=60.0)
+    made.files = LostExhibits(store=store, clock=SystemClock(), folder=folder, ready=made.ready)
     made.evidence = EvidenceSender(
-        client=client, store=store, clock=SystemClock(), path=made.path, backoff=backoff, spread_seconds=0
+        client=client, store=store, clock=SystemClock(), files=made.files, backoff=backoff, spread_seconds=0
     )
     made.outbox = OutboxSender(client=client, store=store, clock=SystemClock())
     return made
@@ -142,7 +147,7 @@ async def test_a_file_that_waits_for_the_line_goes_when_central_answers_again(ho
 
 async def test_sites_do_not_all_come_back_with_their_files_at_once(house, central, client, store):
     house.evidence = EvidenceSender(
-        client=client, store=store, clock=SystemClock(), path=house.path, backoff=LONG, spread_seconds=1000
+        client=client, store=store, clock=SystemClock(), files=house.files, backoff=LONG, spread_seconds=1000
     )
     await house.outbox.send_due()
     await house.upload(b"x" * 1000)
@@ -186,6 +191,20 @@ async def test_a_clock_that_stepped_back_keeps_no_file_waiting(house, central):
     assert len(await house.at_central(central)) == 1
 
 
+async def test_a_file_that_a_clock_ahead_put_off_does_not_wait_behind_one_that_is_soon_due(house, central):
+    await house.outbox.send_due()
+    await house.upload(b"far off")
+    (far,) = await waiting_files(house.store)
+    now = SystemClock().wall().micros
+    await house.store.outbox.failed(far, error="away", next_at=now + 365 * 86_400_000_000, at_central=False)
+    await house.upload(b"near")
+    near = await house.store.exhibits.due(now=now + 10_000_000)
+    await house.store.outbox.failed(near, error="failed", next_at=now + 50_000_000, at_central=False)
+    for _ in range(3):
+        await house.evidence.send_due()
+    assert [record["size"] for record in await house.at_central(central)] == [7]
+
+
 async def test_a_refused_file_is_parked_and_told(house, central):
     await house.outbox.send_due()
     exhibit = await house.upload(b"x")
@@ -211,17 +230,18 @@ async def test_a_missing_permission_or_an_expired_session_does_not_park(house, c
     assert len(await house.at_central(central)) == 1
 
 
-async def test_what_was_let_go_of_is_not_sent_and_what_cannot_be_read_waits(house, central):
+async def test_what_was_let_go_of_is_not_sent_and_what_is_away_waits(house, central):
     await house.outbox.send_due()
-    exhibit = await house.upload(b"first")
+    await house.upload(b"first")
     house.fault = "the media folder has lost its marker"
     await house.send(1)
-    assert (await house.store.outbox.books()).waiting == 1
     house.fault = ""
-    (house.folder / exhibit.file).unlink()
+    aside = house.folder.rename(house.folder.with_name("aside"))
     await house.send(1)
     books = await house.store.outbox.books()
     assert (books.waiting, books.parked) == (1, 0)
+    assert not (await house.store.events.page(EventFilter(types=(int(EventKind.EVIDENCE_MISSING),)))).events
+    aside.rename(house.folder)
     await house.store.exhibits.let_go(now=AT, transactions_before=0, incidents_before=0)
     await house.store._site.write(lambda connection: connection.execute("UPDATE exhibit SET garbage = 1"))
     await house.send(1)
@@ -263,3 +283,130 @@ async def test_a_refused_file_is_kept_until_somebody_drops_it(house, central):
     assert await house.store.exhibits.let_go(**after) == 0
     await house.store._site.write(lambda connection: take_out(connection, (2,), "dropped"))
     assert await house.store.exhibits.let_go(**after) == 1
+
+
+async def test_not_found_by_what_stands_before_central_neither_parks_nor_doubles_a_file(house, central):
+    await house.outbox.send_due()
+    await house.upload(b"never sent")
+    central.faults = Faults(error=ErrorKind.UNROUTED)
+    await house.send(1)
+    central.faults = Faults(paths="/v1/camera/event/evidence", lost_answers=1)
+    await house.send(1)
+    central.faults = Faults(error=ErrorKind.UNROUTED)
+    await house.send(2)
+    books = await house.store.outbox.books()
+    assert (books.waiting, books.parked) == (1, 0)
+    central.faults = Faults()
+    await house.send(3)
+    assert len(await house.at_central(central)) == 1
+
+
+async def test_a_file_that_may_be_at_central_and_cannot_be_looked_for_is_not_sent_again_unseen(house, central):
+    await house.outbox.send_due()
+    await house.upload(b"x")
+    central.faults = Faults(paths="/v1/camera/event/evidence", lost_answers=1)
+    await house.send(1)
+    known = await house.store.camera_events.get(house.camera_event_id)
+    central.tables.camera_events.remove(known.central_id)
+    await house.send(1)
+    (row,) = await house.store.refused.page()
+    assert row.begun
+
+
+async def told_of_files(store):
+    kinds = (int(EventKind.EVIDENCE_MISSING), int(EventKind.EVIDENCE_FOUND))
+    page = await store.events.page(EventFilter(types=kinds))
+    return [(event.type, event.description) for event in sorted(page.events, key=lambda event: event.id)]
+
+
+def vanishes(file):
+    file.rename(file.with_name("aside"))
+    return "is not where it was put"
+
+
+def breaks(file):
+    """Reading it fails as on a bad disk."""
+    file.rename(file.with_name("aside"))
+    file.symlink_to("/proc/self/mem")
+    return "cannot be read: Input/output error"
+
+
+def is_cut(file):
+    file.with_name("aside").write_bytes(file.read_bytes())
+    file.write_bytes(b"fi")
+    return "has 2 bytes instead of 5"
+
+
+@pytest.mark.parametrize("happens", [vanishes, breaks, is_cut])
+async def test_a_file_that_is_lost_while_it_waits_is_told_holds_up_nothing_and_goes_when_it_is_back(
+    house, central, happens
+):
+    await house.outbox.send_due()
+    exhibit = await house.upload(b"first")
+    await house.upload(b"second")
+    file = house.folder / exhibit.file
+    why = happens(file)
+    await house.send(3)
+    assert [record["size"] for record in await house.at_central(central)] == [6]
+    (row,) = await house.store.refused.page()
+    assert (row.record_id, row.error, row.lost, row.begun) == (exhibit.id, f"its file {why}", True, False)
+    text = f"The file of evidence {exhibit.id}, scene.jpg, "
+    assert await told_of_files(house.store) == [(314, f"{text}{why}.")]
+    assert (await house.store.exhibits.get(exhibit.id)).missing
+    desk = OutboxDesk(store=house.store, clock=SystemClock())
+    await desk.retry(row.id, by="chief")
+    await house.send(2)
+    assert len(await told_of_files(house.store)) == 1
+    (house.folder / "aside").replace(file)
+    await house.files.find_waiting()
+    assert await told_of_files(house.store) == [(314, f"{text}{why}."), (315, f"{text}is back.")]
+    await house.send(1)
+    assert [record["size"] for record in await house.at_central(central)] == [6, 5]
+    books = await house.store.outbox.books()
+    assert (books.waiting, books.parked, books.balance()) == (0, 0, True)
+
+
+async def test_a_lost_file_that_somebody_lets_go_of_was_not_refused_by_central(house, central):
+    await house.outbox.send_due()
+    exhibit = await house.upload(b"first")
+    (house.folder / exhibit.file).unlink()
+    await house.send(1)
+    (row,) = await house.store.refused.page()
+    await OutboxDesk(store=house.store, clock=SystemClock()).drop(row.id, by="chief")
+    (event,) = (await house.store.events.page(EventFilter(types=(int(EventKind.RECORD_DROPPED),)))).events
+    assert "whose file is lost" in event.description
+    assert (await house.store.outbox.books()).balance()
+
+
+async def test_a_lost_file_that_central_has_already_is_not_missed(house, central):
+    await house.outbox.send_due()
+    exhibit = await house.upload(b"first")
+    central.faults = Faults(paths="/v1/camera/event/evidence", lost_answers=1)
+    await house.send(1)
+    (house.folder / exhibit.file).unlink()
+    await house.send(1)
+    assert (await house.store.exhibits.get(exhibit.id)).delivered
+    assert await told_of_files(house.store) == []
+
+
+async def test_a_file_that_breaks_off_while_it_is_sent_is_not_taken_for_a_fault_of_the_line(house, central, client):
+    class Breaking(SentFile):
+        def read(self, size=-1, /):
+            if self.tell():
+                self.fault = OSError(errno.EIO, os.strerror(errno.EIO))
+                raise self.fault
+            return super().read(size)
+
+    await house.outbox.send_due()
+    content = os.urandom(300_000)
+    exhibit = await house.upload(content)
+    upload = Upload({"id": "1"}, house.folder / exhibit.file, "a.jpg", "image/jpeg", len(content))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gateway.sync.connections.SentFile", Breaking)
+        with pytest.raises(OSError, match="Input/output error"):
+            await client.upload("/v1/camera/event/evidence", upload, key="k")
+        await house.send(1)
+    (row,) = await house.store.refused.page()
+    assert row.lost
+    assert client.state.reachable
+    assert await house.at_central(central) == []

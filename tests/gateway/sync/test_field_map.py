@@ -137,6 +137,31 @@ def test_a_day_is_valid_from_its_start_to_its_end_at_the_site():
     assert card.valid_until - card.valid_from == 24 * 3_600_000_000
 
 
+@pytest.mark.parametrize("written", ["20260131", 20260131, "2026-W05-6", "2026W056", " 2026-01-31 "])
+def test_a_day_may_be_written_in_other_ways(written):
+    plain = mapped(MONTREAL, number="1", valid_from="2026-01-31", expires_at="2026-01-31").card
+    card = mapped(MONTREAL, number="1", valid_from=written, expires_at=written).card
+    assert (card.valid_from, card.valid_until, card.unread) == (plain.valid_from, plain.valid_until, "")
+
+
+@pytest.mark.parametrize(
+    "written", ["1769860800", "1769860800000", "20260131070000", 20260131070000, "20260131T070000", "20260131T120000Z"]
+)
+def test_a_moment_may_be_written_without_a_mark_between(written):
+    card = mapped(MONTREAL, number="1", valid_from=written, valid_until=written).card
+    assert (card.valid_from, card.valid_until, card.unread) == (NOON, NOON, "")
+
+
+@pytest.mark.parametrize("written", ["1710123100000", 1710123100000])
+def test_milliseconds_are_no_date_of_another_century(written):
+    assert mapped(number="1", valid_from=written).card.valid_from == 1_710_123_100_000_000
+
+
+@pytest.mark.parametrize("written", ["20261301", 20261301, "2026-13-01", "20261301000000", "2026-W60-1"])
+def test_a_day_that_there_is_not_cannot_be_read(written):
+    assert mapped(number="1", valid_until=written).unread == "valid_until"
+
+
 def test_of_several_bounds_the_strictest_counts():
     starts = {"valid_from": "2026-01-01", "starts_at": "2026-02-01", "start_date": ""}
     card = mapped(number="1", **starts, valid_until="2027-01-01", expires_at="2026-06-01", valid_to=0).card

@@ -15,6 +15,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.exhibits import Exhibit, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_UPDATE
+from gateway.recording.lost_exhibits import LostExhibits
 from gateway.store import Entry, EventFilter
 from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
@@ -51,6 +52,21 @@ async def test_a_camera_event_whose_answer_was_lost_is_not_made_again(store, cli
     central.faults = Faults(paths="/v1/camera/event", lost_answers=1)
     await send_all(store, sender)
     assert central.books().doubles() == ()
+
+
+async def test_a_list_that_does_not_come_in_time_is_looked_through_in_smaller_pages(store, connect, central):
+    await store.journal.record(Entry(events=(EVENT,), moments=(MOMENT,)))
+    sender = OutboxSender(client=connect(timeout_seconds=0.4), store=store, clock=SystemClock(), may_take=0)
+    central.faults = Faults(paths="/v1/camera/event", lost_answers=1)
+    await sender.send_due()
+    central.faults = Faults(paths="/v1/camera/event/list", record_seconds=0.004)
+    for _ in range(20):
+        await store.outbox.retry_now()
+        await sender.send_due()
+        if not (await store.outbox.books()).waiting:
+            break
+    assert (await store.outbox.books()).delivered == 1
+    assert len(central.camera_events) == 1
 
 
 async def test_an_entry_that_a_bad_page_hides_is_not_made_again(store, client, central):
@@ -96,7 +112,10 @@ async def test_a_file_whose_answer_was_lost_is_not_kept_twice(store, client, cen
     await store.exhibits.add(draft, event=EVENT, most=9)
     sender = OutboxSender(client=client, store=store, clock=SystemClock(), may_take=0)
     evidence = EvidenceSender(
-        client=client, store=store, clock=SystemClock(), path=lambda exhibit: tmp_path / exhibit.file
+        client=client,
+        store=store,
+        clock=SystemClock(),
+        files=LostExhibits(store=store, clock=SystemClock(), folder=tmp_path, ready=lambda: None),
     )
     await sender.send_due()
     central.faults = Faults(paths="/v1/camera/event/evidence", lost_answers=1)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.sync.stretches import read_object, read_small
+from gateway.sync.stretches import DEEPEST, Unkept, Unreadable, read_object
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
@@ -20,14 +22,54 @@ PADDING = {"padding": "x" * 50_000}
 
 
 def read(raw):
-    return asyncio.run(read_object(raw))
+    """The object; None when this is none."""
+    try:
+        return asyncio.run(read_object(raw))
+    except Unreadable:
+        return None
+
+
+class Pauses:
+    """How often a reading gives others a turn, and the longest of its own in CPU seconds of this thread.
+
+    Without the collector, whose time goes by all that the tests have in memory.
+    """
+
+    def __init__(self):
+        self.turns = 0
+        self.longest = 0.0
+
+    def of(self, raw):
+        reading = read_object(raw)
+        gc.collect()
+        gc.disable()
+        try:
+            return self._timed(reading)
+        finally:
+            gc.enable()
+
+    def _timed(self, reading):
+        while True:
+            began = time.thread_time()
+            try:
+                reading.send(None)
+            except StopIteration as done:
+                return done.value
+            finally:
+                self.longest = max(self.longest, time.thread_time() - began)
+                self.turns += 1
 
 
 @given(answer=st.dictionaries(st.text(max_size=8), VALUES, max_size=5), spaced=st.booleans(), escaped=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_large_answer_is_read_as_a_small_one(answer, spaced, escaped):
-    text = json.dumps({**answer, **PADDING}, ensure_ascii=escaped, indent=1 if spaced else None).encode()
-    assert read(text) == read_small(text) == {**answer, **PADDING}
+    def text(value):
+        return json.dumps(value, ensure_ascii=escaped, indent=1 if spaced else None).encode()
+
+    assert read(text(answer)) == answer
+    assert read(text({**answer, **PADDING})) == {**answer, **PADDING}
+    twelve = {"list": [answer] * 12, "one": {"list": [answer, *[PADDING["padding"][:9000]] * 4, answer]}, "last": 1.5}
+    assert read(text(twelve)) == twelve
 
 
 @pytest.mark.parametrize(
@@ -60,23 +102,71 @@ def test_bytes_that_are_no_text_are_none():
     assert read(b'{"a": "' + b"\xff" * 60_000 + b'"}') is None
 
 
-async def test_letters_that_are_written_as_numbers_do_not_make_lanes_wait():
+@pytest.mark.parametrize("name", ["Zoë", "\U0001f600", "plain"])
+def test_letters_that_are_written_as_numbers_do_not_make_lanes_wait(name):
     """As many servers write names."""
-    raw = json.dumps({"list": [{"name": "Zoë", "number": number} for number in range(4000)]}).encode()
-    turns = 0
+    raw = json.dumps({"list": [{"name": name, "number": number} for number in range(4000)]}).encode()
+    pauses = Pauses()
+    assert pauses.of(raw) == json.loads(raw)
+    assert pauses.turns >= 50
 
-    async def count():
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
 
-    async with asyncio.TaskGroup() as group:
-        counting = group.create_task(count())
-        found = await read_object(raw)
-        counting.cancel()
-    assert found == json.loads(raw)
-    assert turns >= 50
+LARGE = {
+    "one record": {"list": [{"parts": [[n, "x" * 20] for n in range(2500)], "note": "y" * 30_000}]},
+    "one text": {"list": [{"id": 1, "picture": "QUJD/" * 100_000}, {"id": 2}]},
+    "escaped text": {"list": [{"id": 1, "data": '{"a": "b\\\\"}\\' * 9000}, {"id": 2}]},
+    "one object": {f"name {n}": n for n in range(9000)},
+}
+
+
+@pytest.mark.parametrize("what", LARGE)
+def test_large_parts_are_read_without_making_lanes_wait(what):
+    raw = json.dumps(LARGE[what]).encode()
+    pauses = Pauses()
+    assert pauses.of(raw) == LARGE[what]
+
+
+REFUSED = {
+    "empty lists": '{"list": [' + "[]," * 600_000 + "[]]}",
+    "one record of lists": '{"list": [{"a": [' + "[]," * 600_000 + "[]]}]}",
+    "a list in a list": '{"list": [[' + "[]," * 600_000 + "[]]]}",
+    "numbers": '{"list": [' + "1," * 900_000 + "1]}",
+    "long numbers": '{"list": [[' + ("9" * 4000 + ",") * 400 + "x]]}",
+    "names": "{" + ",".join(f'"{n}":1' for n in range(150_000)) + "}",
+    "quotes": '{"list": ["' + '\\"' * 900_000 + '"]}',
+    "backslashes": '{"list": ["' + "\\" * 1_800_000 + '"]}',
+    "a text without end": '{"list": ["' + "x" * 1_900_000,
+    "deep": '{"list": ' + "[" * 900_000 + "]" * 900_000 + "}",
+    "deep objects": '{"a":' * 300_000 + "1" + "}" * 300_000,
+    "deep at last": '{"list": [' + "1, " * 9000 + "[" * 150 + "]" * 150 + "]}",
+    "halves": '{"list": [' + '"\\ud83d\\ude00",' * 9000 + '"\\ud83d"]}',
+    "digits": '{"list": [1.' + "1" * 1_900_000 + "]}",
+    "space": '{"list": [' + " " * 1_900_000,
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_made_to_hurt_is_refused_without_making_lanes_wait(what):
+    pauses = Pauses()
+    with pytest.raises(Unreadable):
+        pauses.of(REFUSED[what].encode())
+    assert pauses.longest < 0.02, f"{pauses.longest * 1000:.1f} ms of this thread's time"
+
+
+async def test_the_last_of_several_values_of_one_name_counts_however_long_the_answer_is():
+    for padding in ("", "x" * 60_000):
+        found = await read_object(f'{{"success": false, "x": "{padding}", "success": true}}'.encode())
+        assert found["success"] is True
+
+
+@pytest.mark.parametrize("padding", ["", "x" * 60_000])
+async def test_what_lies_deeper_than_is_kept_is_refused(padding):
+    def text(depth):
+        return f'{{"x": "{padding}", "list": {"[" * depth}{"]" * depth}}}'.encode()
+
+    assert (await read_object(text(DEEPEST - 2)))["list"]
+    with pytest.raises(Unkept, match="within each other"):
+        await read_object(text(DEEPEST + 2))
 
 
 def test_half_a_character_is_refused():

@@ -12,7 +12,7 @@ import pytest
 from stopwatch import Stopwatch
 
 from gateway.clock import SystemClock
-from gateway.demo.central import Faults
+from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.store import Entry, EventFilter
@@ -167,7 +167,7 @@ async def test_a_refresh_writes_everything_anew_and_tells_how_far_it_is(central,
     store.changes.bump = bump
     async with running(sync.run()):
         await until(lambda: down.report is not None)
-        standing.refresh(by="user:technician")
+        await standing.refresh(by="user:technician")
         assert standing.snapshot().refreshing
         await until(lambda: not standing.snapshot().refreshing)
     assert down.report.anew
@@ -177,8 +177,68 @@ async def test_a_refresh_writes_everything_anew_and_tells_how_far_it_is(central,
     assert standing.snapshot().progress == ""
 
 
+async def test_a_refresh_that_central_breaks_off_goes_on_by_itself_until_all_was_looked_at(
+    central, client, store, running, until
+):
+    clock = SystemClock()
+    down = DownSync(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, store=store, clock=clock)
+    sync = Sync(
+        client=client,
+        down=down,
+        sender=sender,
+        store=store,
+        clock=clock,
+        pull_seconds=3600,
+        away_backoff=Backoff(first=0.01, longest=0.05),
+    )
+    standing = CentralStanding(client=client, down=down, sync=sync, started_at=NOW)
+    async with running(sync.run()):
+        await until(lambda: down.report is not None)
+        first = down.report
+        central.faults = Faults(paths="/v1/access/list", error=ErrorKind.JSON)
+        await standing.refresh(by="user:technician")
+        await until(lambda: down.report is not first and standing.snapshot().progress.endswith("still to come"))
+        shown = standing.snapshot()
+        assert (shown.refreshing, shown.progress) == (True, "access cards: still to come")
+        assert any("database is unavailable" in notice for notice in shown.notices)
+        central.faults = Faults()
+        await until(lambda: not standing.snapshot().refreshing)
+    assert (down.report.anew, down.report.cards.changed) == (True, 40)
+
+
+async def test_what_is_still_to_be_fetched_anew_is_known_after_a_restart(central, client, store, running, until):
+    clock = SystemClock()
+    before = DownSync(client=client, store=store, clock=clock)
+    await before.pull()
+    await before.anew.ask()
+    central.faults = Faults(paths="/v1/camera/list", error=ErrorKind.JSON)
+    await before.pull()
+    assert before.anew.left == ("cameras",)
+    central.faults = Faults(deny="can_view_cameras")
+    down = DownSync(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, store=store, clock=clock)
+    sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
+    async with running(sync.run()):
+        await until(lambda: down.report is not None)
+        assert down.report.anew
+        assert not sync.refreshing, "what central does not permit will not come by asking again"
+        assert any("can_view_cameras" in problem for problem in down.report.problems)
+
+
+async def test_a_list_that_is_never_right_does_not_keep_a_refresh_for_ever(central, client, store):
+    down = DownSync(client=client, store=store, clock=SystemClock())
+    await down.anew.ask()
+    central.faults = Faults(paths="/v1/access/list", count_off_by=3)
+    await down.pull()
+    assert down.anew.left == ("access cards",)
+    for _ in range(4):
+        await down.pull()
+    assert down.anew.left == ()
+
+
 async def test_a_technician_is_told_what_is_wrong_once(central, client, store, running, until):
-    clock = Ahead(300)
+    clock = Ahead(330)
     client._clock = clock
     central.faults = Faults(deny="can_view_cameras")
     central.tables.cards.put({"id": 9000, "holder_name": "No card yet"})
@@ -190,7 +250,8 @@ async def test_a_technician_is_told_what_is_wrong_once(central, client, store, r
         await until(lambda: sum(request.path == "/v1/camera/list" for request in central.requests) >= 4)
         notices = standing.snapshot().notices
     assert any("does not permit POST /v1/camera/list" in text and "can_view_cameras" in text for text in notices)
-    assert any("s behind this machine's" in text for text in notices)
+    assert sum("can_view_cameras" in text for text in notices) == 1
+    assert any("5 min" in text and "s behind this machine's" in text for text in notices)
     assert any(text.startswith("1 access cards have no number") for text in notices)
     assert await names(store, EventKind.CLOCKS_DIFFER, EventKind.CLOCKS_AGREE) == ["Central's clock differs"]
     assert await names(store, EventKind.NOT_PERMITTED) == ["Not permitted at central"]

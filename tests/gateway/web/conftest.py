@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,7 +17,9 @@ from zoneinfo import ZoneInfo
 
 import av
 import pytest
+import pytest_asyncio
 from aiohttp import ClientSession
+from argon2 import PasswordHasher
 
 from drivers.contract import GatePosition, PointState
 from gateway.clock import Stamp, SystemClock
@@ -329,7 +332,7 @@ class CentralInMemory:
     def snapshot(self) -> CentralView:
         return self.view
 
-    def refresh(self, *, by: str) -> None:
+    async def refresh(self, *, by: str) -> None:
         self.asked_by.append(by)
         self.view.refreshing = True
 
@@ -453,11 +456,33 @@ class House:
         return recorded.camera_event_ids[0]
 
 
-@pytest.fixture(scope="session")
-def hashed() -> tuple[tuple[KnownAccount, ...], str]:
-    """The site's accounts and nobody's hash: hashes take their time, so they are made once."""
+LEAST = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+
+def hashes() -> tuple[tuple[KnownAccount, ...], str]:
+    """The site's accounts and nobody's hash, at the cost that a gateway takes."""
     made = asyncio.run(hash_accounts(SITE.api.accounts, lambda name: name))
     return tuple(account for name in made.names() if (account := made.get(name))), hash_password("")
+
+
+@pytest.fixture(scope="session")
+def hashed() -> tuple[tuple[KnownAccount, ...], str]:
+    """The same at the least cost there is: a hash says its own, and nearly every test signs in."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gateway.web.accounts._HASHER", LEAST)
+        return hashes()
+
+
+@pytest.fixture(scope="session")
+def cheap_hash() -> Callable[[str], str]:
+    """Another hash of the least cost."""
+    return LEAST.hash
+
+
+@pytest.fixture(scope="session")
+def costly() -> tuple[tuple[KnownAccount, ...], str]:
+    """For tests of signing in."""
+    return hashes()
 
 
 @pytest.fixture
@@ -657,5 +682,57 @@ def relayed(open_house: OpenHouse, far_central: Central) -> OpenHouse:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
             await client.close()
+
+    return opened
+
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    path = Path("/usr/bin/chromium")
+    if not path.is_file():
+        if os.environ.get("CI") == "true":
+            pytest.fail("Chromium is missing: install Debian's chromium")
+        pytest.skip("needs Debian's chromium")
+    return path
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def browser(chromium):
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(executable_path=str(chromium), args=FLAGS)
+        yield started
+        await started.close()
+
+
+@pytest.fixture
+def browser_page(browser):
+    """Opens a page with no past and fails on whatever the console calls an error."""
+
+    @asynccontextmanager
+    async def opened(size=None, scheme="light", tolerate=()):
+        faults = []
+        size = size or {"width": 1280, "height": 900}
+        context = await browser.new_context(viewport=size, color_scheme=scheme)
+        context.set_default_timeout(8000)
+        page = await context.new_page()
+        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        yield page
+        await context.close()
+        assert [fault for fault in faults if not any(word in fault for word in tolerate)] == []
 
     return opened

@@ -25,6 +25,7 @@ GROUPS = sorted({group for item in SHUT for group in item.rule.groups})
 OF_SETTINGS = (
     "/status/webhook/list",
     "/status/outbox/list",
+    "/status/outbox/books",
     "/status/reader/list",
     "/status/sync",
     "/v1/sso/admin/providers",

@@ -27,7 +27,7 @@ BODIES = {
     "/status/lane/stop": {"lane_id": "entry"},
     "/status/area/count": {"area_id": "garage", "count": 1},
     "/status/outbox/retry": {"id": 1},
-    "/status/outbox/settle": {"id": 1, "central_id": None},
+    "/status/outbox/settle": {"id": 1, "not_there": True},
     "/status/outbox/drop": {"id": 1},
     "/status/reader/forget": {"account": "sync"},
     "/status/passback/forgive": {"everybody": True},

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.outbox import app
-from gateway.domain.writes import CARD_UPDATE
+from gateway.domain.writes import CARD_CREATE, CARD_UPDATE
 
 PROGRAM = Path(sys.executable).with_name("edge-gateway")
 
@@ -58,7 +58,7 @@ async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(house,
         outbox("list"), outbox("show", str(refused)), outbox("retry", "999"), outbox("edit", str(refused), "note")
     )
     assert listed[::2] == (0, "")
-    assert listed[1].splitlines() == [
+    assert listed[1].splitlines()[:3] == [
         f"{refused}  access_card 4001: update  (refused, since 2026-01-01T00:00:00.000Z, 1 try)",
         "    central: note: too short",
         '    {"note": "n", "pin": "****"}',
@@ -83,7 +83,9 @@ async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(house,
     assert "goes up by itself" in (await outbox("drop", str(refused), "--yes"))[2]
     await house.store.outbox.park(row, error="note: too short")
     assert (await outbox("retry", str(refused)))[1] == f"{refused} is sent again\n"
-    assert (await outbox("list"))[1] == "nothing that central refused\n"
+    none, count, *why = (await outbox("list"))[1].splitlines()
+    assert (none, count) == ("nothing that central refused", "2 wait and go up by themselves:")
+    assert "    1 x access_card update, since 2026-01-01T00:00:00.000Z: not tried yet" in why
     assert f"{refused}  access_card" in (await outbox("list", "--all"))[1]
     await house.store.outbox.park(row, error="note: too short")
     assert (await outbox("drop", str(refused), "--yes"))[:2] == (
@@ -93,6 +95,31 @@ async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(house,
     books = await house.store.outbox.books()
     assert books.balance()
     assert (books.parked, books.dropped) == (0, 1)
+
+
+async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(house, tmp_path, monkeypatch):
+    monkeypatch.setenv("EDGE_GATEWAY_PASSWORD", "chief")
+    accounts = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
+    port = house.url.rpartition(":")[2]
+    (tmp_path / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{accounts}')
+    monkeypatch.setenv("EDGE_GATEWAY_SECRET_CHIEF", "chief")
+    await house.store.held.hold(CARD_CREATE, None, {"number": "77"}, now=1_767_225_600_000_000, sends=True)
+    row = await waiting(house)
+
+    async def settle(*options: str) -> tuple[str, str]:
+        asked = ["settle", str(row.id), *options, "--site", str(tmp_path / "site.toml"), "--user", "chief"]
+        done = await asyncio.to_thread(CliRunner().invoke, app, asked)
+        return (done.output.splitlines() or [""])[-1], str(done.exception or "")  # the house logs to the same output
+
+    assert "goes up by itself" in (await settle("--not-there"))[1]
+    await house.store.outbox.begin(row)
+    await house.store.unknown.leave_to_a_person(row, reason="it may be at central")
+    assert await settle("--not-there") == (f"{row.id} is sent again", "")
+    told = await house.store.refused.get(row.id)
+    assert (told.parked, told.begun, told.taken_as) == (False, False, None)
+    for slip in ({}, {"central_id": 4001, "not_there": True}):
+        status, answer = await house.call("/status/outbox/settle", {"id": row.id, **slip})
+        assert (status, "'central_id' or 'not_there'" in answer["error"]) == (400, True)
 
 
 @pytest.mark.parametrize("command", ["list", "show", "retry", "edit", "settle", "drop"])

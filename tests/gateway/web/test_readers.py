@@ -11,8 +11,11 @@ from contextlib import closing
 
 import pytest
 
+from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.store import Entry
+from gateway.domain.reading import PageTold
+from gateway.store import Entry, EventFilter, Reader
+from gateway.web.reading import Readers
 
 WITHIN = 20.0
 
@@ -263,3 +266,43 @@ async def test_entries_and_camera_events_are_read_by_cursor_too(house):
         _, answer = await house.call(path, {"page_limit": 500})
         assert {record["id"] for record in answer[field]} == program.has
         await comes_to(house, newest, name=name)
+
+
+async def test_one_program_with_ever_other_filters_takes_no_other_ones_mark(house, monkeypatch):
+    monkeypatch.setattr("gateway.web.reading._MOST_READERS", 4)
+    await house.happened("Something.")
+    readers = Readers(store=house.store, clock=house.clock)
+    assert await readers._recall()
+    page = PageTold(cursor=0, newest=1, following=1, is_end=False)
+    central = Reader("central", "event")
+    await readers.told(central, page)
+    for number in range(9):
+        await readers.told(Reader("till", "event", f"types {number}"), page)
+    assert ("central", "event", "") in on_disk(house)
+    assert len(on_disk(house)) == 4
+    told = await house.store.events.page(EventFilter(types=(int(EventKind.READER_FORGOTTEN),)))
+    assert all("till has read was forgotten by the gateway" in event.description for event in told.events)
+    assert len(told.events) == 6
+
+
+async def test_a_mark_that_the_disk_did_not_forget_does_not_move_past_what_was_read(house, monkeypatch):
+    for number in range(12):
+        await house.happened(f"Number {number}.")
+    program = Program(house)
+    await program.ask(0)
+    await program.ask(0)
+    read_to = max(await _all(house))
+    await comes_to(house, read_to)
+    for number in range(12):
+        await house.happened(f"More {number}.")
+
+    async def refuse(*_, **__):
+        raise StoreError("database or disk is full")
+
+    with monkeypatch.context() as full:
+        full.setattr(house.store.read_marks, "forget", refuse)
+        status, _ = await house.call("/status/reader/forget", {"account": "chief"})
+        assert status >= 500
+    await program.ask(0)
+    await program.ask(0)
+    assert on_disk(house)["chief", "event", ""] == read_to

@@ -8,7 +8,6 @@ import pytest
 
 from gateway.demo.central.accounts import totp
 from gateway.domain.events import EventKind
-from gateway.web.accounts import hash_password
 from gateway.web.api_keys import key_hash, new_key
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.register.changes import (
@@ -32,8 +31,8 @@ CODES = new_recovery_codes()
 
 
 @pytest.fixture(scope="module")
-def password_hash():
-    return hash_password("correct horse")
+def password_hash(cheap_hash):
+    return cheap_hash("correct horse")
 
 
 @pytest.fixture

@@ -11,6 +11,11 @@ from gateway.web import accounts as accounts_module
 from gateway.web.accounts import hash_accounts
 
 
+@pytest.fixture
+def hashed(costly):
+    return costly
+
+
 async def login(house, body, **more):
     return await house.client.post(f"{house.url}/v1/auth/login", json=body, **more)
 

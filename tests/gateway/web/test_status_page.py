@@ -1,21 +1,18 @@
 """The page in a real browser: signing in, watching, commanding, playing, and losing the line."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import async_playwright, expect
+from playwright.async_api import expect
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
-from gateway.domain.writes import CARD_UPDATE
 from gateway.lanes.board import Phase
 from gateway.store import CardRecord, Entry
 from gateway.web.admission import Route
@@ -24,31 +21,11 @@ from gateway.web.catalogue.page import DEMO_PRESENT
 from gateway.web.envelope import success
 from gateway.web.rooms import DemoCard
 
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 expect.set_options(timeout=8000)
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Path:
-    path = Path("/usr/bin/chromium")
-    if not path.is_file():
-        if os.environ.get("CI") == "true":
-            pytest.fail("Chromium is missing: install Debian's chromium")
-        pytest.skip("needs Debian's chromium")
-    return path
 
 
 class Line:
@@ -110,37 +87,10 @@ def line():
     return laid
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def browser(chromium):
-    async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(executable_path=str(chromium), args=FLAGS)
-        yield started
-        await started.close()
-
-
 @pytest_asyncio.fixture(loop_scope="module")
 async def house(open_house):
     async with open_house() as opened:
         yield opened
-
-
-@pytest.fixture
-def browser_page(browser):
-    """Opens a page with no past and fails on whatever the console calls an error."""
-
-    @asynccontextmanager
-    async def opened(size=DESKTOP, scheme="light", tolerate=()):
-        faults = []
-        context = await browser.new_context(viewport=size, color_scheme=scheme)
-        context.set_default_timeout(8000)
-        page = await context.new_page()
-        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        yield page
-        await context.close()
-        assert [fault for fault in faults if not any(word in fault for word in tolerate)] == []
-
-    return opened
 
 
 async def sign_in(page, house, username="chief"):
@@ -401,58 +351,9 @@ async def test_a_card_that_was_passed_back_is_forgiven_from_its_event(house, bro
         await expect(page.get_by_text("the next passage of card 0007 counts as the first, says chief")).to_be_visible()
 
 
-async def test_everything_is_fetched_anew_and_what_is_wrong_with_central_is_seen(house, browser_page):
-    async with browser_page(size=PHONE) as page:
-        await sign_in(page, house)
-        central = page.locator("#central-section")
-        await expect(central).to_contain_text("40 access cards, 3 devices, 1 cameras, fetched")
-        await expect(central.locator("#central-notices")).to_be_hidden()
-        house.central.view.notices = ("central's clock is 90 s behind this machine's",)
-        house.store.changes.bump()
-        await expect(central.get_by_role("listitem")).to_have_text("central's clock is 90 s behind this machine's")
-        await central.get_by_role("button", name="Fetch everything anew").click()
-        await expect(page.get_by_text("Everything is fetched anew, as soon as central answers.")).to_be_visible()
-        assert house.central.asked_by == ["user:chief"]
-        house.central.view.progress = "access cards: 20 of 40"
-        house.store.changes.bump()
-        await expect(central).to_contain_text("Fetching access cards: 20 of 40")
-        await expect(central.get_by_role("button")).to_be_disabled()
-
-
 async def test_who_only_looks_is_offered_neither(house, browser_page):
     async with browser_page(size=DESKTOP) as page:
         await sign_in(page, house, "guard")
         await expect(page.locator("#areas .area-count")).to_be_visible()
         await expect(page.locator("#lanes .orders")).to_be_hidden()
         await expect(page.locator("#areas .correct")).to_be_hidden()
-
-
-async def test_what_central_refused_is_changed_and_let_go_of_by_who_may(house, browser_page, tmp_path):
-    for number in (4001, 4002):
-        body = {"id": number, "number": "0042", "note": "<b>by the oak</b>"}
-        await house.store.held.hold(CARD_UPDATE, number, body, now=1_767_225_600_000_000, sends=True)
-    for row in [row for row in await house.store.outbox.due(now=0) if row.kind == "access_card"]:
-        await house.store.outbox.park(row, error="number: 0042 is already used")
-    async with browser_page(size=PHONE) as page:
-        await sign_in(page, house)
-        refused = page.get_by_role("list", name="Refused by central").get_by_role("listitem")
-        await expect(refused).to_have_count(2)
-        await expect(refused.first).to_contain_text("<b>by the oak</b>")
-        await expect(refused.first).to_contain_text("number: 0042 is already used")
-        await refused.first.scroll_into_view_if_needed()
-        await page.screenshot(path=tmp_path / "refused.png")
-        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        await refused.first.get_by_role("button", name="Change").click()
-        await page.get_by_label("Field").fill("number=0043")
-        await page.get_by_role("button", name="Change and send").click()
-        await expect(refused).to_have_count(1)
-        await refused.get_by_role("button", name="Let go").click()
-        await page.locator("#confirm-yes").click()
-        await expect(refused).to_have_count(0)
-    (row,) = await house.store.held.waiting("access_card", 4001)
-    assert (row.body["number"], row.refused) == ("0043", "")
-    assert not await house.store.held.waiting("access_card", 4002)
-    assert (await house.store.outbox.books()).balance()
-    async with browser_page() as page:
-        await sign_in(page, house, "guard")
-        await expect(page.get_by_role("list", name="Refused by central")).to_be_hidden()

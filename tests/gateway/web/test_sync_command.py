@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.sync import app
+from gateway.domain.writes import CARD_UPDATE
 
 PROGRAM = Path(sys.executable).with_name("edge-gateway")
 
@@ -43,6 +45,18 @@ async def test_the_state_is_told(house, folder):
     assert out.splitlines()[0].startswith("central answers, since ")
     assert "40 access cards, 3 devices, 1 cameras" in out
     assert "! central does not permit POST /v1/camera/list" in out
+    books = await house.store.outbox.books()
+    parts = f"{books.delivered} delivered, {books.waiting} waiting, 0 refused, 0 replaced by newer, 0 dropped"
+    assert out.splitlines()[-1] == f"{books.accepted} accepted for central: {parts}"
+
+
+async def test_books_that_do_not_balance_are_told_and_are_the_exit_status(house, folder):
+    await house.store.held.hold(CARD_UPDATE, 4001, {"id": 4001, "note": "n"}, now=1, sends=True)
+    books = await house.store.outbox.books()
+    await house.store._site.write(lambda connection: connection.execute("DELETE FROM outbox WHERE record_id = 4001"))
+    status, out, err = await ended(await begin(folder, "status"))
+    assert (status, "central answers" in out) == (1, True)
+    assert f"the books do not balance: {books.accepted} were accepted for central, {books.accepted - 1} are" in err
 
 
 async def test_a_refresh_is_followed_to_its_end(house, folder):
@@ -79,6 +93,7 @@ async def test_readers_are_shown_and_one_is_forgotten(house, folder, monkeypatch
         done = await asyncio.to_thread(CliRunner().invoke, app, asked)
         return done.output, str(done.exception or "")
 
+    assert await readers("--forget", "") == ("", "--forget needs the name of an account")
     assert await readers() == ("nobody pulls the site's lists by cursor\n", "")
     _, first = await house.call("/v1/event/list", {"cursor_id": 0, "types": [106]})
     out, fault = await readers()
@@ -89,4 +104,8 @@ async def test_readers_are_shown_and_one_is_forgotten(house, folder, monkeypatch
     assert "; not waited for any more" in (await readers())[0]
     out, fault = await readers("--forget", "chief")  # the house logs to the same output
     assert (out.splitlines()[-1], fault) == ("nobody pulls the site's lists by cursor", "")
+    _, told = await house.call("/v1/event/list", {"types": [408]})
+    (event,) = told["events"]
+    assert event["description"].startswith("How far chief has read was forgotten by chief: event (types 106) up to ")
+    assert json.loads(event["data"]) == {"account": "chief", "by": "chief", "marks": 1}
     assert "chief reads no list by cursor" in (await readers("--forget", "chief"))[1]

@@ -1,5 +1,5 @@
 // Areas: how many are inside, and an operator's word about it.
-import { Refused, post } from "./api.js";
+import { post } from "./api.js";
 import { asked, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, setClass, setText } from "./dom.js";
 
@@ -26,20 +26,16 @@ export function showAreas({ areas, user }) {
 }
 
 async function correct(area) {
-  const said = await asked({
+  await asked({
     title: `How many are in ${area.name}?`,
     text: `${area.count} were counted. Your number is recorded with your name.`,
     label: "Vehicles inside",
     yes: "Correct the count",
     value: String(area.count),
     field: { type: "number", min: "0", max: "1000000", required: "" },
+    act: async (said) => {
+      await post("/status/area/count", { area_id: area.id, count: Number(said) });
+      toast(`${area.name}: ${said} inside.`);
+    },
   });
-  if (said === null) return;
-  try {
-    await post("/status/area/count", { area_id: area.id, count: Number(said) });
-    toast(`${area.name}: ${said} inside.`);
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    toast(`${area.name}: ${error.message}`, true);
-  }
 }

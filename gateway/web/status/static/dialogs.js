@@ -1,4 +1,5 @@
 // What speaks up: questions, the player, short notices.
+import { Refused } from "./api.js";
 import { byId, make, setText } from "./dom.js";
 import { clock } from "./time.js";
 
@@ -20,10 +21,16 @@ export function confirmed(title, text, yes) {
   });
 }
 
-// Asks for one line; null when it was thought better of. `field` sets the input's attributes.
-export function asked({ title, text, label, yes, value = "", field = {} }) {
+// Asks for one line and does `act` with it. What `act` refuses is said beside the field, and the question stays open
+// with what was typed. Whether it was done; `field` sets the input's attributes.
+export function asked({ title, text, label, yes, act, value = "", field = {} }) {
   const dialog = byId("ask");
   const input = byId("ask-field");
+  const form = byId("ask-form");
+  const say = (fault) => {
+    setText(byId("ask-fault"), fault);
+    input.setAttribute("aria-invalid", String(fault !== ""));
+  };
   setText(byId("ask-title"), title);
   setText(byId("ask-text"), text);
   setText(byId("ask-label"), label);
@@ -31,13 +38,40 @@ export function asked({ title, text, label, yes, value = "", field = {} }) {
   for (const name of ["type", "min", "max", "required"]) input.removeAttribute(name);
   for (const [name, content] of Object.entries(field)) input.setAttribute(name, content);
   input.value = value;
+  say("");
+  const submit = async (event) => {
+    event.preventDefault();
+    if (form.inert) return;
+    form.inert = true; // once, however often it is asked for
+    let fault = "";
+    try {
+      await act(input.value);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      fault = error.message;
+    } finally {
+      form.inert = false;
+    }
+    const here = dialog.open && form.onsubmit === submit; // not closed, and not another question by now
+    if (here && fault === "") dialog.close("yes");
+    if (here && fault !== "") {
+      say(fault);
+      input.focus();
+    }
+    if (!here && fault !== "") toast(fault, true);
+  };
+  form.onsubmit = submit;
   dialog.returnValue = "no";
   dialog.showModal();
   input.focus();
   input.select();
   return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes" ? input.value : null), { once: true });
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
   });
+}
+
+export function setUpQuestions() {
+  byId("ask-cancel").addEventListener("click", () => byId("ask").close("no"));
 }
 
 export function play(event, footage, cameraName) {

@@ -136,25 +136,15 @@ async function order(node, select) {
   const { id, name } = node.lane;
   const wanted = select.value; // snapshots set the select back while the question is open
   const [verb, rest, meaning] = ORDERS[wanted];
-  const reason = await asked({
+  const done = await asked({
     title: `${verb} ${name} ${rest}?`, text: meaning, label: "Why (kept with the event)", yes: `${verb} ${rest}`,
+    act: async (reason) => {
+      await post("/status/lane/order", { lane_id: id, order: wanted || null, reason });
+      toast(`${name}: recorded.`);
+    },
   });
-  if (reason === null) {
-    select.value = node.lane.order;
-    return;
-  }
-  select.disabled = true;
-  try {
-    await post("/status/lane/order", { lane_id: id, order: wanted || null, reason });
-    toast(`${name}: recorded.`);
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    select.value = node.lane.order;
-    toast(`${name}: ${error.message}`, true);
-  } finally {
-    select.disabled = false;
-    select.blur();
-  }
+  if (done) select.blur();
+  else select.value = node.lane.order;
 }
 
 async function present(node, card, button) {

@@ -1,14 +1,16 @@
 // The page's only wiring: signed in or not, and each snapshot to whoever shows a part of it.
 import { setUpAccount, showAccount, showSignIn } from "./account.js";
 import { session } from "./api.js";
-import { setUpPlayer } from "./dialogs.js";
+import { setUpPlayer, setUpQuestions } from "./dialogs.js";
+import { setUpBooks, showBooks } from "./books.js";
 import { setUpMonitor } from "./monitor.js";
 import { showAreas } from "./areas.js";
 import { byId, setClass, setText } from "./dom.js";
 import { forgetEvents, setUpEvents, showEvents } from "./events.js";
 import { ageLanes, showLanes } from "./lanes.js";
 import { Live } from "./live.js";
-import { showRefused } from "./refused.js";
+import { setUpRefused, showRefused } from "./refused.js";
+import { ageReaders, showReaders } from "./readers.js";
 import { ageRooms, setUpRooms, showRooms } from "./rooms.js";
 import { clock, follow } from "./time.js";
 
@@ -24,7 +26,9 @@ const live = new Live({
     showAreas(snapshot);
     showEvents(snapshot);
     showRooms(snapshot);
+    showBooks(snapshot);
     showRefused(snapshot);
+    showReaders(snapshot);
     byId("board").hidden = false;
   },
   here(now) {
@@ -66,7 +70,7 @@ function signedOut() {
   forgetEvents();
   inTouch(true);
   for (const id of ["board", "pills", "user", "trouble"]) byId(id).hidden = true;
-  for (const id of ["lanes", "events", "cameras", "devices"]) byId(id).replaceChildren();
+  for (const id of ["lanes", "events", "cameras", "devices", "refused", "held-why", "readers"]) byId(id).replaceChildren();
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   showSignIn();
 }
@@ -84,12 +88,16 @@ async function begin() {
 
 setUpAccount({ signedIn: () => live.start(), signedOut });
 setUpPlayer();
+setUpQuestions();
 setUpMonitor();
 setUpEvents();
 setUpRooms();
+setUpBooks();
+setUpRefused();
 setInterval(() => {
   if (document.body.classList.contains("stale")) return; // what is not heard of any more does not grow older
   ageLanes();
   ageRooms();
+  ageReaders();
 }, 1000);
 begin();

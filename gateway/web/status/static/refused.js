@@ -4,22 +4,56 @@ import { asked, confirmed, toast } from "./dialogs.js";
 import { byId, keyed, make, setText } from "./dom.js";
 import { clock } from "./time.js";
 
+const AT_A_TIME = 100;
 let seen = "";
+let wanted = AT_A_TIME;
+let total = 0;
+let turn = 0;
+
+export function setUpRefused() {
+  byId("refused-more").addEventListener("click", () => {
+    wanted += AT_A_TIME;
+    seen = "";
+    load();
+  });
+}
 
 export function showRefused({ books, user }) {
   const some = books !== null && books.parked > 0 && user.edit_settings;
   byId("refused").hidden = !some;
+  total = some ? books.parked : 0;
   const now = some ? JSON.stringify(books) : "";
   if (now === seen) return;
   seen = now;
   if (some) load();
-  else byId("refused").replaceChildren();
+  else {
+    turn += 1;
+    wanted = AT_A_TIME;
+    byId("refused").replaceChildren();
+    showRest();
+  }
+}
+
+// How many there are beyond those that are shown.
+function showRest() {
+  const shown = byId("refused").children.length;
+  byId("refused-rest").hidden = shown === 0 || shown >= total;
+  setText(byId("refused-count"), `The oldest ${shown} of ${total} that central refused.`);
 }
 
 async function load() {
+  turn += 1;
+  const mine = turn;
   try {
-    const { waiting } = await post("/status/outbox/list");
-    keyed(byId("refused"), waiting, { key: (row) => row.id, create, update });
+    const rows = [];
+    for (let after = 0; after !== null && rows.length < wanted;) {
+      const { waiting, next } = await post("/status/outbox/list", { after, limit: AT_A_TIME });
+      rows.push(...waiting);
+      after = next;
+    }
+    if (mine !== turn) return; // asked for anew meanwhile
+    keyed(byId("refused"), rows, { key: (row) => row.id, create, update });
+    showRest();
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     seen = ""; // asked for again with the next snapshot
@@ -60,36 +94,41 @@ function sendAgain(row) {
   return done("/status/outbox/retry", { id: row.id }, row.unknown ? "Looked for again." : "Sent again.");
 }
 
-async function isThere(row) {
-  const said = await asked({
+function isThere(row) {
+  return asked({
     title: "Under which id does central have it?",
     text: "Look for it at central first. It then counts as delivered and is not sent again.",
     label: "Central's id",
     yes: "It is this one",
+    act: async (said) => {
+      const found = Number(said.trim());
+      if (!(Number.isSafeInteger(found) && found > 0)) throw new Refused("Central's id is a whole number, for example 5012.");
+      await post("/status/outbox/settle", { id: row.id, central_id: found });
+      toast("Counts as delivered.");
+    },
   });
-  const found = said === null ? 0 : Number(said.trim());
-  if (said !== null && !(Number.isInteger(found) && found > 0)) toast("An id is a whole number.", true);
-  else if (found) await done("/status/outbox/settle", { id: row.id, central_id: found }, "Counts as delivered.");
 }
 
 async function isNotThere(row) {
   const sure = await confirmed("Send it again?", "If central has it after all, it will be there twice.", "Send again");
-  if (sure) await done("/status/outbox/settle", { id: row.id, central_id: null }, "Sent again.");
+  if (sure) await done("/status/outbox/settle", { id: row.id, not_there: true }, "Sent again.");
 }
 
-async function change(row) {
-  const said = await asked({
+function change(row) {
+  return asked({
     title: "What shall go up instead?",
     text: "One field as name=value. It counts at the site too, and goes up with the rest.",
     label: "Field",
     yes: "Change and send",
     value: `${Object.keys(row.fields)[0]}=`,
+    act: async (said) => {
+      const place = said.indexOf("=");
+      const name = said.slice(0, Math.max(place, 0)).trim();
+      if (name === "") throw new Refused("Write the field's name, an equals sign and the value: name=value.");
+      await post("/status/outbox/edit", { id: row.id, fields: { [name]: meant(said.slice(place + 1), row.fields[name]) } });
+      toast("Changed and sent again.");
+    },
   });
-  const place = said === null ? -1 : said.indexOf("=");
-  if (place < 1) return;
-  const name = said.slice(0, place).trim();
-  const fields = { [name]: meant(said.slice(place + 1), row.fields[name]) };
-  await done("/status/outbox/edit", { id: row.id, fields }, "Changed and sent again.");
 }
 
 // As text where the field is one now; else as JSON, where it is that. null takes a field out.

@@ -10,8 +10,6 @@ const CONDITIONS = {
   starting: ["Starting", "busy"], recording: ["Recording", "good"], unreachable: ["Unreachable", "bad"],
   refused: ["Refused", "bad"], stalled: ["Stalled", "warn"], disk_failed: ["Disk failed", "bad"],
 };
-const LISTS = { event: "events", camera_event: "camera events", entry: "parking entries" };
-const MOST_COUNTED = 10000;
 let last = null;
 
 export function setUpRooms() {
@@ -48,7 +46,6 @@ export function ageRooms() {
     ["Time zone", gateway.timezone, ""],
     ...(last.storage ? [["Footage", last.storage.text, last.storage.short ? "bad" : ""]] : []),
     ["Store", gateway.store_failing || "in order", gateway.store_failing ? "bad" : ""],
-    ...last.readers.map((reader) => [`Pulled by ${reader.account}`, pulled(reader), reader.holds ? "" : "warn"]),
   ];
   const list = byId("facts");
   if (list.children.length !== rows.length * 2) list.replaceChildren(...rows.flatMap(() => [make("dt"), make("dd")]));
@@ -58,13 +55,6 @@ export function ageRooms() {
     setClass(list.children[number * 2 + 1], kind);
   });
   for (const node of byId("devices").children) ageDevice(node);
-}
-
-function pulled({ list, filter, unread, read_at: readAt, holds }) {
-  const what = LISTS[list] + (filter ? ` (${filter})` : "");
-  const left = unread >= MOST_COUNTED ? `${MOST_COUNTED} or more unread` : unread ? `${unread} unread` : "all read";
-  const waited = holds ? "" : "; not waited for any more";
-  return `${what}: ${left}, asked ${lasting(seconds(readAt))} ago${waited}`;
 }
 
 function createCamera() {
@@ -132,7 +122,7 @@ function ageDevice(node) {
   setText(node.querySelector(".state"), detail ? `${state}: ${detail}` : state);
 }
 
-function showCentral({ central, books, user }) {
+function showCentral({ central, user }) {
   byId("central-section").hidden = central === null;
   if (central === null) return;
   const { reachable } = central;
@@ -154,23 +144,4 @@ function showCentral({ central, books, user }) {
   refresh.hidden = !user.edit_settings;
   refresh.disabled = central.refreshing;
   setText(refresh, central.refreshing ? "Fetching everything anew …" : "Fetch everything anew");
-  if (books === null) return;
-  const rows = [
-    ["Accepted", books.accepted, books.balance ? "" : "bad"], ["Delivered", books.delivered, ""],
-    ["Waiting", books.waiting, ""], ["Refused", books.parked, books.parked ? "bad" : ""],
-    ["Replaced by newer", books.replaced, ""],
-    ["Dropped", books.dropped, books.dropped ? "bad" : ""],
-  ];
-  keyed(byId("books"), rows, {
-    key: ([name]) => name,
-    create: ([name]) => {
-      const box = make("div");
-      box.append(make("dt", "", name), make("dd"));
-      return box;
-    },
-    update: (box, [, count, kind]) => {
-      setText(box.lastElementChild, String(count));
-      setClass(box, kind);
-    },
-  });
 }

@@ -1,0 +1,39 @@
+"""Whether central's word that something is not found is believed.
+
+What stands before central answers so too while central itself is not there; nothing may be lost by that. So central is
+asked for a list that it must have: what answers has no such list either is not central.
+"""
+
+from __future__ import annotations
+
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.writes import WRITES, Effect, Lookup, WriteOperation
+from gateway.sync.answers import CentralFailed
+from gateway.sync.central import CentralClient
+
+NOT_FOUND = 404
+_EVERY_CENTRAL_HAS = "device"
+
+
+async def doubt(
+    client: CentralClient, refusal: CentralRefused, *, of: WriteOperation | None = None
+) -> CentralUnavailable | None:
+    """Why a refusal is not central's, None for one that is to be believed. Raises nothing of the client's.
+
+    `of`: what was refused. A change is measured by the list of its records. Anything else says nothing of a record, and
+    not every central takes each kind; so it is measured by the list of devices, which all have.
+    """
+    lookup = _lookup(_EVERY_CENTRAL_HAS if of is None or of.effect is Effect.CREATE else of.kind)
+    if refusal.status != NOT_FOUND or lookup is None:
+        return None
+    try:
+        await client.call("POST", lookup.path, {"page": 1, "page_limit": 1} if lookup.paged else {})
+    except CentralRefused as error:
+        return CentralFailed(f"{refusal}; {error}") if error.status == NOT_FOUND else None
+    except CentralUnavailable as error:
+        return error
+    return None
+
+
+def _lookup(kind: str) -> Lookup | None:
+    return next((item.lookup for item in WRITES.values() if item.kind == kind and item.lookup), None)

@@ -1,0 +1,83 @@
+"""The processes that make clips and thumbnails: begun when there is work, ended when there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from loop_watch import watch_callbacks
+from processes import children_of, is_a_cutter
+
+from gateway.camera_worker.cutting_room import CutterLost, CuttingRoom
+from gateway.camera_worker.media_paths import MediaMissing
+from gateway.domain.footage import TakeThumbnail
+
+JOB = TakeThumbnail(segment="1/2026010100/1_1.ts", output="t.jpg")
+
+
+async def test_a_cutter_that_nobody_needs_any_more_ends(tmp_path):
+    room = CuttingRoom(idle_seconds=0.0)
+    with pytest.raises(MediaMissing):
+        await room.make(tmp_path, JOB)
+    async with asyncio.timeout(10.0):
+        while any(is_a_cutter(pid) for pid in children_of(os.getpid())):
+            await asyncio.sleep(0.01)
+    await room.end(10.0)
+
+
+async def test_a_cutter_that_died_while_nobody_needed_it_is_replaced(tmp_path):
+    room = CuttingRoom()
+    with pytest.raises(MediaMissing):
+        await room.make(tmp_path, JOB)
+    (cutter,) = filter(is_a_cutter, children_of(os.getpid()))
+    os.kill(cutter, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):  # its end was taken; that is news to the loop all the same
+        os.waitid(os.P_PID, cutter, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(MediaMissing):
+        await room.make(tmp_path, JOB)
+    await room.end(10.0)
+
+
+async def test_a_new_cutter_that_does_not_begin_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    with pytest.raises(CutterLost, match="before it began"):
+        await CuttingRoom().make(tmp_path, JOB)
+
+
+async def test_a_machine_that_starts_no_cutter_is_told_apart_from_a_disk_that_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(CutterLost, match="can be started: No such file"):
+        await CuttingRoom().make(tmp_path, JOB)
+
+
+async def test_cameras_are_recorded_while_the_system_is_slow_to_begin_a_cutter(tmp_path, monkeypatch):
+    """A loop that stands still takes no packets from any camera of the worker."""
+    go_on = threading.Event()
+    usual = subprocess.Popen
+
+    def slow(*arguments, **keywords):
+        assert go_on.wait(10)
+        return usual(*arguments, **keywords)
+
+    monkeypatch.setattr(subprocess, "Popen", slow)
+    room = CuttingRoom()
+    with watch_callbacks(limit=0.1) as watched:
+        async with asyncio.TaskGroup() as group:
+            making = group.create_task(_missing(room.make(tmp_path, JOB)))
+            for _ in range(20):
+                await asyncio.sleep(0.005)
+            assert not making.done()
+            go_on.set()
+    assert watched.worst() is None
+    await room.end(10.0)
+
+
+async def _missing(made):
+    with pytest.raises(MediaMissing):
+        await made

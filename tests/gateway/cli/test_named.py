@@ -1,0 +1,37 @@
+"""The commands by name: what is said of one before it is imported, and that no other is."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+from gateway.cli.named import NAMED
+
+LISTING = """
+import sys
+from gateway.cli import main
+try:
+    main()
+finally:
+    print(*sorted(name for name in sys.modules if name.startswith(("gateway.", "pydantic", "aiohttp", "drivers"))))
+"""
+
+
+@pytest.mark.parametrize("named", NAMED, ids=lambda named: named.name)
+def test_what_is_listed_of_a_command_is_its_own_help(named):
+    command = named.loaded()
+    paragraph = inspect.cleandoc(command.help).partition("\n\n")[0]
+    assert (command.name, " ".join(paragraph.split())) == (named.name, named.summary)
+
+
+def test_help_lists_them_all_and_imports_none():
+    words = [sys.executable, "-c", LISTING, "--help"]
+    answer = subprocess.run(words, capture_output=True, text=True, check=True, timeout=30)
+    *said, imported = answer.stdout.splitlines()
+    listed = [line.split()[1] for line in said if line.startswith("│ ") and line[2].isalpha()]
+    assert listed == [named.name for named in NAMED]
+    assert imported.split() == [
+        "gateway.cli", "gateway.cli.app", "gateway.cli.named", "gateway.domain", "gateway.domain.errors",
+        "gateway.redaction",
+    ]  # fmt: skip
