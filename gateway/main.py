@@ -328,6 +328,8 @@ class House:
         self._site = site
         self._recording.change_cameras(site.cameras)
         self._declaring.declare(site)
+        if self._sync is not None:
+            await self._sync.trust_anew()
 
     async def _last_words(self) -> None:
         """Everything that lanes said goes to disk, then that the gateway stopped."""

@@ -139,7 +139,7 @@ async def test_camera_events_delivered_together_each_learn_what_central_says_of_
         [
             Delivery(plain, 40, {"id": 40, "name": "Late"}),  # it was delivered before
             Delivery(renamed, 42, {"id": 42, "name": "Gate 2", "description": 7, "incident": True}),
-            Delivery(taken, 41, {"id": 41, "description": "Seen"}),  # of another one, as central said before
+            Delivery(taken, 41, {"id": 41, "description": "Seen"}),  # of another one until now
             Delivery(deleted, 44, {"id": 44, "name": "Gone"}),
             Delivery(unnamed, None),
         ],
@@ -148,9 +148,9 @@ async def test_camera_events_delivered_together_each_learn_what_central_says_of_
     found = [await store.camera_events.get(number) for number in made]
     said = [one and (one.central_id, one.name, one.description, one.incident) for one in found]
     assert said == [
-        (41, "Entry", "A vehicle came.", False),
+        (None, "Entry", "A vehicle came.", False),
         (42, "Gate 2", "A vehicle came.", True),
-        (None, "Entry", "Seen", False),
+        (41, "Entry", "Seen", False),
         None,
         (None, "Entry", "A vehicle came.", False),
     ]
