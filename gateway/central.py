@@ -48,7 +48,7 @@ def relay_to_central(site: Site, *, client: CentralClient | None) -> CentralRela
     if central is None or client is None:
         return None
     limits = RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)
-    return CentralRelay(client=client, url=central.url, ca_file=central.ca_file, limits=limits)
+    return CentralRelay(client=client, url=central.url, limits=limits)
 
 
 def people_of_central(site: Site, *, client: CentralClient | None) -> CentralPeople | None:

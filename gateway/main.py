@@ -138,7 +138,11 @@ class House:
             fields=card_fields(site),
         )
         self._outbox_desk = OutboxDesk(
-            store=self._store, clock=self._clock, zone=ZoneInfo(site.site.timezone), fields=card_fields(site)
+            client=client,
+            store=self._store,
+            clock=self._clock,
+            zone=ZoneInfo(site.site.timezone),
+            fields=card_fields(site),
         )
         down = down_from_central(site, client=client, store=self._store, clock=self._clock)
         self._sync = sync_with_central(
@@ -324,6 +328,8 @@ class House:
         self._site = site
         self._recording.change_cameras(site.cameras)
         self._declaring.declare(site)
+        if self._sync is not None:
+            await self._sync.trust_anew()
 
     async def _last_words(self) -> None:
         """Everything that lanes said goes to disk, then that the gateway stopped."""

@@ -18,10 +18,10 @@ from gateway.store.card_facts import NO_FACTS, CardFacts, facts_of
 _SHARDS = 256
 _SMALLEST = 16
 _EMPTY, _GONE, _FIRST = 0, 1, 2
-_HASH_BITS = (1 << 64) - 1
 _STATUSES = tuple(CardStatus)
 _PLACE = {status: place for place, status in enumerate(_STATUSES)}
 _MOST_MATCHES = 8
+_hash = hash  # Python's own, of 64 bits for a text and keyed anew in every process: nobody can make aliases collide
 
 
 class _Table:
@@ -31,7 +31,7 @@ class _Table:
 
     def __init__(self, size: int = _SMALLEST) -> None:
         self.mask = size - 1
-        self.hashes = array("Q", bytes(8 * size))
+        self.hashes = array("q", bytes(8 * size))
         self.slots = array("I", bytes(4 * size))
         self.live = self.used = 0
 
@@ -81,7 +81,7 @@ class _Table:
         while size < (self.live + 1) * 2:
             size *= 2
         mask = size - 1
-        hashes, slots = array("Q", bytes(8 * size)), array("I", bytes(4 * size))
+        hashes, slots = array("q", bytes(8 * size)), array("I", bytes(4 * size))
         for key, slot in zip(self.hashes, self.slots, strict=True):
             if slot >= _FIRST:
                 place = key >> 8 & mask
@@ -223,14 +223,9 @@ def _card(fields: _Fields) -> Card:
 
 def _keys(card_id: int, aliases: Sequence[str]) -> tuple[int, ...]:
     """The hashes that lead to a card, that of its id first."""
-    return tuple([_hash(alias) for alias in dict.fromkeys((_id_alias(card_id), *aliases))])
+    return tuple(map(_hash, dict.fromkeys((_id_alias(card_id), *aliases))))
 
 
 def _id_alias(card_id: int) -> str:
     """Under which a card is found by its id; no reading has such an alias."""
     return f"\0{card_id}"
-
-
-def _hash(alias: str) -> int:
-    """Python's own hash of text is of 64 bits and keyed anew in every process: nobody can make aliases collide."""
-    return hash(alias) & _HASH_BITS

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from gateway.domain.writes import WRITES, Effect, JsonObject, takes_away, with_newer
 from gateway.store.database import Database
@@ -42,6 +43,7 @@ _URGENT = (
     " AND (action <> 'update' OR instr(body, '\"status\"') > 0 OR instr(body, '\"enabled\"') > 0)"
 )
 _MOST_URGENT = 200
+_OFTEN = 3
 _BY_ID = "NOT INDEXED"  # otherwise SQLite goes through all that waits, as the index of what is due has it
 
 
@@ -72,36 +74,47 @@ class Outbox:
         self._database = database
         self._recent = recent
 
-    async def due(self, *, now: int, limit: int = 50) -> tuple[OutboxRow, ...]:
+    async def due(
+        self, *, now: int, limit: int = 50, without: Collection[tuple[str, str]] = ()
+    ) -> tuple[OutboxRow, ...]:
         """Rows to try now, oldest first: of each record only its oldest that is not a refused change.
 
-        What may take a card's right away comes alone and before all others, with what must go up before it. Rows of
-        files are not among them.
+        What may take a card's right away comes alone and before all others, with what must go up before it. What was
+        tried some times already comes after all that was not, so that a few records that central fails with keep
+        nothing from it. Rows of files are not among them, nor those of an operation `without` which it is to be (kind,
+        action).
         """
+        only, values = _but(without)
 
         def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
-            first = tuple(_urgent(connection, now))[:limit]
+            first = tuple(_urgent(connection, now, without))[:limit]
             if first:
                 return first
-            return listed_rows(
-                connection,
-                "SELECT * FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
-                f" AND kind <> '{FILES}' AND {_FIRST_OF_RECORD} ORDER BY id LIMIT ?",
-                (now, limit),
-            )
+            for tried in (f"tries < {_OFTEN}", f"tries >= {_OFTEN}"):
+                rows = listed_rows(
+                    connection,
+                    "SELECT * FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
+                    f" AND {tried} AND kind <> '{FILES}'{only} AND {_FIRST_OF_RECORD} ORDER BY id LIMIT ?",
+                    (now, *values, limit),
+                )
+                if rows:
+                    return rows
+            return ()
 
         return await self._database.read(query)
 
-    async def next_due(self) -> int | None:
-        """When the earliest row may be tried (wall micros), or None when none will be.
+    async def next_due(self, *, without: Collection[tuple[str, str]] = ()) -> int | None:
+        """When the earliest row may be tried (wall micros), or None when none will be; `without` as of `due`.
 
         Rows behind another of the same record do not count: they are not due before that one has gone.
         """
+        only, values = _but(without)
 
         def query(connection: sqlite3.Connection) -> int | None:
             row = connection.execute(
-                f"SELECT next_at FROM outbox INDEXED BY outbox_due WHERE parked = 0 AND kind <> '{FILES}'"
-                f" AND {_FIRST_OF_RECORD} ORDER BY next_at LIMIT 1"
+                f"SELECT next_at FROM outbox INDEXED BY outbox_due WHERE parked = 0 AND kind <> '{FILES}'{only}"
+                f" AND {_FIRST_OF_RECORD} ORDER BY next_at LIMIT 1",
+                values,
             ).fetchone()
             return None if row is None else int(row[0])
 
@@ -276,11 +289,20 @@ class Outbox:
         return await self._database.read(query)
 
 
-def _urgent(connection: sqlite3.Connection, now: int) -> Iterator[OutboxRow]:
+def _but(actions: Collection[tuple[str, str]]) -> tuple[str, tuple[str, ...]]:
+    """A condition that leaves rows of these operations out."""
+    if not actions:
+        return "", ()
+    return f" AND (kind, action) NOT IN (VALUES {', '.join(['(?, ?)'] * len(actions))})", tuple(chain(*actions))
+
+
+def _urgent(connection: sqlite3.Connection, now: int, without: Collection[tuple[str, str]]) -> Iterator[OutboxRow]:
     """Of the cards whose rights may be taken away, what is to go up now; a failing change of another kind is passed."""
     seen: set[int] = set()
+    only, values = _but(without)
     for (record_id,) in connection.execute(
-        f"SELECT record_id FROM outbox INDEXED BY outbox_urgent WHERE {_URGENT} ORDER BY id LIMIT {_MOST_URGENT}"
+        f"SELECT record_id FROM outbox INDEXED BY outbox_urgent WHERE {_URGENT}{only} ORDER BY id LIMIT {_MOST_URGENT}",
+        values,
     ).fetchall():
         if record_id in seen:
             continue
@@ -290,7 +312,7 @@ def _urgent(connection: sqlite3.Connection, now: int) -> Iterator[OutboxRow]:
             urgent = _is_urgent(row)
             if (row.parked and row.action != "create") or (passed and not (urgent and row.action != "update")):
                 continue
-            if not row.parked and row.next_at <= now:
+            if not row.parked and row.next_at <= now and (row.kind, row.action) not in without:
                 yield row
             elif not row.parked and row.action == "update" and not urgent:
                 passed = True

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from reprlib import Repr
 
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import JsonObject
 from gateway.sync.stretches import Unkept, Unreadable, read_object
 
-__all__ = ["CentralDenied", "CentralFailed", "JsonObject", "NeedsSignIn", "Verdict", "judge", "judge_read"]
+__all__ = [
+    "CentralDenied",
+    "CentralFailed",
+    "CentralSlow",
+    "JsonObject",
+    "NeedsSignIn",
+    "Verdict",
+    "judge",
+    "judge_read",
+]
 
 _NEEDS_SESSION = "authentication required"
 _DENIAL_WORDS = ("permission", "forbidden", "access denied", "not authorized", "unauthorized")
 _SHOWN_ERROR = 300
+_READ_ERROR = 10 * _SHOWN_ERROR
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _SHOWN_ERROR
 _TOO_BUSY = frozenset({408, 425, 429})
 _BETWEEN = frozenset({502, 503, 504})
 _PROBE = "GET /"
@@ -22,6 +35,10 @@ _BARE_RECORDS = frozenset({"POST /v1/access", "POST /v1/event"})
 
 class CentralFailed(CentralUnavailable):
     """Central was reached and answered in its own form that it failed. Others' requests may still succeed."""
+
+
+class CentralSlow(CentralUnavailable):
+    """No answer came in time, over a connection that was there."""
 
 
 class CentralDenied(CentralRefused):
@@ -89,7 +106,7 @@ def _succeeded(operation: str, status: int, answer: JsonObject) -> bool:
 
 
 def _error_text(answer: JsonObject) -> str:
-    """The body's error as one line of bounded length."""
+    """The body's error as one line of bounded length, however long or whatever it is."""
     error = answer.get("error")
-    text = error if isinstance(error, str) else "" if error is None else str(error)
-    return " ".join(text.split())[:_SHOWN_ERROR]
+    text = error if isinstance(error, str) else "" if error is None else _SHORT.repr(error)
+    return " ".join(text[:_READ_ERROR].split())[:_SHOWN_ERROR]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import TypeVar
 
@@ -18,7 +18,8 @@ from gateway.sync.card_pages import CardPages
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap, CardMapper
 from gateway.sync.listed_card import ListedCard, listed_elsewhere, listed_here
-from gateway.sync.paged_walk import PagedWalk, PageMemory, PageSize, Told, nobody
+from gateway.sync.page_size import PageSize
+from gateway.sync.paged_walk import PagedWalk, PageMemory, Told, nobody
 from gateway.sync.site_cards import KIND
 from gateway.sync.sweep import Page, Tally, judge_removal, read_waiting, waiting_text
 
@@ -55,6 +56,10 @@ class CardsPulled:
     without_credential: int = 0
     unread: int = 0
     problem: str = ""
+
+    def unchanged(self) -> CardsPulled:
+        """The same of a pull that brought nothing."""
+        return replace(self, added=0, changed=0, removed=0, newly_held_back=False)
 
 
 class CardPull:

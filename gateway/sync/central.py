@@ -8,18 +8,22 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from http import HTTPStatus
+from urllib.parse import urlsplit
 
 import aiohttp
 import structlog
 
 from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict, judge
+from gateway.sync.answers import CentralDenied, CentralFailed, CentralSlow, JsonObject, NeedsSignIn, Verdict, judge
 from gateway.sync.central_clock import offset_from
 from gateway.sync.central_state import CentralState
 from gateway.sync.connections import Connections, Method, SentFile, TooLarge, Upload, connector, fetch
+from gateway.sync.line_words import line_words
 from gateway.sync.permissions import Permissions
+from gateway.sync.reach import Reach
 from gateway.sync.session import LOGOUT, GatewaySession
+from gateway.sync.trust import Trust
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +41,7 @@ _HOLD_OFF_SECONDS = 10.0
 class CentralClient:
     """Calls operations of central, as the gateway's own account and for people.
 
-    Loss and recovery are logged once each. `totp_secret`: base32, of an account that has a second factor.
+    Loss and recovery are logged once each, see `Reach`. `totp_secret`: base32, of an account that has a second factor.
 
     A line that is dead is told from a central that is slow: a connection must be there within `connect_seconds`,
     however long an answer may take. After a time-out people are not kept waiting for the next one.
@@ -61,10 +65,12 @@ class CentralClient:
         self._connect = min(connect_seconds, timeout_seconds)
         self._slots = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._people = asyncio.Semaphore(_PEOPLE_AT_ONCE)
+        self.trust = Trust(ca_file)
         self._connections = Connections(
-            url=self._url, ca_file=ca_file, connect_seconds=self._connect, connector=self._connector
+            url=self._url, trust=self.trust, connect_seconds=self._connect, connector=self._connector
         )
         self._silent_until = float("-inf")
+        self._reach = Reach(clock=clock)
         self.look_wanted = asyncio.Event()
         self._session = GatewaySession(
             username=username,
@@ -184,16 +190,18 @@ class CentralClient:
     ) -> tuple[int, bytes]:
         try:
             async with asyncio.timeout(seconds):
-                http = await self._connections.open()
-                return await fetch(http, "POST", self._url + path, upload.form(file), headers)
+                return await self._connections.fetch("POST", path, upload.form(file), headers)
         except aiohttp.ConnectionTimeoutError as error:
             raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False) from error
         except aiohttp.ClientConnectorError as error:
-            raise CentralUnavailable(f"{operation}: {error}", sent=False) from error
+            raise CentralUnavailable(f"{operation}: {self._words(error)}", sent=False) from error
         except TimeoutError as error:
             raise CentralUnavailable(f"{operation}: no answer within {seconds:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise CentralUnavailable(f"{operation}: {error or type(error).__name__}") from error
+            raise CentralUnavailable(f"{operation}: {self._words(error)}") from error
+
+    def _words(self, error: BaseException) -> str:
+        return line_words(error, urlsplit(self._url).hostname or self._url)
 
     async def look(self) -> None:
         """Ask whether central runs, without a session. Raises CentralUnavailable, CentralRefused."""
@@ -217,7 +225,8 @@ class CentralClient:
                 async with asyncio.timeout(_LOGOUT_SECONDS):
                     await fetch(http, "POST", f"{self._url}{LOGOUT}", {}, {"SessionID": token})
         except (aiohttp.ClientError, OSError, CentralUnavailable) as error:
-            log.info("central_sign_out_failed", error=str(error) or type(error).__name__)
+            known = isinstance(error, CentralUnavailable)
+            log.info("central_sign_out_failed", error=str(error) if known else self._words(error))
         finally:
             await http.close()
 
@@ -296,17 +305,18 @@ class CentralClient:
 
         try:
             async with asyncio.timeout(self._timeout):
-                http = await self._connections.open()
+                await self._connections.open()
                 began = self._clock.monotonic()
-                status, raw = await fetch(http, method, self._url + path, body, headers, heard=heard)
+                status, raw = await self._connections.fetch(method, path, body, headers, heard=heard)
         except aiohttp.ConnectionTimeoutError as error:
-            raise self._unheard(f"{operation}: no connection within {self._connect:g} s", sent=False) from error
+            away = CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False)
+            raise self._unheard(away) from error
         except TimeoutError as error:
-            raise self._unheard(f"{operation}: no answer within {self._timeout:g} s") from error
+            raise self._unheard(CentralSlow(f"{operation}: no answer within {self._timeout:g} s")) from error
         except aiohttp.ClientConnectorError as error:
-            raise self._noted(CentralUnavailable(f"{operation}: {error}", sent=False)) from error
+            raise self._noted(CentralUnavailable(f"{operation}: {self._words(error)}", sent=False)) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise self._noted(CentralUnavailable(f"{operation}: {error or type(error).__name__}")) from error
+            raise self._noted(CentralUnavailable(f"{operation}: {self._words(error)}")) from error
         except TooLarge as error:
             raise self._noted(TooLarge(f"{operation}: {error}")) from error
         except CentralUnavailable as error:
@@ -326,23 +336,14 @@ class CentralClient:
         self._note(reachable=True, error="")
         return verdict
 
-    def _unheard(self, error: str, *, sent: bool = True) -> CentralRefused | CentralUnavailable:
+    def _unheard(self, error: CentralUnavailable) -> CentralRefused | CentralUnavailable:
         """It timed out: whoever comes next is not to wait as long."""
         self._silent_until = self._clock.monotonic() + _HOLD_OFF_SECONDS
-        return self._noted(CentralUnavailable(error, sent=sent))
+        return self._noted(error)
 
     def _noted(self, error: CentralRefused | CentralUnavailable) -> CentralRefused | CentralUnavailable:
         self._note(reachable=isinstance(error, CentralRefused | CentralFailed), error=str(error))
         return error
 
     def _note(self, *, reachable: bool, error: str) -> None:
-        before = self._state
-        if reachable == before.reachable:
-            if error != before.last_error:
-                self._state = replace(before, last_error=error)
-            return
-        self._state = replace(before, reachable=reachable, since=self._clock.wall(), last_error=error)
-        if not reachable:
-            log.warning("central_lost", error=error)
-        elif before.reachable is False:
-            log.info("central_recovered")
+        self._state = self._reach.noted(self._state, reachable=reachable, error=error)

@@ -14,6 +14,8 @@ _DATE_SECONDS = 1.0  # a Date is cut to whole seconds
 _MOST_DOUBT = 5.0
 _LASTS_SECONDS = 600.0
 
+CLOCKS_AGREE = "central's clock and this machine's agree again"
+
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
@@ -37,7 +39,18 @@ class ClockOffset:
     def sentence(self) -> str:
         """For people."""
         way = "ahead of" if self.seconds > 0 else "behind"
-        return f"central's clock is {abs(self.seconds):.0f} s {way} this machine's"
+        return f"central's clock is {_length(abs(self.seconds))} {way} this machine's"
+
+
+def _length(seconds: float) -> str:
+    """In the two largest units that it has."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
+    while len(parts) > 1 and not parts[0][0]:
+        del parts[0]
+    return " ".join(f"{number} {unit}" for number, unit in parts[:2] if number) or "0 s"
 
 
 def offset_from(headers: Mapping[str, str], *, wall: Stamp, took: float) -> ClockOffset | None:

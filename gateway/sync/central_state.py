@@ -14,6 +14,7 @@ class CentralState:
 
     Attributes:
         reachable: whether the last exchange reached it; None before the first.
+        told: the same as people are told it: of a line that flickers, the loss is told once it lasts.
         since: when `reachable` became so.
         last_error: what the last exchange failed with; "" after a success.
         signed_in_at: when the last sign-in succeeded.
@@ -22,6 +23,7 @@ class CentralState:
     """
 
     reachable: bool | None = None
+    told: bool | None = None
     since: Stamp | None = None
     last_error: str = ""
     signed_in_at: Stamp | None = None

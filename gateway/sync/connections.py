@@ -16,6 +16,7 @@ import aiohttp
 
 from gateway.domain.errors import CentralUnavailable
 from gateway.sync.answers import CentralFailed, JsonObject
+from gateway.sync.trust import Trust
 
 BODY_LIMIT = 2 * 1024 * 1024
 _CHUNK = 64 * 1024
@@ -76,12 +77,13 @@ class Connections:
         self,
         *,
         url: str,
-        ca_file: str | None,
+        trust: Trust,
         connect_seconds: float,
         connector: Callable[[ssl.SSLContext | None], aiohttp.BaseConnector],
     ) -> None:
         self._url = url
-        self._ca_file = ca_file
+        self._secured = url.startswith("https:")
+        self._trust = trust
         self._connect = connect_seconds
         self._connector = connector
         self._opening = asyncio.Lock()
@@ -96,8 +98,7 @@ class Connections:
             if self._closed:
                 raise CentralUnavailable("the client is closed")
             if self._http is None:
-                secured = self._url.startswith("https:")
-                tls = await asyncio.to_thread(tls_context, self._ca_file) if secured else None
+                tls = await self._trust.tls() if self._secured else None
                 self._http = aiohttp.ClientSession(
                     connector=self._connector(tls),
                     timeout=aiohttp.ClientTimeout(
@@ -107,6 +108,24 @@ class Connections:
                     middlewares=(_sent_once,),
                 )
             return self._http
+
+    async def fetch(
+        self,
+        method: str,
+        path: str,
+        body: JsonObject | aiohttp.FormData | None,
+        headers: dict[str, str],
+        *,
+        heard: Heard | None = None,
+    ) -> tuple[int, bytes]:
+        """Status and body of one exchange; see `fetch`."""
+        http = await self.open()
+        tls = await self._trust.tls() if self._secured else None
+        try:
+            return await fetch(http, method, self._url + path, body, headers, heard=heard, tls=tls)
+        except aiohttp.ClientSSLError:
+            await self._trust.doubted()
+            raise
 
     def end(self) -> aiohttp.ClientSession | None:
         """No more requests from now on; what is to be closed, None when nothing was opened."""
@@ -128,12 +147,18 @@ async def fetch(
     headers: dict[str, str],
     *,
     heard: Heard | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> tuple[int, bytes]:
-    """Status and body of one exchange. Raises TooLarge when the body is larger than is ever read."""
+    """Status and body of one exchange. Raises TooLarge when the body is larger than is ever read.
+
+    `tls`: what a new connection is secured with, None for the session's own.
+    """
     data = json.dumps(body).encode() if isinstance(body, dict) else body
     if isinstance(body, dict):
         headers = {**headers, "Content-Type": "application/json"}
-    async with http.request(method, url, data=data, headers=headers, allow_redirects=False) as response:
+    async with http.request(
+        method, url, data=data, headers=headers, allow_redirects=False, ssl=tls or True
+    ) as response:
         if heard is not None:
             heard(response.headers)
         raw = bytearray()
@@ -166,11 +191,3 @@ async def _sent_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHand
         if request.method == "GET":
             raise
         raise aiohttp.ClientConnectionError(str(error) or type(error).__name__) from error
-
-
-def tls_context(ca_file: str | None) -> ssl.SSLContext:
-    """How central is known to be central. Blocks on the disk; raises CentralUnavailable."""
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except OSError as error:
-        raise CentralUnavailable(f"the CA file {ca_file} cannot be used: {error}") from error

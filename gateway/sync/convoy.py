@@ -40,7 +40,7 @@ class Convoy:
     """Rows of different records, oldest first. Few go one after the other; many, several at once.
 
     `park`, `missed` and `through` are told what became of a row that no operation takes, of one that central did not
-    take (that tells whether to go on), and that central took one.
+    take (that tells whether to go on), and which one central took.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Convoy:
         rows: Sequence[OutboxRow],
         park: Callable[[OutboxRow, str], Awaitable[None]],
         missed: Callable[[OutboxRow, Shipment, CentralUnavailable | CentralRefused], Awaitable[bool]],
-        through: Callable[[], Awaitable[None]],
+        through: Callable[[OutboxRow], Awaitable[None]],
     ) -> None:
         self._client = client
         self._store = store
@@ -147,7 +147,7 @@ class Convoy:
         names = operation.resources
         self._answered.append(Delivery(row, given_id(answer, names), answered_record(answer, names)))
         self._came.set()
-        await self._through()
+        await self._through(row)
         await self._room.acquire()
 
     async def _keep(self) -> None:

@@ -19,9 +19,10 @@ from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
 from gateway.sync.lists import Take, read_by_cursor, read_whole
 from gateway.sync.not_found import doubt
+from gateway.sync.page_size import MODEST, PageSize
 from gateway.sync.paged_walk import Told
 from gateway.sync.record_pull import Noun, RecordPull, RecordsPulled
-from gateway.sync.refresh import Part, Refresh
+from gateway.sync.refresh import PARTS, Part, Refresh
 from gateway.sync.sweep import Tally
 
 log = structlog.get_logger(__name__)
@@ -35,13 +36,15 @@ class PullReport:
 
     Attributes:
         at: when it ended.
-        devices: devices that central listed.
+        devices: devices that central listed; of a part that was missed, what it listed before.
         cameras: cameras that central listed.
         devices_held_back: devices of a large removal that stay until the next whole pull misses them again.
         cameras_held_back: the same of cameras.
         cards: what became of the cards.
         anew: whether all was written anew, or what was left of that.
-        problems: one sentence per part that central refused or that could not be believed.
+        missed: parts whose list central did not give this time.
+        never: those of them whose list it has not given since the start.
+        problems: why, or why a list could not be believed, a sentence each.
     """
 
     at: Stamp
@@ -51,6 +54,8 @@ class PullReport:
     cameras_held_back: int = 0
     cards: CardsPulled = field(default_factory=CardsPulled)
     anew: bool = False
+    missed: frozenset[Part] = frozenset()
+    never: frozenset[Part] = frozenset()
     problems: tuple[str, ...] = ()
 
 
@@ -85,6 +90,7 @@ class DownSync:
         self._cameras = RecordPull(
             noun="camera", records=store.cameras, read=self._read_cameras, client=client, store=store, clock=clock
         )
+        self._device_pages = PageSize(MODEST)
         self.anew = Refresh(store=store)
         self._report: PullReport | None = None
         self._doubted = False
@@ -119,42 +125,43 @@ class DownSync:
             self._pulls_anew = False
 
     async def _pull(self) -> PullReport:
-        problems: list[str] = []
+        missed: dict[Part, str] = {}
         anew = self._pulls_anew = bool(self.anew.left)
         cards = await self._part(
-            "access cards",
-            lambda anew: self._card_pull.pull(self._telling("access cards"), anew=anew),
-            problems,
+            "access cards", lambda anew: self._card_pull.pull(self._telling("access cards"), anew=anew), missed
         )
-        cards = cards or CardsPulled()
-        devices = await self._records("device", "devices", self._devices, problems)
-        cameras = await self._records("camera", "cameras", self._cameras, problems)
-        problems += [part.problem for part in (devices, cameras, cards) if part.problem]
+        devices = await self._records("device", "devices", self._devices, missed)
+        cameras = await self._records("camera", "cameras", self._cameras, missed)
+        doubted = [part.problem for part in (devices, cameras, cards) if part is not None and part.problem]
+        problems = tuple(dict.fromkeys((*missed.values(), *doubted)))
+        before = self._report or PullReport(at=self._clock.wall(), never=frozenset(PARTS))
         report = PullReport(
             at=self._clock.wall(),
-            devices=devices.listed,
-            cameras=cameras.listed,
-            devices_held_back=devices.held_back,
-            cameras_held_back=cameras.held_back,
-            cards=cards,
+            devices=devices.listed if devices else before.devices,
+            cameras=cameras.listed if cameras else before.cameras,
+            devices_held_back=devices.held_back if devices else before.devices_held_back,
+            cameras_held_back=cameras.held_back if cameras else before.cameras_held_back,
+            cards=cards or before.cards.unchanged(),
             anew=anew,
-            problems=tuple(problems),
+            missed=frozenset(missed),
+            never=before.never.intersection(missed),
+            problems=problems,
         )
         if problems and (self._report is None or self._report.problems != report.problems):
             log.warning("pull_incomplete", problems=problems)
         self._report = report
-        await self._tell(cards)
+        await self._tell(report.cards)
         return report
 
-    async def _part(self, part: Part, pull: Callable[[bool], Awaitable[_P]], problems: list[str]) -> _P | None:
+    async def _part(self, part: Part, pull: Callable[[bool], Awaitable[_P]], missed: dict[Part, str]) -> _P | None:
         anew = part in self.anew.left
         try:
             pulled = await pull(anew)
         except CentralFailed as error:
-            problems.append(str(error))
+            missed[part] = str(error)
             return None
         except CentralRefused as error:
-            problems.append(str(error))
+            missed[part] = str(error)
             if anew and error.status and await doubt(self._client, error) is None:
                 await self.anew.fetched(part)  # central has none of it for this account, which is told
             return None
@@ -172,15 +179,17 @@ class DownSync:
         return told
 
     async def _read_devices(self, take: Take) -> Tally:
-        return await read_by_cursor(self._client, path="/v1/device/list", resource="devices", take=take)
+        return await read_by_cursor(
+            self._client, path="/v1/device/list", resource="devices", size=self._device_pages, take=take
+        )
 
     async def _read_cameras(self, take: Take) -> Tally:
         return await read_whole(self._client, path="/v1/camera/list", resource="cameras", take=take)
 
-    async def _records(self, noun: Noun, part: Part, pull: RecordPull, problems: list[str]) -> RecordsPulled:
+    async def _records(self, noun: Noun, part: Part, pull: RecordPull, missed: dict[Part, str]) -> RecordsPulled | None:
         self._telling(part)
-        pulled = await self._part(part, lambda anew: pull.pull(anew=anew), problems) or RecordsPulled()
-        if pulled.newly_held_back:
+        pulled = await self._part(part, lambda anew: pull.pull(anew=anew), missed)
+        if pulled is not None and pulled.newly_held_back:
             text = f"central lists {pulled.held_back} {noun}s fewer than before; they stay until the next pull agrees"
             await self._record(EventKind.SWEEP_SUSPENDED, self._clock.wall(), text)
         return pulled

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Protocol
 
 import structlog
+from pydantic import JsonValue
 
 from gateway.clock import Clock
 from gateway.domain.commands import Command, GateAction
@@ -25,12 +26,13 @@ from gateway.store import Entry, Store
 from gateway.supervision import Backoff
 from gateway.sync.answers import JsonObject
 from gateway.sync.central import CentralClient
-from gateway.sync.field_map import record_id
+from gateway.sync.page_size import MODEST, PageSize, in_a_size_that_comes
+from gateway.sync.values import whole_of
 
 log = structlog.get_logger(__name__)
 
-_PAGE = 100
 _MOST_PAGES = 10
+_LARGEST_ID = 2**53  # beyond it programs that count in floating point mistake one for another
 _MOST_KNOWN = 5_000  # several times as many as are ever looked at in one go
 _UNKNOWN_DOUBT = 1.0
 _LONGEST_WAIT = 10.0
@@ -124,6 +126,13 @@ class LaneCommands:
         self._started = clock.monotonic()
         self._backoff = Backoff(first=2 * every, longest=max(_LONGEST_WAIT, 2 * every))
         self._known: dict[int, None] = {}
+        self._pages = PageSize(MODEST)
+        self._unread = self._counted = 0
+
+    @property
+    def unread(self) -> int:
+        """How many events of the last look command nothing because they have no usable id, or none of a device."""
+        return self._unread
 
     async def run(self) -> None:
         """Look until cancelled; less often while central does not answer."""
@@ -139,10 +148,14 @@ class LaneCommands:
 
     async def look(self) -> None:
         """Act on what is new. Raises CentralUnavailable, CentralRefused, StoreError."""
+        self._counted = 0
         new = sorted([item async for item in self._new()], key=lambda item: item[0])
+        if self._counted and not self._unread:
+            log.warning("central_events_unread", count=self._counted)
+        self._unread = self._counted
         for number, record in new:
             self._known[number] = None
-            meaning = next((meaning for meaning in self._meanings if meaning.is_of(record)), None)
+            meaning = self._meaning(record)
             if meaning is not None:
                 await self._weigh(number, record, meaning.action)
         for number in tuple(islice(self._known, max(len(self._known) - _MOST_KNOWN, 0))):
@@ -151,34 +164,43 @@ class LaneCommands:
     async def _new(self) -> AsyncIterator[tuple[int, JsonObject]]:
         """Events about the site's gates that were not seen before, the newest first, as far back as they are fresh."""
         cursor = 0
+
+        async def ask(limit: int) -> JsonObject:
+            asked: JsonObject = {"page": 1, "page_limit": limit, "cursor_id": cursor, "device_ids": [*self._gates]}
+            return await self._client.call("POST", "/v1/event/list", asked)
+
         for _ in range(_MOST_PAGES):
-            answer = await self._client.call(
-                "POST",
-                "/v1/event/list",
-                {"page": 1, "page_limit": _PAGE, "cursor_id": cursor, "device_ids": [*self._gates]},
-            )
+            answer = await in_a_size_that_comes(self._client, self._pages, ask)
             page = tuple(self._unknown(answer.get("events")))
             for item in page:
                 yield item
-            following = answer.get("next_cursor")
+            following = whole_of(answer.get("next_cursor"))
             recent = any(self._judge(record) in (Verdict.ACT, Verdict.NOT_YET) for _, record in page)
-            if not recent or not isinstance(following, int) or following <= 0 or (cursor and following >= cursor):
-                return
+            if not recent or not following or (cursor and following >= cursor):
+                break
             cursor = following
+        self._pages.walked()
 
     def _unknown(self, records: object) -> Iterator[tuple[int, JsonObject]]:
         """What was not seen before. Of what was, that which central listed last is remembered longest."""
         for record in records if isinstance(records, list) else ():
-            if not isinstance(record, dict) or (number := record_id(record)) is None:
+            number = _event_id(record) if isinstance(record, dict) else None
+            if not isinstance(record, dict) or number is None:
+                self._counted += 1
                 continue
+            if self._meaning(record) is not None and whole_of(record.get("device_id")) is None:
+                self._counted += 1
             if number in self._known:
                 self._known[number] = self._known.pop(number)
             else:
                 yield number, record
 
+    def _meaning(self, record: JsonObject) -> Meaning | None:
+        return next((meaning for meaning in self._meanings if meaning.is_of(record)), None)
+
     async def _weigh(self, number: int, record: JsonObject, action: GateAction) -> None:
-        device = record.get("device_id")
-        if not isinstance(device, int) or device not in self._gates:
+        device = whole_of(record.get("device_id"))
+        if device is None or device not in self._gates:
             return
         verdict = self._judge(record)
         if verdict is Verdict.BEFORE_START:
@@ -215,5 +237,12 @@ class LaneCommands:
         await self._store.journal.record(Entry(events=(event,)))
 
 
-def _is_number(value: object, wanted: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value == wanted
+def _event_id(record: JsonObject) -> int | None:
+    """The event's id; the site keeps none of central's events, so that any number does that all programs can count."""
+    number = whole_of(record.get("id"))
+    return number if number is not None and 0 < number <= _LARGEST_ID else None
+
+
+def _is_number(value: JsonValue, wanted: int) -> bool:
+    number = whole_of(value) if isinstance(value, str) else value
+    return isinstance(number, int) and not isinstance(number, bool) and number == wanted

@@ -6,29 +6,33 @@ from collections.abc import Awaitable, Callable
 
 from gateway.sync.answers import JsonObject
 from gateway.sync.central import CentralClient
+from gateway.sync.page_size import PageSize, in_a_size_that_comes
 from gateway.sync.sweep import Page, Tally
-
-PAGE_LIMIT = 100
-"""Records asked for at once where little is to be gained by more."""
+from gateway.sync.values import whole_of
 
 _MOST_PAGES = 20_000
 
 Take = Callable[[Page], Awaitable[None]]
 
 
-async def read_by_cursor(client: CentralClient, *, path: str, resource: str, take: Take) -> Tally:
+async def read_by_cursor(client: CentralClient, *, path: str, resource: str, size: PageSize, take: Take) -> Tally:
     """Hand every batch to `take`, from the newest record to the oldest."""
     tally = Tally(resource)
     cursor = 0
+
+    async def ask(limit: int) -> JsonObject:
+        return await client.call("POST", path, {"page": 1, "page_limit": limit, "cursor_id": cursor})
+
     for _ in range(_MOST_PAGES):
-        answer = await client.call("POST", path, {"page": 1, "page_limit": PAGE_LIMIT, "cursor_id": cursor})
+        answer = await in_a_size_that_comes(client, size, ask)
         page = tally.take(answer)
         if page:
             await take(page)
-        following = answer.get("next_cursor")
-        if not page or following is None:
+        if not page or answer.get("next_cursor") is None:
+            size.walked()
             return tally
-        if not isinstance(following, int) or following <= 0 or (cursor and following >= cursor):
+        following = whole_of(answer["next_cursor"])
+        if not following or (cursor and following >= cursor):
             tally.fault("the cursor does not go to older records")
             return tally
         cursor = following

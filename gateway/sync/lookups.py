@@ -18,7 +18,7 @@ from gateway.domain.errors import CentralRefused
 from gateway.domain.likeness import Likeness, likeness
 from gateway.domain.writes import Effect, Lookup, WriteOperation
 from gateway.store import OutboxRow, Store
-from gateway.sync.answers import CentralDenied, JsonObject
+from gateway.sync.answers import CentralDenied, CentralFailed, CentralSlow, JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.descent import Descent
 from gateway.sync.not_found import doubt
@@ -30,6 +30,7 @@ _MOST_UNCLEAN = 30
 _LIMITS = (100, 80)
 """Records of a page. Looks take turns, so that what one skips between two of its pages the next does not."""
 _WHOLE_LIMITS = (250, 200)
+_NARROWEST_PARTS = 8
 _MOST_PAGES = 1000
 _COMPARED_AT_ONCE = 100
 
@@ -133,6 +134,7 @@ class Lookups:
         self._looks = looks
         self._sought: tuple[Sought, ...] = ()
         self._glances: dict[int, _Glance] = {}
+        self._parts = 1  # of the usual page, into how many it is cut as long as it does not come
 
     def begin_turn(self, sought: Iterable[Sought]) -> None:
         """These will be judged, if they still are to be; what was seen before of them was too early."""
@@ -147,6 +149,10 @@ class Lookups:
         if row.id not in self._glances:
             try:
                 await self._look(sought, lookup)
+                self._parts = max(self._parts // 2, 1)
+            except (CentralSlow, CentralFailed):
+                self._parts = min(self._parts * 2, _NARROWEST_PARTS)
+                raise
             except CentralDenied as error:
                 if not error.status:
                     raise
@@ -192,7 +198,7 @@ class Lookups:
         older = [item.row.newest_before for item in together.values() if item.row.newest_before is not None]
         glances = {number: _Glance() for number in together}
         turn = self._looks.number(sought.row.id) % len(_LIMITS)
-        limit = (_LIMITS if has_older else _WHOLE_LIMITS)[turn]
+        limit = (_LIMITS if has_older else _WHOLE_LIMITS)[turn] // self._parts
         descent = Descent(
             lookup.resource,
             limit=limit,

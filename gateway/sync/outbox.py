@@ -2,7 +2,8 @@
 
 Reactions to a try that fails:
 - central cannot be reached, or refuses the account: everything waits, and goes on by itself;
-- central failed with this row: the row waits, others go on;
+- central failed with this row: the row waits, others go on; where it fails with every row of an operation, or does not
+  permit it, that operation pauses, and nothing else does;
 - central refuses the row: it is parked for a person, with central's words, and later rows of its record behind it;
 - nobody knows whether a create was carried out: it is looked for before it is made again, see `lookups`.
 """
@@ -17,11 +18,10 @@ from itertools import takewhile
 import structlog
 
 from gateway.clock import Clock
-from gateway.domain.conflicts import READS, Settled, settle
+from gateway.domain.conflicts import READS, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect
-from gateway.store import Entry, OutboxRow, Store
+from gateway.store import OutboxRow, Store
 from gateway.supervision import Backoff
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.sync.central import CentralClient
@@ -29,10 +29,11 @@ from gateway.sync.convoy import Convoy, goes_along
 from gateway.sync.field_map import CardFieldMap
 from gateway.sync.lookups import Found, Looks, Lookups, NotThere, NotYet, Sought, Unclear, sought_in
 from gateway.sync.not_found import NOT_FOUND, doubt
+from gateway.sync.outbox_news import OutboxNews
+from gateway.sync.paused_operations import PausedOperations, action_of
 from gateway.sync.shipments import Shipment, answered_record, given_id, shipment_of
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
-from gateway.sync.sparing import Sparing
 
 log = structlog.get_logger(__name__)
 
@@ -40,8 +41,6 @@ _BATCH = 400
 _SINGLY = 50  # then it is seen again what is urgent
 _LONG_AWAY = 3  # failures in a row after which central counts as away
 _IDLE_SECONDS = 60.0
-_PARKED_TOLD = 20  # an hour; the outbox lists them all
-_LONGEST_TOLD = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,9 @@ class OutboxSender:
         looks = Looks(monotonic=clock.monotonic, may_take=may_take)
         self._lookups = Lookups(client=client, store=store, clock=clock, looks=looks)
         self._failures = 0
-        self._parked = Sparing(monotonic=clock.monotonic, most=_PARKED_TOLD)
+        self._is_away = False  # as this turn found
+        self._paused = PausedOperations(monotonic=clock.monotonic, failing_backoff=self._away_backoff)
+        self._news = OutboxNews(store=store, clock=clock)
 
     async def start_afresh(self) -> None:
         """Nothing that waits from before a start has to wait any longer."""
@@ -97,16 +98,23 @@ class OutboxSender:
         Raises StoreError when the outcome of a row cannot be kept; that row is sent again, with its key.
         """
         await self._cards.catch_up()
-        rows = await self._store.outbox.due(now=self._clock.wall().micros, limit=_BATCH)
+        now, without = self._clock.wall().micros, self._paused.now()
+        rows = await self._store.outbox.due(now=now, limit=_BATCH, without=without)
         if not rows:
             return Turn(await self._until_due())
+        self._is_away = False
         self._lookups.begin_turn(sought for row in rows if (sought := sought_in(row)) is not None)
-        along = [] if self._failures else list(takewhile(goes_along, rows))
+        along = list(takewhile(self._goes_along, rows))
         if along:
             well = await self._convoy(along).send()
         else:
             well = await self._send_singly(rows)
-        return Turn(0.0) if well else Turn(self._away_backoff.wait(self._failures), new_rows_count=False)
+        if well or not self._is_away:
+            return Turn(0.0)
+        return Turn(self._away_backoff.wait(max(self._failures, 1)), new_rows_count=False)
+
+    def _goes_along(self, row: OutboxRow) -> bool:
+        return not self._failures and goes_along(row) and not self._paused.is_doubtful(action_of(row))
 
     def _convoy(self, rows: list[OutboxRow]) -> Convoy:
         return Convoy(
@@ -122,20 +130,22 @@ class OutboxSender:
     async def _send_singly(self, rows: Sequence[OutboxRow]) -> bool:
         """One row after the other, until others may go together. After a failure the first finds out how central is."""
         for number, row in enumerate(rows[:_SINGLY]):
-            if number and goes_along(row):
+            if number and self._goes_along(row):
                 break
             if not await self._send(row):
                 return False
         return True
 
     async def _until_due(self) -> float:
-        soonest = await self._store.outbox.next_due()
+        soonest = await self._store.outbox.next_due(without=self._paused.now())
+        paused = self._paused.left()
+        longest = _IDLE_SECONDS if paused is None else min(paused, _IDLE_SECONDS)
         if soonest is None:
-            return _IDLE_SECONDS
+            return longest
         now = self._clock.wall().micros
         if await self._store.outbox.bring_near(latest=now + int(self._longest * 1_000_000), files=False):
             return 0.0
-        return min(max((soonest - now) / 1_000_000, 0.0), _IDLE_SECONDS)
+        return min(max((soonest - now) / 1_000_000, 0.0), longest)
 
     async def _send(self, row: OutboxRow) -> bool:
         """Try one row and keep the outcome; whether the next one may be tried at once."""
@@ -158,18 +168,20 @@ class OutboxSender:
         except (CentralUnavailable, CentralRefused) as error:
             return await self._missed(row, shipment, error)
         await self._delivered(row, shipment, answer)
-        await self._through()
+        await self._through(row)
         return True
 
     async def _missed(self, row: OutboxRow, shipment: Shipment, error: CentralUnavailable | CentralRefused) -> bool:
         """Keep that a row was not taken; whether the next one may be tried at once."""
+        if isinstance(error, CentralDenied) and error.status:
+            return await self._not_permitted(row, error)
         if isinstance(error, CentralUnavailable | CentralDenied):
             sent = isinstance(error, CentralUnavailable) and error.sent
             return await self._failed(row, error, at_central=sent)
         if (doubtful := await doubt(self._client, error, of=shipment.operation)) is not None:
             return await self._failed(row, doubtful, at_central=False)
         await self._refused(row, shipment, error)
-        await self._through()
+        await self._through(row)
         return True
 
     async def _is_to_go(self, row: OutboxRow, shipment: Shipment) -> bool:
@@ -218,7 +230,7 @@ class OutboxSender:
         if settled.body == shipment.body and not settled.conflicts:
             return row, shipment
         if settled.conflicts:
-            await self._tell_conflicts(row, settled)
+            await self._news.conflicts(row, settled.conflicts)
         async with self._store.cards.turn:
             now = self._clock.wall().micros
             left = await self._store.bases.settled(row, settled, theirs, now=now)
@@ -239,23 +251,6 @@ class OutboxSender:
                 raise
             return None
         return answered_record(answer, operation.resources)
-
-    async def _tell_conflicts(self, row: OutboxRow, settled: Settled) -> None:
-        stamp = self._clock.wall()
-        said = "; ".join(conflict.sentence() for conflict in settled.conflicts)
-        event = Event(
-            kind=EventKind.CHANGED_ON_BOTH_SIDES,
-            date_at=stamp.micros,
-            clock_trusted=stamp.trusted,
-            description=f"{row.kind} {row.record_id} was changed here and at central: {said}"[:_LONGEST_TOLD],
-            data={
-                "kind": row.kind,
-                "record_id": row.record_id,
-                "fields": ", ".join(conflict.field for conflict in settled.conflicts),
-                "centrals_count": ", ".join(item.field for item in settled.conflicts if item.centrals_counts),
-            },
-        )
-        await self._store.journal.record(Entry(events=(event,)))
 
     async def _delivered(self, row: OutboxRow, shipment: Shipment, answer: JsonObject) -> None:
         operation = shipment.operation
@@ -287,51 +282,50 @@ class OutboxSender:
                 await self._store.outbox.drop(row)
                 if row.kind == CARD:
                     await self._cards.forget(row.record_id)
-            await self._tell_dropped(row, str(error))
+            await self._news.dropped(row, str(error))
+
+    async def _not_permitted(self, row: OutboxRow, error: CentralDenied) -> bool:
+        """The row is due as soon as its operation is tried again; the turn ends, for the rest of it may be the same."""
+        if self._paused.denied(action_of(row)):
+            log.warning("outbox_held_up", kind=row.kind, action=row.action, error=str(error))
+        await self._store.outbox.failed(row, error=str(error), next_at=0, at_central=False)
+        await self._answers()
+        return False
 
     async def _failed(
         self, row: OutboxRow, error: CentralUnavailable | CentralDenied, *, at_central: bool = True
     ) -> bool:
-        self._failures += 1
-        if self._failures == 1 and isinstance(error, CentralDenied | CentralFailed):
-            log.warning("outbox_held_up", kind=row.kind, record_id=row.record_id, error=str(error))
         next_at = self._clock.wall().micros + int(self._row_backoff.wait(row.tries + 1) * 1_000_000)
         await self._store.outbox.failed(row, error=str(error), next_at=next_at, at_central=at_central)
-        return isinstance(error, CentralFailed) and self._failures < _LONG_AWAY
-
-    async def _tell_dropped(self, row: OutboxRow, reason: str) -> None:
-        await self._tell(row, f"{row.kind} {row.record_id} was changed here, but central has it no more: {reason}")
+        if isinstance(error, CentralFailed):
+            times = self._paused.failed(action_of(row))
+            await self._answers()
+        else:
+            self._is_away = True
+            times = self._failures = self._failures + 1
+        if times == 1 and isinstance(error, CentralDenied | CentralFailed):
+            log.warning("outbox_held_up", kind=row.kind, record_id=row.record_id, error=str(error))
+        return not self._failures and action_of(row) not in self._paused.now()
 
     async def _park(self, row: OutboxRow, reason: str) -> None:
         if not await self._store.outbox.park(row, error=reason):
             return
-        await self._tell_parked(row, reason)
+        await self._news.parked(row, reason)
 
     async def _ask_a_person(self, row: OutboxRow, reason: str) -> None:
         """It is neither made again, which might double it, nor taken for delivered, which might lose it."""
         if await self._store.unknown.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
-            await self._tell_parked(row, f"it is not known whether central has it: {reason}")
+            await self._news.parked(row, f"it is not known whether central has it: {reason}")
 
-    async def _tell_parked(self, row: OutboxRow, reason: str) -> None:
-        log.warning("record_parked", kind=row.kind, record_id=row.record_id, error=reason)
-        untold = self._parked.turn()
-        if untold is not None:
-            more = f"; {untold} more were refused since one was told last" if untold else ""
-            await self._tell(row, f"{row.kind} {row.record_id} waits for a person: {reason}{more}")
+    async def _through(self, row: OutboxRow) -> None:
+        """Central took the row, or refused it for good: what waits for others like it may be tried again."""
+        had_paused = self._paused.went_through(action_of(row))
+        if not await self._answers() and had_paused:
+            await self._store.outbox.retry_now(files=False)
 
-    async def _tell(self, row: OutboxRow, text: str) -> None:
-        stamp = self._clock.wall()
-        event = Event(
-            kind=EventKind.RECORD_PARKED,
-            date_at=stamp.micros,
-            clock_trusted=stamp.trusted,
-            description=text,
-            data={"outbox_id": row.id, "kind": row.kind, "record_id": row.record_id},
-        )
-        await self._store.journal.record(Entry(events=(event,)))
-
-    async def _through(self) -> None:
-        """Central answers; after a long absence the rows that wait out a backoff go at once and in order."""
+    async def _answers(self) -> bool:
+        """Central answers; after a long absence the rows that wait out a backoff go at once, in order. Whether so."""
         was_away, self._failures = self._failures >= _LONG_AWAY, 0
         if was_away:
             await self._store.outbox.retry_now(files=False)
+        return was_away

@@ -6,12 +6,18 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 
 from gateway.clock import Clock
-from gateway.domain.errors import CommandRefused
+from gateway.domain.conflicts import READS
+from gateway.domain.errors import CentralRefused, CentralUnavailable, CommandRefused
 from gateway.domain.events import Event, EventKind
+from gateway.domain.likeness import Likeness, likeness
 from gateway.domain.writes import WRITES, Effect, JsonObject, changed_by
 from gateway.store import Books, Held, OutboxRow, Reason, Store
 from gateway.store.outbox_rows import body_object, body_text
+from gateway.sync.answers import CentralDenied
+from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
+from gateway.sync.not_found import NOT_FOUND, doubt
+from gateway.sync.shipments import answered_record
 from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
 
@@ -21,7 +27,17 @@ _LONGEST_TOLD = 300
 class OutboxDesk:
     """Every method that takes a number raises NotFoundError, CommandRefused and StoreError as `RefusedRows` says."""
 
-    def __init__(self, *, store: Store, clock: Clock, zone: tzinfo = UTC, fields: CardFieldMap | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        zone: tzinfo = UTC,
+        fields: CardFieldMap | None = None,
+        client: CentralClient | None = None,
+    ) -> None:
+        """`client` asks central for a record that a person says it has; without one that is believed."""
+        self._client = client
         self._store = store
         self._clock = clock
         self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
@@ -69,7 +85,11 @@ class OutboxDesk:
         return replace(row, body=body_text(edited), parked=False, error="")
 
     async def settle(self, row_id: int, central_id: int | None, *, by: str) -> OutboxRow:
-        """Say of one of which nobody knows whether central has it under which id it does; None: it does not."""
+        """Say of one of which nobody knows whether central has it under which id it does; None: it does not.
+
+        Raises CommandRefused also for an id under which central has nothing, or something else; and while central does
+        not answer, for then nobody can tell.
+        """
         row = await self._store.refused.get(row_id)
         if central_id is None:
             told = self._told(
@@ -77,11 +97,40 @@ class OutboxDesk:
             )
             row = await self._store.unknown.send_unseen(row_id, told)
         else:
+            await self._check(row, central_id)
             what = f"found at central as {central_id} by {by}"
             row = await self._store.unknown.take_as(
                 row_id, central_id, self._told(EventKind.RECORD_RELEASED, row, what)
             )
         return replace(row, parked=False, error="")
+
+    async def _check(self, row: OutboxRow, central_id: int) -> None:
+        """Raise CommandRefused where the record of that id cannot be this row's; one digit is soon mistyped."""
+        name = f"central's {row.kind} {central_id}"
+        if await self._store.unknown.was_here(row.kind, central_id, row.created_at):
+            raise CommandRefused(f"{name} is another one, which the site has had from before")
+        path, operation = READS.get(row.kind), WRITES.get((row.kind, row.action))
+        if self._client is None or path is None or operation is None or operation.lookup is None:
+            return
+        try:
+            answer = await self._client.call("POST", path, {"id": central_id})
+        except CentralDenied as error:
+            if not error.status:
+                raise CommandRefused(f"central does not let {name} be looked at now: {error}") from error
+            return  # a person may see more than the gateway's account
+        except CentralUnavailable as error:
+            raise CommandRefused(f"{name} cannot be looked at now, try again later: {error}") from error
+        except CentralRefused as error:
+            if error.status != NOT_FOUND:
+                return
+            if (doubtful := await doubt(self._client, error)) is not None:
+                raise CommandRefused(f"{name} cannot be looked at now, try again later: {doubtful}") from error
+            raise CommandRefused(f"central has no {row.kind} {central_id}") from error
+        record, sent = answered_record(answer, operation.resources), body_object(row.body)
+        if record is None or sent is None:
+            return
+        if likeness(operation.lookup, sent, record, newer=None) is Likeness.OTHER:
+            raise CommandRefused(f"{name} is another one: it differs in what such a record is known by")
 
     async def drop(self, row_id: int, *, by: str) -> OutboxRow:
         """Let go of it. Central's record counts again with the next pull; one that central never had goes."""

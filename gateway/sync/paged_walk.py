@@ -9,13 +9,12 @@ from hashlib import blake2b
 from typing import Generic, Protocol, TypeVar
 
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
+from gateway.sync.answers import CentralSlow, JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.connections import TooLarge
+from gateway.sync.page_size import PageSize, in_a_size_that_comes, is_by_size
 from gateway.sync.sweep import Met, Page, Tally
 
-_NARROWEST = 25  # the interface's default, which every list honours
-_WIDEST = (1000, 500, 250, 100, _NARROWEST)
 _MOST_PAGES = 20_000
 
 _Item = TypeVar("_Item")
@@ -24,26 +23,6 @@ Told = Callable[[int, int | None], None]
 
 def nobody(_received: int, _count: int | None) -> None:
     """Nobody wants to know how far a walk has come."""
-
-
-class PageSize:
-    """The largest page that central honours, found out by asking."""
-
-    def __init__(self) -> None:
-        self.limit = _WIDEST[0]
-
-    def refused(self) -> bool:
-        """Central does not take this size, or cannot bear it; whether there is a smaller one to ask for."""
-        smaller = next((size for size in _WIDEST if size < self.limit), None)
-        if smaller is None:
-            return False
-        self.limit = smaller
-        return True
-
-    def came(self, records: int, count: int | None) -> None:
-        """The first page held so many of so many: fewer than were asked for is as many as central ever gives."""
-        if count is not None and _NARROWEST <= records < min(self.limit, count):
-            self.limit = records
 
 
 class PageMemory:
@@ -180,11 +159,12 @@ class PagedWalk(Generic[_Item]):
 
     async def walk(self) -> Tally:
         """Go to the end. Raises what the client, `make` and `take` raise; the pages before that are taken over."""
-        arrived = await self._read(await self._first_answer())
+        arrived = await self._read(await in_a_size_that_comes(self._client, self._size, self._first))
         self._size.came(self._tally.received, self._tally.count)
         for number in range(2, _MOST_PAGES + 2):
             self._told(arrived.received, arrived.count)
             if not arrived.fresh:
+                self._size.walked()
                 return self._tally
             # Each comes to its end: what central sent is taken over also when it does not send the next page.
             taken, following = await asyncio.gather(
@@ -227,30 +207,21 @@ class PagedWalk(Generic[_Item]):
         except (CentralRefused, CentralUnavailable) as error:  # told when its turn comes
             return error
 
-    async def _first_answer(self) -> _Answer:
-        """The first page, in the largest size that central takes. Where none helps, the size is not what it minds."""
-        widest = self._size.limit
-        while True:
-            try:
-                return await self._ask(1)
-            except CentralDenied:
-                raise
-            except (CentralRefused, CentralFailed):
-                if not self._size.refused():
-                    self._size.limit = widest
-                    raise
+    async def _first(self, limit: int) -> _Answer:
+        return await self._ask(1, limit)
 
     async def _ask_further(self, number: int, *, here: bool = False) -> _Answer:
         try:
-            return await self._ask(number, here=here)
-        except TooLarge:  # its records are larger than those of the first page
-            self._size.refused()
+            return await self._ask(number, self._size.limit, here=here)
+        except (TooLarge, CentralSlow) as error:  # its records are larger than those of the first page
+            if await is_by_size(self._client, error):
+                self._size.refused()
             raise
 
-    async def _ask(self, number: int, *, here: bool = False) -> _Answer:
+    async def _ask(self, number: int, limit: int, *, here: bool = False) -> _Answer:
         apart = not here and self._apart is not None and self._apart.is_up
         answer = _Answer(number, self._memory, apart=apart)
-        asked: JsonObject = {"page": number, "page_limit": self._size.limit}
+        asked: JsonObject = {"page": number, "page_limit": limit}
         answer.whole = await self._client.call("POST", self._path, asked, known=answer.known)
         return answer
 

@@ -15,7 +15,8 @@ from yarl import URL
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.relaying import Headers, NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
 from gateway.sync.central import CentralClient
-from gateway.sync.connections import impatient_socket, tls_context
+from gateway.sync.connections import impatient_socket
+from gateway.sync.line_words import line_words
 
 _CHUNK = 64 * 1024
 _LOOK_AGAIN_SECONDS = 2.0
@@ -73,12 +74,10 @@ class CentralRelay:
         *,
         client: CentralClient,
         url: str,
-        ca_file: str | None = None,
         limits: RelayLimits | None = None,
     ) -> None:
         self._client = client
         self._url = url.rstrip("/")
-        self._ca_file = ca_file
         self._limits = limits or RelayLimits()
         self._http: aiohttp.ClientSession | None = None
         self._opening = asyncio.Lock()
@@ -140,6 +139,7 @@ class CentralRelay:
         target = f"{self._url}{asked.path}{'?' if asked.query else ''}{asked.query}"
         try:
             http = await self._open()
+            tls = await self._client.trust.tls()
             async with sending.moving:
                 return await http.request(
                     asked.method,
@@ -147,8 +147,11 @@ class CentralRelay:
                     headers=headers,
                     data=None if asked.body is None else sending.pieces(asked.body),
                     allow_redirects=False,
+                    ssl=tls,
                 )
         except _NotAgain as error:
+            if isinstance(error.why, aiohttp.ClientSSLError):
+                await self._client.trust.doubted()
             raise self._translated(error.why, sending) from error
         except (aiohttp.ClientError, OSError, CentralUnavailable) as error:
             raise self._translated(error, sending) from error
@@ -158,7 +161,9 @@ class CentralRelay:
             return sending.fault
         match error:
             case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError() | CentralUnavailable():
-                self._client.missed(f"a relayed request: {error or type(error).__name__}")
+                known = isinstance(error, CentralUnavailable)
+                words = str(error) if known else line_words(error, URL(self._url).host or self._url)
+                self._client.missed(f"a relayed request: {words}")
                 self._client.look_wanted.set()
                 return _away()
             case TimeoutError():
@@ -195,10 +200,9 @@ class CentralRelay:
         async with self._opening:
             if self._http is None:
                 limits = self._limits
-                tls = await asyncio.to_thread(tls_context, self._ca_file)
                 self._http = aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(
-                        ssl=tls, limit=limits.at_once, force_close=True, socket_factory=impatient_socket
+                        limit=limits.at_once, force_close=True, socket_factory=impatient_socket
                     ),
                     cookie_jar=aiohttp.DummyCookieJar(),
                     auto_decompress=False,

@@ -16,6 +16,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.store import Books, Entry, Store
 from gateway.supervision import Backoff, Supervisor
 from gateway.sync.central import CentralClient
+from gateway.sync.central_clock import CLOCKS_AGREE
 from gateway.sync.central_state import CentralState
 from gateway.sync.down import DownSync, PullReport
 from gateway.sync.evidence import EvidenceSender
@@ -90,6 +91,10 @@ class Sync:
             await self._client.close()
             raise
 
+    async def trust_anew(self) -> None:
+        """Read again who may sign central's certificate, for connections to come; those of the relay too."""
+        await self._client.trust.renew()
+
     def pull_soon(self) -> None:
         """Pull now instead of at the next turn."""
         self._wanted.set()
@@ -106,6 +111,11 @@ class Sync:
         """
         await self._down.anew.ask()
         self._wanted.set()
+
+    @property
+    def unread_events(self) -> int:
+        """How many of central's events could not be read as they were last looked at."""
+        return self._commands.unread if self._commands is not None else 0
 
     async def snapshot(self) -> SyncSnapshot:
         """How sync is at this moment. Raises StoreError when the books cannot be read."""
@@ -165,7 +175,7 @@ class Sync:
             return
         differ = not self._clocks_differ
         kind = EventKind.CLOCKS_DIFFER if differ else EventKind.CLOCKS_AGREE
-        text = f"{offset.sentence()}; cards' dates and commands depend on it" if differ else offset.sentence()
+        text = f"{offset.sentence()}; cards' dates and commands depend on it" if differ else CLOCKS_AGREE
         log.warning("clocks_differ", seconds=round(offset.seconds)) if differ else log.info("clocks_agree")
         await self._record(kind, text)
         self._clocks_differ = differ
@@ -186,12 +196,12 @@ class Sync:
     async def _tell_reached(self) -> None:
         """Record once that central was reached or lost."""
         state = self._client.state
-        if state.reachable is None or state.reachable == self._told_reachable:
+        if state.told is None or state.told == self._told_reachable:
             return
-        told, self._told_reachable = self._told_reachable, state.reachable
-        kind = EventKind.CENTRAL_REACHED if state.reachable else EventKind.CENTRAL_LOST
+        told, self._told_reachable = self._told_reachable, state.told
+        kind = EventKind.CENTRAL_REACHED if state.told else EventKind.CENTRAL_LOST
         try:
-            await self._record(kind, "central answers" if state.reachable else state.last_error)
+            await self._record(kind, "central answers" if state.told else state.last_error)
         except StoreError:
             self._told_reachable = told
             raise

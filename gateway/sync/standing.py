@@ -67,7 +67,14 @@ class CentralStanding:
             pulled=pulled_text(report) if report else "",
             progress=progress_text(self._down.progress) or left_text(self._down.anew.left),
             refreshing=self._sync.refreshing,
-            notices=tuple(notices(state, report, clock_alert_seconds=self._sync.clock_alert_seconds)),
+            notices=tuple(
+                notices(
+                    state,
+                    report,
+                    clock_alert_seconds=self._sync.clock_alert_seconds,
+                    unread_events=self._sync.unread_events,
+                )
+            ),
             clock_ahead=clock_ahead(state),
         )
 
@@ -84,8 +91,19 @@ def clock_ahead(state: CentralState) -> float | None:
 
 
 def pulled_text(report: PullReport) -> str:
-    """What a pull brought, in words."""
-    return f"{report.cards.cards:,} access cards, {report.devices:,} devices, {report.cameras:,} cameras"
+    """What pulls brought, in words; of a list that central did not give this time, what it gave before."""
+    counts: dict[Part, int] = {
+        "access cards": report.cards.cards,
+        "devices": report.devices,
+        "cameras": report.cameras,
+    }
+    return ", ".join(_part_text(report, part, count) for part, count in counts.items())
+
+
+def _part_text(report: PullReport, part: Part, count: int) -> str:
+    if part in report.never:
+        return f"{part} not yet"
+    return f"{count:,} {part}{' (not this time)' if part in report.missed else ''}"
 
 
 def progress_text(progress: Progress | None) -> str:
@@ -101,15 +119,20 @@ def left_text(left: tuple[Part, ...]) -> str:
     return f"{', '.join(left)}: still to come" if left else ""
 
 
-def notices(state: CentralState, report: PullReport | None, *, clock_alert_seconds: float) -> Iterator[str]:
+def notices(
+    state: CentralState, report: PullReport | None, *, clock_alert_seconds: float, unread_events: int
+) -> Iterator[str]:
     """What a technician should know, a sentence each."""
     for operation, said in state.not_permitted:
         yield f"central does not permit {operation} to the gateway's account{f' ({said})' if said else ''}"
     if state.clock_offset is not None and state.clock_offset.exceeds(clock_alert_seconds):
         yield state.clock_offset.sentence()
+    if unread_events:
+        yield f"{unread_events:,} of central's events command nothing: their ids or their devices' cannot be read"
     if report is None:
         return
-    yield from report.problems
+    denied = tuple(f"{operation}:" for operation, _ in state.not_permitted)
+    yield from (problem for problem in report.problems if not problem.startswith(denied))
     cards = report.cards
     held_back = (
         (cards.held_back, "access cards"),

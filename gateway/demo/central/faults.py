@@ -89,6 +89,7 @@ class Faults(BaseModel):
     down: bool = Field(default=False, description="connections are reset before an answer")
     latency_seconds: float = Field(default=0, ge=0, le=600, description="before anything is done")
     latency_spread_seconds: float = Field(default=0, ge=0, le=600, description="at most this much more, by chance")
+    record_seconds: float = Field(default=0, ge=0, le=1, description="for each record that a page is asked to have")
     error: ErrorKind = ErrorKind.NONE
     error_times: int | None = Field(default=None, ge=0, description="how often `error` happens; null: always")
     lost_answers: int = Field(default=0, ge=0, description="how many requests are carried out and then cut off")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -69,7 +70,10 @@ class Misbehaviour:
         if faults.down:
             return _cut_off(request)
         fate = request[_FATE] = fate_of(faults.chances, self._dice)
-        if latency := faults.latency_seconds + fate.lateness * faults.latency_spread_seconds:
+        latency = faults.latency_seconds + fate.lateness * faults.latency_spread_seconds
+        if faults.record_seconds:
+            latency += faults.record_seconds * await _wanted_records(request)
+        if latency:
             await asyncio.sleep(latency)
         if faults.error is not ErrorKind.NONE and self._error_due():
             return _error(faults.error)
@@ -136,6 +140,16 @@ class Misbehaviour:
             await slow.write(body[start : start + step])
         await slow.write_eof()
         return slow
+
+
+async def _wanted_records(request: web.Request) -> int:
+    """How many records a page is asked to have; 0 where no page is asked for."""
+    try:
+        asked = json.loads(await request.read())
+    except ValueError:
+        return 0
+    limit = asked.get("page_limit") if isinstance(asked, dict) else None
+    return limit if isinstance(limit, int) else 0
 
 
 def _fate(request: web.Request) -> Fate:

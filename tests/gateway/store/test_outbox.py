@@ -65,6 +65,43 @@ async def test_next_due_is_a_moment_at_which_something_is_due(store):
     assert await store.outbox.next_due() is None
 
 
+async def test_rows_of_an_operation_that_pauses_are_not_due_and_keep_nothing_from_others(store):
+    first, second = await put(store, 1, 2)
+    other, third = await put(store, 3, 1, kind="camera_event")
+    without = {("entry", "create")}
+    assert [row.id for row in await store.outbox.due(now=0, without=without)] == [other, third]
+    assert await store.outbox.next_due(without=without) == 0
+    assert await store.outbox.next_due(without={*without, ("camera_event", "create")}) is None
+    assert await due(store) == [first, second, other, third]
+
+
+async def test_what_was_tried_some_times_comes_after_what_was_not(store):
+    ids = await put(store, *range(1, 41))
+    for _ in range(3):
+        for row in (await store.outbox.due(now=0))[:30]:
+            await store.outbox.failed(row, error="central failed", next_at=0)
+    assert await due(store) == ids[30:]
+    for row in await store.outbox.due(now=0):
+        await store.outbox.delivered(row, central_id=None)
+    assert await due(store) == ids[:30]
+
+
+async def test_a_right_that_may_not_be_taken_away_keeps_no_other_from_being_taken(store):
+    def job(connection):
+        for number in range(1, 251):
+            insert_outbox(connection, kind="access_card", record_id=number, body="{}", now=1, action="lifecycle")
+        return insert_outbox(connection, kind="access_card", record_id=7, body="{}", now=1, action="delete")
+
+    last = await store._site.write(job)
+    without = {("access_card", "lifecycle")}
+    assert await store.outbox.due(now=0, without=without) == ()
+    lone = await store._site.write(
+        lambda c: insert_outbox(c, kind="access_card", record_id=900, body="{}", now=1, action="delete")
+    )
+    assert [row.id for row in await store.outbox.due(now=0, without=without)] == [lone]
+    assert last not in [row.id for row in await store.outbox.due(now=0)]
+
+
 async def test_retry_now_makes_waiting_rows_due(store):
     ids = await put(store, 1, 2)
     first, second = await store.outbox.due(now=0)
@@ -102,7 +139,7 @@ async def test_camera_events_delivered_together_each_learn_what_central_says_of_
         [
             Delivery(plain, 40, {"id": 40, "name": "Late"}),  # it was delivered before
             Delivery(renamed, 42, {"id": 42, "name": "Gate 2", "description": 7, "incident": True}),
-            Delivery(taken, 41, {"id": 41, "description": "Seen"}),  # of another one, as central said before
+            Delivery(taken, 41, {"id": 41, "description": "Seen"}),  # of another one until now
             Delivery(deleted, 44, {"id": 44, "name": "Gone"}),
             Delivery(unnamed, None),
         ],
@@ -111,9 +148,9 @@ async def test_camera_events_delivered_together_each_learn_what_central_says_of_
     found = [await store.camera_events.get(number) for number in made]
     said = [one and (one.central_id, one.name, one.description, one.incident) for one in found]
     assert said == [
-        (41, "Entry", "A vehicle came.", False),
+        (None, "Entry", "A vehicle came.", False),
         (42, "Gate 2", "A vehicle came.", True),
-        (None, "Entry", "Seen", False),
+        (41, "Entry", "Seen", False),
         None,
         (None, "Entry", "A vehicle came.", False),
     ]
@@ -164,11 +201,11 @@ async def test_a_large_outbox_is_read_in_order_of_an_index(store, plans):
         await store.outbox.next_due()
 
     found = (await plans(store._site, look)).values()
-    assert len(found) == 3
+    assert len(found) == 4
     assert any("SCAN outbox USING INDEX outbox_urgent" in plan for plan in found)
     assert any("SCAN outbox USING INDEX outbox_waiting" in plan for plan in found)
     assert any("SEARCH outbox USING COVERING INDEX outbox_due (parked=?)" in plan for plan in found)
-    assert sum("earlier USING COVERING INDEX outbox_by_record" in plan for plan in found) == 2
+    assert sum("earlier USING COVERING INDEX outbox_by_record" in plan for plan in found) == 3
     assert not any("TEMP B-TREE" in plan for plan in found)
 
 

@@ -89,6 +89,12 @@ def test_numbers_that_could_be_kept_nowhere_are_refused_with_a_reason(number, le
     assert len(str(found)) < 200
 
 
+@pytest.mark.parametrize("error", [["no such card"], {"message": "no such card"}, 7])
+def test_an_error_that_is_no_text_is_shown_as_it_is(error):
+    found = verdict(400, {"success": False, "error": error})
+    assert str(error) in str(found)
+
+
 def test_an_error_is_one_line_of_bounded_length_and_names_the_operation():
     text = str(verdict(400, {"success": False, "error": "a\nb" * 1000}))
     assert text.startswith("POST /v1/x: a ba b")

@@ -40,6 +40,7 @@ class Ahead(SystemClock):
 
 def make_certificate(folder):
     """A certificate for 127.0.0.1 and its key in the folder."""
+    folder.mkdir(exist_ok=True)
     if shutil.which("openssl") is None:
         if os.environ.get("CI") == "true":
             pytest.fail("Debian's openssl is missing")
@@ -316,6 +317,65 @@ async def test_only_centrals_own_ca_is_trusted(tmp_path, central, connect):
     with pytest.raises(CentralUnavailable, match="CA file"):
         await devices(connect(url=central.url, ca_file=str(tmp_path / "none.pem")))
     await trusting.close()
+
+
+async def serve_as(central, folder):
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    await central.stop()
+    await central.start(tls=tls)
+
+
+def replace_file(there, other):
+    beside = there.with_name("beside.pem")
+    shutil.copyfile(other, beside)
+    beside.replace(there)
+
+
+async def test_a_ca_file_that_was_replaced_counts_for_the_next_connection(tmp_path, central, connect):
+    for name in ("old", "new"):
+        make_certificate(tmp_path / name)
+    trusted = tmp_path / "ca.pem"
+    shutil.copyfile(tmp_path / "old" / "cert.pem", trusted)
+    await serve_as(central, tmp_path / "old")
+    client = connect(url=central.url, ca_file=str(trusted))
+    assert (await devices(client))["success"] is True
+    await serve_as(central, tmp_path / "new")
+    for _ in range(2):
+        with pytest.raises(CentralUnavailable):
+            await devices(client)
+    trusted.write_text("half a file")
+    for _ in range(2):  # what cannot be used leaves what was
+        with pytest.raises(CentralUnavailable):
+            await devices(client)
+    replace_file(trusted, tmp_path / "new" / "cert.pem")
+    with contextlib.suppress(CentralUnavailable):  # the one that finds out
+        await devices(client)
+    assert (await devices(client))["success"] is True
+    await serve_as(central, tmp_path / "old")
+    with pytest.raises(CentralUnavailable):
+        await devices(client)  # the old one is trusted no more
+    await client.close()
+
+
+async def test_a_ca_file_is_read_again_when_asked_and_ends_no_request_under_way(tmp_path, central, connect):
+    for name in ("old", "new"):
+        make_certificate(tmp_path / name)
+    trusted = tmp_path / "ca.pem"
+    shutil.copyfile(tmp_path / "old" / "cert.pem", trusted)
+    await serve_as(central, tmp_path / "old")
+    client = connect(url=central.url, ca_file=str(trusted))
+    await devices(client)
+    central.faults = Faults(latency_seconds=0.2)
+    async with asyncio.TaskGroup() as group:
+        under_way = group.create_task(devices(client))
+        replace_file(trusted, tmp_path / "new" / "cert.pem")
+        await client.trust.renew()
+    assert under_way.result()["success"] is True
+    central.faults = Faults()
+    await serve_as(central, tmp_path / "new")
+    assert (await devices(client))["success"] is True, "the first connection after it"
+    await client.close()
 
 
 class Standing(SystemClock):

@@ -27,7 +27,15 @@ def test_clocks_that_agree_differ_by_no_more_than_the_doubt():
         assert not found.exceeds(0)
 
 
-@pytest.mark.parametrize(("ours", "text"), [(-90, "91 s ahead of"), (91, "90 s behind")])
+@pytest.mark.parametrize(
+    ("ours", "text"),
+    [
+        (-90, "is 1 min 31 s ahead of"),
+        (91, "is 1 min 30 s behind"),
+        (10_800.5, "is 3 h behind"),
+        (-172_800, "is 2 d ahead"),
+    ],
+)
 def test_a_difference_is_found_and_said(ours, text):
     found = seen(ours)
     assert found.exceeds(80)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.clock import SystemClock
-from gateway.demo.central import ErrorKind, Faults
+from gateway.demo.central import CentralAccount, ErrorKind, Faults
 from gateway.demo.central.answers import Refusal
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralUnavailable, StoreError
@@ -17,6 +17,7 @@ from gateway.domain.events import EventKind
 from gateway.store import CardRecord, EventFilter, KnownRecord
 from gateway.sync.down import DownSync
 from gateway.sync.field_map import CardFieldMap, map_card
+from gateway.sync.standing import pulled_text
 
 
 @pytest.fixture
@@ -83,6 +84,44 @@ async def test_a_page_that_central_refuses_is_asked_for_smaller(central, store, 
     for _ in range(2):
         assert (await down.pull()).problems == ()
     assert asked == [1000, 500, 250, 250, 250, 250]
+
+
+def limits_asked(central, path):
+    return [json.loads(one.body)["page_limit"] for one in central.requests if one.path == path]
+
+
+async def test_a_page_that_does_not_come_in_time_is_asked_for_smaller_and_larger_again_later(central, connect, store):
+    down = DownSync(client=connect(timeout_seconds=0.4), store=store, clock=SystemClock())
+    central.faults = Faults(paths="/v1/access/list", record_seconds=0.001)
+    report = await down.pull()
+    assert (report.cards.cards, report.problems) == (40, ())
+    assert limits_asked(central, "/v1/access/list")[-1] <= 250
+    central.faults = Faults()
+    central.requests.clear()
+    while 1000 not in limits_asked(central, "/v1/access/list"):
+        assert (await down.pull()).problems == ()
+        assert len(central.requests) < 1000, "the size was never found again"
+
+
+async def test_devices_that_do_not_come_in_time_are_asked_for_fewer_at_once(central, connect, store):
+    down = DownSync(client=connect(timeout_seconds=0.4), store=store, clock=SystemClock())
+    central.faults = Faults(paths="/v1/device/list", record_seconds=0.006)
+    report = await down.pull()
+    assert (report.devices, report.problems) == (3, ())
+    assert limits_asked(central, "/v1/device/list")[-1] <= 50
+
+
+async def test_the_size_of_pages_is_not_what_a_central_minds_that_is_away(central, connect, store):
+    down = DownSync(client=connect(timeout_seconds=0.2), store=store, clock=SystemClock())
+    await down.pull()
+    central.requests.clear()
+    central.faults = Faults(latency_seconds=30)
+    for _ in range(2):
+        with pytest.raises(CentralUnavailable):
+            await down.pull()
+    central.faults = Faults()
+    await down.pull()
+    assert limits_asked(central, "/v1/access/list")[-1] == 1000
 
 
 async def test_only_what_changed_is_written(central, store, down):
@@ -420,6 +459,27 @@ async def test_a_refused_part_does_not_stop_the_others(central, store, down):
     report = await down.pull()
     assert await store.cards.count() == 40
     assert "can_view_devices" in report.problems[0]
+    assert pulled_text(report) == "40 access cards, devices not yet, 1 cameras"
+
+
+@pytest.mark.parametrize("fault", [{"deny": "can_view_access_cards"}, {"paths": "/v1/access", "error": "json"}])
+async def test_what_a_list_brought_before_is_told_while_central_does_not_give_it(central, down, fault):
+    assert pulled_text(await down.pull()) == "40 access cards, 3 devices, 1 cameras"
+    central.faults = Faults(**fault)
+    central.tables.devices.remove(103)
+    report = await down.pull()
+    assert pulled_text(report) == "40 access cards (not this time), 2 devices, 1 cameras"
+    assert (report.cards.added, report.cards.changed, len(report.problems)) == (0, 0, 1)
+    central.faults = Faults()
+    assert pulled_text(await down.pull()) == "40 access cards, 2 devices, 1 cameras"
+
+
+async def test_one_cause_is_told_once(central, connect, store):
+    central.put_account(CentralAccount("gateway", "another password"))
+    down = DownSync(client=connect(), store=store, clock=SystemClock())
+    report = await down.pull()
+    assert len(report.problems) == 1
+    assert pulled_text(report) == "access cards not yet, devices not yet, cameras not yet"
 
 
 async def test_a_device_goes_after_two_pulls_without_it(central, store, down):

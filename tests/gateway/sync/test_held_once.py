@@ -54,6 +54,21 @@ async def test_a_camera_event_whose_answer_was_lost_is_not_made_again(store, cli
     assert central.books().doubles() == ()
 
 
+async def test_a_list_that_does_not_come_in_time_is_looked_through_in_smaller_pages(store, connect, central):
+    await store.journal.record(Entry(events=(EVENT,), moments=(MOMENT,)))
+    sender = OutboxSender(client=connect(timeout_seconds=0.4), store=store, clock=SystemClock(), may_take=0)
+    central.faults = Faults(paths="/v1/camera/event", lost_answers=1)
+    await sender.send_due()
+    central.faults = Faults(paths="/v1/camera/event/list", record_seconds=0.004)
+    for _ in range(20):
+        await store.outbox.retry_now()
+        await sender.send_due()
+        if not (await store.outbox.books()).waiting:
+            break
+    assert (await store.outbox.books()).delivered == 1
+    assert len(central.camera_events) == 1
+
+
 async def test_an_entry_that_a_bad_page_hides_is_not_made_again(store, client, central):
     await store.journal.record(Entry(events=(EVENT,), passage=passage("7")))
     sender = OutboxSender(client=client, store=store, clock=SystemClock(), may_take=0)

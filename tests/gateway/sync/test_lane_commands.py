@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.clock import SystemClock
 from gateway.demo.central import Faults
@@ -14,7 +15,9 @@ from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CentralUnavailable, CommandRefused
 from gateway.domain.events import EventKind
 from gateway.store import Entry, EventFilter
+from gateway.sync.central_state import CentralState
 from gateway.sync.lane_commands import LaneCommands, Meaning, Now, Verdict, judge
+from gateway.sync.standing import notices
 
 OPEN, CLOSE = 77, 78
 MEANINGS = (Meaning(OPEN, GateAction.OPEN), Meaning(CLOSE, GateAction.CLOSE, category=4, subcategory=1))
@@ -149,6 +152,79 @@ async def test_what_the_last_run_carried_out_is_known_on_disk(commands, gates, t
     tell(101, OPEN)
     await commands().look()
     await commands().look()
+    assert len(gates.given) == 1
+
+
+@pytest.fixture
+def bend(central, monkeypatch):
+    """Has central list its events otherwise than it keeps them."""
+
+    def put(change):
+        def bent(real):
+            def batch(*args, **kwargs):
+                made = real(*args, **kwargs)
+                cursor = made.next_cursor and str(made.next_cursor)
+                return replace(made, records=[change(record) for record in made.records], next_cursor=cursor)
+
+            return batch
+
+        for name in ("page", "older_than"):
+            monkeypatch.setattr(central.tables.events, name, bent(getattr(central.tables.events, name)))
+
+    return put
+
+
+async def test_numbers_as_text_and_high_ids_command_too(central, commands, gates, tell, bend):
+    bend(lambda record: {name: str(value) if isinstance(value, int) else value for name, value in record.items()})
+    central.tables.events._next_id = 2**53 - 200
+    tell(102, CLOSE, category=4, subcategory=1, age=3)
+    for _ in range(150):  # more than a page of what means nothing
+        tell(101, 5, age=2)
+    last = tell(101, OPEN)
+    looking = commands()
+    for _ in range(2):
+        await looking.look()
+    assert [given[:2] for given in gates.given] == [(102, "close"), (101, "open")]
+    assert gates.given[1][2] == f"central, event {last}"
+    assert looking.unread == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"id": None},
+        {"id": "x7"},
+        {"id": 2**53 + 1},
+        {"id": 0},
+        {"id": True},
+        {"device_id": None},
+        {"device_id": "north"},
+    ],
+)
+async def test_what_is_passed_over_is_counted_for_as_long_as_central_lists_it(commands, gates, tell, bend, wrong):
+    tell(101, OPEN)
+    bend(lambda record: {**record, **wrong})
+    looking = commands()
+    with capture_logs() as logs:
+        for _ in range(3):
+            await looking.look()
+            assert looking.unread == 1
+    assert gates.given == []
+    assert [line["event"] for line in logs if line["log_level"] == "warning"] == ["central_events_unread"]
+    bend(lambda record: {**record, "id": 5000, "device_id": 101})
+    await looking.look()
+    assert looking.unread == 0
+
+
+def test_what_is_passed_over_is_a_notice():
+    (said,) = notices(CentralState(), None, clock_alert_seconds=30, unread_events=1200)
+    assert said.startswith("1,200 of central's events command nothing")
+
+
+async def test_events_that_do_not_come_in_time_are_asked_for_fewer_at_once(central, connect, commands, gates, tell):
+    central.faults = Faults(paths="/v1/event/list", record_seconds=0.006)
+    tell(101, OPEN)
+    await commands(client=connect(timeout_seconds=0.4)).look()
     assert len(gates.given) == 1
 
 

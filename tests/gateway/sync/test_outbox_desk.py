@@ -8,6 +8,7 @@ import json
 import pytest
 
 from gateway.clock import SystemClock
+from gateway.demo.central import Faults
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.writes import CARD_CREATE, CARD_UPDATE
@@ -142,3 +143,48 @@ async def test_of_two_who_edit_one_at_once_the_later_one_looks_again(central, st
     await desk.edit(change.id, {"number": "5551"}, by="tom")
     await settle()
     assert (central.cards[4001]["number"], central.cards[4001]["note"]) == ("5551", "of the first")
+
+
+@pytest.fixture
+async def unknown(central, client, store, settle):
+    """The row of a new card of which nobody knows whether central has it; and the id that central gave it."""
+    await DownSync(client=client, store=store, clock=SystemClock()).pull()
+    writes = CentralWrites(client=client, store=store, clock=SystemClock())
+    central.faults = Faults(paths="/v1/access", lost_answers=1)
+    await writes.write(CARD_CREATE, {"number": "778899", "status": "active", "holder_name": "Nora"})
+    central.faults = Faults(deny="can_view_access_cards")
+    assert (await settle()).parked == 1
+    central.faults = Faults()
+    (row,) = await store.refused.page()
+    (given,) = [number for number, card in central.cards.items() if card["number"] == "778899"]
+    return row, given
+
+
+async def test_an_id_that_a_person_mistypes_is_refused(central, client, store, settle, unknown):
+    row, given = unknown
+    desk = OutboxDesk(store=store, clock=SystemClock(), client=client)
+    before = await store.cards.get(4001)
+    with pytest.raises(CommandRefused, match="4001 is another one, which the site has had from before"):
+        await desk.settle(row.id, 4001, by="tess")
+    with pytest.raises(CommandRefused, match="central has no access_card 999999"):
+        await desk.settle(row.id, 999_999, by="tess")
+    made = await client.call("PUT", "/v1/access", {"number": "112233", "status": "active", "holder_name": "Olaf"})
+    theirs = made["access_card"]["id"]
+    with pytest.raises(CommandRefused, match="is another one: it differs"):
+        await desk.settle(row.id, theirs, by="tess")
+    await central.stop()
+    with pytest.raises(CommandRefused, match="cannot be looked at now"):
+        await desk.settle(row.id, given, by="tess")
+    await central.start()
+    assert (await store.refused.get(row.id)).parked
+    await desk.settle(row.id, given, by="tess")
+    assert (await settle()).waiting == 0
+    assert await store.cards.get(4001) == before
+    assert (await store.cards.get(given)).card.holder == "Nora"
+
+
+async def test_who_sees_more_than_the_gateways_account_is_believed(central, client, store, settle, unknown):
+    row, given = unknown
+    central.faults = Faults(deny="can_view_access_cards")
+    await OutboxDesk(store=store, clock=SystemClock(), client=client).settle(row.id, given, by="tess")
+    assert (await settle()).waiting == 0

@@ -190,6 +190,55 @@ async def test_a_denied_account_parks_nothing(central, store, sender, see):
     assert (await balanced(store)).parked == 0
 
 
+async def entered(store, number):
+    """An entry that waits to go up."""
+    body = json.dumps({"device_id": 101, "type": "entry", "date_at": "2026-01-31T12:00:00Z"})
+    await store._site.write(lambda c: insert_outbox(c, kind="entry", record_id=number, body=body, now=NOW))
+
+
+def asked(central, path):
+    return [request for request in central.requests if request.path == path and request.method == "PUT"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Faults(deny="can_add_camera_events"), Faults(paths="/v1/camera/event", error=ErrorKind.JSON, error_times=10_000)],
+    ids=["not permitted", "failing"],
+)
+async def test_an_operation_that_central_does_not_do_holds_up_no_other(central, store, client, see, fault):
+    slow = Backoff(first=200, longest=300)
+    sender = OutboxSender(client=client, store=store, clock=SteppingClock(), row_backoff=slow, away_backoff=slow)
+    central.faults = fault
+    for _ in range(40):
+        await see()
+    for number in range(1, 4):
+        await entered(store, number)
+    await send_all(sender)
+    assert len(central.entries) == 3
+    assert 0 < len(asked(central, "/v1/camera/event")) < 10, "every row found out for itself"
+    books = await balanced(store)
+    assert (books.delivered, books.waiting, books.parked) == (3, 40, 0)
+    await entered(store, 4)
+    await send_all(sender)
+    assert len(central.entries) == 4
+
+
+async def test_what_was_not_permitted_goes_up_once_it_is(central, store, client, see):
+    clock = SteppingClock()
+    sender = OutboxSender(client=client, store=store, clock=clock)
+    central.faults = Faults(deny="can_add_camera_events")
+    ids = [await see() for _ in range(40)]
+    await send_all(sender)
+    turn = await sender.send_due()
+    assert 0 < turn.wait <= 60
+    assert turn.new_rows_count
+    central.faults = Faults()
+    clock.pushed += 60
+    await send_all(sender)
+    assert [event["source_id"] for event in central.camera_events] == ids
+    assert (await balanced(store)).delivered == 40
+
+
 async def test_a_row_on_which_central_fails_does_not_hold_up_others(central, store, client, see):
     sender = OutboxSender(
         client=client, store=store, clock=SystemClock(), row_backoff=Backoff(first=200, longest=300), away_backoff=SOON

@@ -61,7 +61,7 @@ class Pauses:
 
 
 @given(answer=st.dictionaries(st.text(max_size=8), VALUES, max_size=5), spaced=st.booleans(), escaped=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_large_answer_is_read_as_a_small_one(answer, spaced, escaped):
     def text(value):
         return json.dumps(value, ensure_ascii=escaped, indent=1 if spaced else None).encode()

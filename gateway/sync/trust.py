@@ -1,0 +1,75 @@
+"""Who may sign central's certificate: the machine's authorities, or those in the site's own file."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import structlog
+
+from gateway.domain.errors import CentralUnavailable
+
+log = structlog.get_logger(__name__)
+
+Mark = tuple[int, int, int]
+
+
+class Trust:
+    """What connections to central are secured with.
+
+    The file is read when it is first wanted, when `renew` asks for it, and when a connection was not trusted and the
+    file is another one than was read. One that cannot be used leaves what was.
+    """
+
+    def __init__(self, ca_file: str | None) -> None:
+        self._ca_file = ca_file
+        self._tls: ssl.SSLContext | None = None
+        self._mark: Mark | None = None
+        self._reading = asyncio.Lock()
+
+    async def tls(self) -> ssl.SSLContext:
+        """For a new connection. Raises CentralUnavailable when the file was never fit for use."""
+        if self._tls is None:
+            async with self._reading:
+                return self._tls or await self._read()
+        return self._tls
+
+    async def renew(self) -> None:
+        """Read the file again for the connections to come; those that are there stay."""
+        async with self._reading:
+            if self._tls is None:
+                return
+            try:
+                await self._read()
+            except CentralUnavailable as error:
+                log.error("ca_file_not_taken", error=str(error))  # noqa: TRY400 (the sentence says it all)
+
+    async def doubted(self) -> None:
+        """Central's certificate was not trusted."""
+        if self._ca_file is not None and await asyncio.to_thread(_mark_of, self._ca_file) != self._mark:
+            await self.renew()
+
+    async def _read(self) -> ssl.SSLContext:
+        mark, tls = await asyncio.to_thread(_read, self._ca_file)
+        if self._tls is not None and mark != self._mark:
+            log.info("ca_file_taken", ca_file=self._ca_file)
+        self._mark, self._tls = mark, tls
+        return tls
+
+
+def _read(ca_file: str | None) -> tuple[Mark | None, ssl.SSLContext]:
+    mark = None if ca_file is None else _mark_of(ca_file)  # first: what is written meanwhile is read again
+    try:
+        return mark, ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise CentralUnavailable(f"the CA file {ca_file} cannot be used: {error}", sent=False) from error
+
+
+def _mark_of(ca_file: str) -> Mark | None:
+    """Changes whenever the file does; None while there is none."""
+    try:
+        found = Path(ca_file).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
