@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from gateway.web.unread import stirring
+
 _WITHIN_SECONDS = 1.0
 _FIRST_LOOK_SECONDS = 0.001
 
@@ -21,7 +23,7 @@ async def followed(request: web.Request, answer: web.StreamResponse, taken: Call
     """
     if isinstance(answer, web.Response):
         return _FollowedResponse(answer, taken)
-    if await _all_taken(request.transport):  # a large one, which is sent already
+    if await _all_taken(request):  # a large one, which is sent already
         taken()
     return answer
 
@@ -37,21 +39,25 @@ class _FollowedResponse(web.Response):
         """See `web.Response.write_eof`."""
         request = self._req
         await super().write_eof(data)
-        if request is not None and await _all_taken(request.transport):
+        if request is not None and await _all_taken(request):
             self._taken()
 
 
-async def _all_taken(transport: asyncio.Transport | None) -> bool:
-    """Wait until the other end has confirmed every byte, at most a second; whether it has."""
+async def _all_taken(request: web.BaseRequest) -> bool:
+    """Wait until the other end has confirmed every byte, at most a second; whether it has.
+
+    Looked at again and again, and as soon as something comes: what the other end sends confirms what it has.
+    """
     loop = asyncio.get_running_loop()
+    transport = request.transport
     until, pause = loop.time() + _WITHIN_SECONDS, _FIRST_LOOK_SECONDS
     while transport is not None and not transport.is_closing():
         if transport.get_write_buffer_size() == 0 and _unconfirmed(transport) == 0:
             return True
         if loop.time() >= until:
             return False
-        await asyncio.sleep(pause)
-        pause *= 2
+        if not await stirring(request.protocol, within=pause):
+            pause *= 2
     return False
 
 

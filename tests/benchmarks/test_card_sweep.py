@@ -7,6 +7,7 @@ kept on disk has to be written by whoever fetches it.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import resource
@@ -21,6 +22,7 @@ import pytest
 from loop_watch import watch_callbacks
 
 from gateway.clock import SystemClock
+from gateway.heap import set_aside
 from gateway.store import Store
 from gateway.store.migrations import migrate, migrations
 from gateway.sync.central import CentralClient
@@ -129,6 +131,7 @@ async def test_a_sweep_of_100_000_cards(tmp_path):
         client = CentralClient(url=url, username="gateway", password="demo", clock=clock)
         down = DownSync(client=client, store=store, clock=clock)
         rows = []
+        set_aside()  # as the gateway does when it starts
 
         async def insert():
             rows.extend(await asyncio.to_thread(rows_of, tmp_path / "cards.db"))
@@ -148,6 +151,7 @@ async def test_a_sweep_of_100_000_cards(tmp_path):
         await client.close()
         await store.close()
     finally:
+        gc.unfreeze()
         central.terminate()
         await central.wait()
     print()

@@ -119,11 +119,11 @@ async def test_a_command_waits_for_at_most_one_transaction(line, peer):
     async with line() as bus, asyncio.TaskGroup() as group:
         peer.delays[2] = 0.05
         for number in range(10):
-            group.create_task(poll(bus, f"pi{number}", unit=2))
+            group.create_task(poll(bus, f"pi{number}", unit=2, timeout=10.0, within=30.0))
         while len(peer.heard) < 2:
             await asyncio.sleep(0.001)
         ahead = len(peer.heard)
-        await command(bus, "open")
+        await command(bus, "open", timeout=10.0, within=30.0)
         assert peer.heard.index("1 open") <= ahead
 
 

@@ -26,10 +26,12 @@ class Stopwatch:
 
     def seconds(self) -> float:
         """Seconds until now, without those in which others had the processor."""
-        took = time.monotonic() - self._began
+        return time.monotonic() - self._began - self.held_up()
+
+    def held_up(self) -> float:
+        """Those in which others had it: what a bound on times that the program itself wrote down is moved by."""
         now = _ready_by_thread(children=self._children)
-        held_up = sum(ready - self._ready.get(thread, 0.0) for thread, ready in now.items())
-        return took - held_up
+        return sum(ready - self._ready.get(thread, 0.0) for thread, ready in now.items())
 
 
 def _ready_by_thread(*, children: bool) -> dict[str, float]:

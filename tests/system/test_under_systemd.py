@@ -6,14 +6,14 @@ import socket
 
 import pytest
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture
 def notices(tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(tmp_path / "notify"))
-        listening.settimeout(10)
+        listening.settimeout(50)  # a gateway's first word: it starts beside other work
         yield listening
 
 

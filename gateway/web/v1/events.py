@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
@@ -12,7 +13,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.reading import PageTold
 from gateway.store import EventFilter, EventPage, Reader, Store
 from gateway.web.admission import Route
-from gateway.web.bodies import ById, read_body
+from gateway.web.bodies import Asked, ById, read_body
 from gateway.web.catalogue.events import EVENT, EVENT_LIST
 from gateway.web.dates import asked_period
 from gateway.web.envelope import in_parts, joined_parts, success
@@ -29,6 +30,17 @@ _LARGEST_KEPT = 1024 * 1024
 Page = EventPage[tuple[bytes, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Which page. `reads`: what of the list a reader by cursor reads, "" for all; None for who is no such reader."""
+
+    which: EventFilter
+    cursor: int
+    offset: int
+    limit: int
+    reads: str | None
+
+
 class EventsFamily:
     """`/v1/event`. Who asks for the same page again, while nothing was recorded, gets the same bytes."""
 
@@ -36,6 +48,7 @@ class EventsFamily:
         self._store = store
         self._readers = readers
         self._zone = zone
+        self._asked = Asked(EventListBody, made=self._meant)
         self._answered: OrderedDict[int, tuple[Page, tuple[bytes, ...]]] = OrderedDict()
 
     def routes(self) -> tuple[Route, ...]:
@@ -43,17 +56,15 @@ class EventsFamily:
         return (Route(EVENT_LIST, self._list), Route(EVENT, self._get))
 
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, EventListBody)
-        reader = _reader(caller, wanted)
+        asked = await self._asked.read(request)
+        reader = None if asked.reads is None else Reader(caller.username, "event", asked.reads)
         if reader is not None:
-            self._readers.asks(reader, wanted.cursor_id)
-        page = await self._store.events.told(
-            self._filter(wanted), before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
-        )
+            self._readers.asks(reader, asked.cursor)
+        page = await self._store.events.told(asked.which, before=asked.cursor, offset=asked.offset, limit=asked.limit)
         parts = self._as_json(page)
         if reader is None:
             return await in_parts(request, parts)
-        told = PageTold(wanted.cursor_id, page.newest, page.last, is_end=page.next_cursor is None)
+        told = PageTold(asked.cursor, page.newest, page.last, is_end=page.next_cursor is None)
         taken = await self._readers.told(reader, told)
         return await followed(request, await in_parts(request, parts), taken)
 
@@ -80,24 +91,25 @@ class EventsFamily:
             raise NotFoundError(f"there is no event {wanted.id}")
         return success(event=event_record(event))
 
-    def _filter(self, wanted: EventListBody) -> EventFilter:
+    def _meant(self, wanted: EventListBody) -> _Asked:
         start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
-        return EventFilter(
+        which = EventFilter(
             device_ids=wanted.device_ids,
             types=wanted.types + wanted.event_types,
             search=wanted.search,
             date_from=start,
             date_until=end,
         )
+        return _Asked(which, wanted.cursor_id, wanted.offset, wanted.limit, _reads(wanted))
 
 
-def _reader(caller: Caller, wanted: EventListBody) -> Reader | None:
-    """Who reads by cursor, and what; None for somebody who looks for something, or looks at pages."""
+def _reads(wanted: EventListBody) -> str | None:
+    """What somebody reads who reads by cursor; None for who looks for something, or looks at pages."""
     if not wanted.by_cursor or wanted.search or wanted.start_date or wanted.end_date:
         return None
     parts = (("devices", wanted.device_ids), ("types", wanted.types + wanted.event_types))
     said = (f"{name} {','.join(map(str, sorted(set(ids))))}" for name, ids in parts if ids)
-    return Reader(caller.username, "event", _short(" ".join(said)))
+    return _short(" ".join(said))
 
 
 def _short(text: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from stopwatch import Stopwatch
 
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import EventKind
@@ -105,6 +106,7 @@ async def test_killing_the_worker_costs_seconds_that_are_recorded_as_a_gap(
         before = len(await footage())
         await until(lambda: any(part.stat().st_size for part in (tmp_path / "media").glob("*/*/*.part")))
         (pid,) = recording.worker_pids()
+        watch = Stopwatch(children=True)
         os.kill(pid, signal.SIGKILL)
         killed_at = clock.wall().micros
         await until(lambda: recording.worker_pids() not in ((), (pid,)))
@@ -113,7 +115,8 @@ async def test_killing_the_worker_costs_seconds_that_are_recorded_as_a_gap(
             return [row for row in await footage() if row.started_at > killed_at]
 
         resumed = (await until(has_resumed))[0]
-        assert resumed.started_at - killed_at < 5_000_000
+        most = 5 + watch.held_up()
+        assert resumed.started_at - killed_at < most * 1_000_000
         assert len(await footage()) > before
 
         (gap,) = await until(lambda: events_of(EventKind.FOOTAGE_GAP))
@@ -122,7 +125,7 @@ async def test_killing_the_worker_costs_seconds_that_are_recorded_as_a_gap(
         last = rows[rows.index(resumed) - 1]
         assert facts["reason"] == "worker"
         assert facts["seconds"] == pytest.approx((resumed.started_at - last.ended_at) / 1e6, abs=0.01)
-        assert 0 < facts["seconds"] < 5
+        assert 0 < facts["seconds"] < most
         (lost,) = await events_of(EventKind.WORKER_LOST)
         assert "SIGKILL" in lost.description
         assert "Gate camera" in lost.description

@@ -72,7 +72,8 @@ async def test_bytes_are_counted_as_they_wait_now(store, monkeypatch):
     await held(store, DEVICE_CONFIG, {"description": "y"}, begun=True)  # takes its field out of the refused one
     await store.held.room()
     for length, fits in ((120_000, False), (10, True)):
-        await store.refused.edit(row.id, {"location": "z" * length}, told)
+        refused = await store.refused.get(row.id)
+        await store.refused.edit(row.id, {"location": "z" * length}, told, key=refused.key)
         await store.outbox.park(row, error="too long")
         if fits:
             await store.held.room()

@@ -172,6 +172,35 @@ async def test_an_answer_that_nobody_takes_moves_no_mark(house):
     await comes_to(house, made[-1])
 
 
+async def test_the_next_request_on_a_connection_waits_for_no_clock(house, monkeypatch):
+    """It shows by itself that the answer before was taken."""
+    monkeypatch.setattr("gateway.web.taken._FIRST_LOOK_SECONDS", 3600.0)
+    for number in range(60):
+        await house.happened(f"Number {number}. {'x' * 900}")
+    program = Program(house, page=50)
+    async with asyncio.timeout(WITHIN):
+        for _ in range(30):
+            await program.walk()
+    await program.ask(0)
+    await comes_to(house, max(await _all(house)))
+
+
+async def test_the_same_body_means_the_same_page_to_whoever_asks_it(house):
+    """What a body means is remembered; whose mark moves, and what there is to tell, is not."""
+    first = await house.happened("The first.")
+    program = Program(house)
+    ids, _ = await program.ask(0)
+    assert ids[0] == first
+    second = await house.happened("The second.")
+    for user in ("chief", "guard"):
+        status, answer = await house.call("/v1/event/list", {"cursor_id": 0, "page_limit": 5}, user=user)
+        assert status == 200
+        assert answer["events"][0]["id"] == second
+    assert {account for account, _, _ in on_disk(house)} == {"chief", "guard"}
+    for user in ("", "nobody"):
+        assert (await house.call("/v1/event/list", {"cursor_id": 0, "page_limit": 5}, user=user))[0] != 200
+
+
 async def test_who_looks_at_pages_or_searches_is_no_reader_and_each_filter_is_its_own(house):
     first = await house.happened("One.", kind=EventKind.DEVICE_LOST, device_id=101)
     newest = await house.happened("Two.")
