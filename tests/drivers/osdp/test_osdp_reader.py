@@ -200,9 +200,10 @@ async def test_readers_of_a_process_that_does_not_die_are_lost_all_the_same(
         with monkeypatch.context() as patch:
             patch.setattr(ChildProcess, "kill", lambda _child: None)
             os.kill(pid, signal.SIGSTOP)
-            await listener.until(lambda: listener.of(DeviceLost))
-        os.kill(pid, 0)  # it is still there
-        os.kill(pid, signal.SIGKILL)
+            try:
+                await listener.until(lambda: listener.of(DeviceLost))
+            finally:
+                os.kill(pid, signal.SIGKILL)  # it was still there
         await listener.until(lambda: len(listener.of(DeviceConnected)) == 2)
         assert line.pid != pid
 
