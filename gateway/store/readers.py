@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -63,21 +64,8 @@ class Readers:
         threads = self._searching if lengthy else self._threads
         if threads is None:
             raise StoreError(f"{self._path.name} is not open")
-        loop = asyncio.get_running_loop()
-        answered: asyncio.Future[T] = loop.create_future()
-
-        def answer() -> None:
-            if answered.cancelled():
-                return
-            try:
-                said = self._read(query, alone=alone)
-            except BaseException as error:  # noqa: BLE001 (whatever it is, who asked must hear of it)
-                loop.call_soon_threadsafe(_refusal, answered, error)
-            else:
-                loop.call_soon_threadsafe(_result, answered, said)
-
-        threads.submit(answer)
-        return await answered
+        job = partial(self._read, query, alone=alone)
+        return await asyncio.get_running_loop().run_in_executor(threads, job)  # in place on virtual time
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -129,13 +117,3 @@ class Readers:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         connection.execute("PRAGMA query_only = ON")
         return connection
-
-
-def _result(answered: asyncio.Future[T], said: T) -> None:
-    if not answered.done():
-        answered.set_result(said)
-
-
-def _refusal(answered: asyncio.Future[T], error: BaseException) -> None:
-    if not answered.done():
-        answered.set_exception(error)
