@@ -295,7 +295,9 @@ class OutboxSender:
     async def _failed(
         self, row: OutboxRow, error: CentralUnavailable | CentralDenied, *, at_central: bool = True
     ) -> bool:
-        next_at = self._clock.wall().micros + int(self._row_backoff.wait(row.tries + 1) * 1_000_000)
+        # A row is put off for long only by what central says of it; the line may be well again at any moment.
+        backoff = self._row_backoff if isinstance(error, CentralFailed) else self._away_backoff
+        next_at = self._clock.wall().micros + int(backoff.wait(row.tries + 1) * 1_000_000)
         await self._store.outbox.failed(row, error=str(error), next_at=next_at, at_central=at_central)
         if isinstance(error, CentralFailed):
             times = self._paused.failed(action_of(row))

@@ -105,7 +105,9 @@ class _Undo:
         self._left: dict[str, tuple[int, float]] = {}
 
     def asked(self, lane: str, *, until: float) -> None:
+        """What may still be undone is from now on this close's, also when nobody sees it go out."""
         self._asked[lane] = until
+        self._left.pop(lane, None)
 
     def closes(self, wrote: seen.Wrote) -> None:
         self._closing[wrote.lane] = wrote.at

@@ -207,6 +207,20 @@ def test_an_open_undoes_a_close_onto_something():
     assert check.see(wrote(23.1, GateAction.OPEN)) != ""
 
 
+def test_a_close_of_unknown_outcome_is_undone_however_long_ago_another_was():
+    check = CommandsCheck(command_life=5.0)
+    check.see(wrote(10.0))
+    check.see(seen.PointReported(10.2, LANE, "closing_loop", PointState.ON))
+    assert [check.see(wrote(11.0, GateAction.OPEN)) for _ in range(3)] == [""] * 3
+    check.see(seen.PointReported(12.0, LANE, "closing_loop", PointState.OFF))
+    check.see(seen.Called(60.0, LANE, GateAction.CLOSE))
+    check.see(seen.GateAway(61.0, LANE, away=True))
+    check.see(seen.GateAway(62.0, LANE, away=False))
+    check.see(seen.PointReported(62.1, LANE, "closing_loop", PointState.ON))
+    assert [check.see(wrote(64.0, GateAction.OPEN)) for _ in range(3)] == [""] * 3
+    assert check.see(wrote(64.1, GateAction.OPEN)) != ""
+
+
 def test_an_open_needs_a_reason_and_each_counts_once():
     check = CommandsCheck(command_life=5.0)
     assert check.see(wrote(1.0, GateAction.OPEN)) != ""

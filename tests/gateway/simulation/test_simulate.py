@@ -269,7 +269,7 @@ def test_a_stop_that_a_lost_controller_ends_is_found(monkeypatch):
         closing.begin(turn)
 
     monkeypatch.setattr(closing, "gate_lost", forgetful)
-    tried = ((3, 36), (15, 22), (15, 14), (15, 12))
+    tried = ((3, 51), (3, 36), (15, 22), (15, 14))
     plans = (Plan(days=days, lanes=2, seed=seed, faults=4.0) for days, seed in tried)
     found = (simulate(plan, enough=broken("what a person")).violated for plan in plans)
     assert any("what a person stopped is not moved" in violated for violated in found)

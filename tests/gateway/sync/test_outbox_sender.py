@@ -132,6 +132,23 @@ async def test_after_a_long_absence_waiting_rows_go_at_once(central, store, clie
     assert len(central.camera_events) == 4
 
 
+async def test_a_row_that_the_line_has_failed_often_goes_soon_after_it_is_well(central, store, client, see):
+    clock = SteppingClock()
+    await see()
+    await central.stop()
+    for _ in range(12):
+        clock.step += 60 * 1_000_000
+        await OutboxSender(client=client, store=store, clock=clock).send_due()  # as after so many power cuts
+    (row,) = await store.outbox.due(now=2**62)
+    assert row.tries == 12
+    await central.start()
+    sender = OutboxSender(client=client, store=store, clock=clock)
+    assert 0 < (await sender.send_due()).wait <= 15
+    clock.step += 15 * 1_000_000
+    await send_all(sender)
+    assert (await balanced(store)).delivered == 1
+
+
 async def test_what_central_refuses_is_parked_and_the_rest_goes_on(central, store, sender, see):
     bad = await see(camera_id=999)
     good = await see()
