@@ -158,7 +158,7 @@ class RtspConnection:
         refused = False
         for _ in range(4):
             try:
-                answer = self._wait_for(self.send(method, url, headers))
+                answer = self.wait_for(self.send(method, url, headers))
             except (CameraEnded, CameraUnreachable):
                 if not refused or self._interrupted.is_set() or self.channels:
                     raise
@@ -304,8 +304,14 @@ class RtspConnection:
         del self._answers[:-16]
         return end + 4 + length
 
-    def _wait_for(self, sequence: int) -> RtspResponse:
-        deadline = self._monotonic() + self._seconds
+    def wait_for(self, sequence: int, *, seconds: float | None = None) -> RtspResponse:
+        """The answer to a request that was sent, at the latest after `seconds`, or what every answer may take.
+
+        Raises:
+            CameraUnreachable: the connection broke, or no answer came in time.
+            CameraEnded: the camera hung up.
+        """
+        deadline = self._monotonic() + (self._seconds if seconds is None else seconds)
         early: Packets = []
         while self._monotonic() < deadline:
             early += [(channel, [bytes(packet)]) for channel, packets in self.read() for packet in packets]

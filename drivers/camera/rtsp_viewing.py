@@ -23,6 +23,7 @@ Transport = Literal["tcp", "udp"]
 _MOST_REDIRECTS = 3
 _POLL_MILLIS = 100
 _LONGEST_KEEPALIVE = 25.0
+_LEAVE_SECONDS = 0.5
 _MOVED = frozenset({301, 302, 303, 305, 307})
 _RTCP_SENDER_REPORT, _RTCP_RECEIVER_REPORT, _RTCP_BYE = 200, 201, 203
 _SENDER_REPORT = struct.Struct("!4xIQI")
@@ -149,8 +150,11 @@ class RtspViewing:
         connection, self._connection = self._connection, None
         if connection is not None:
             if self._session is not None and not self._interrupted:
-                with contextlib.suppress(CameraUnreachable):
-                    connection.send("TEARDOWN", self._url, self._session_header())
+                with contextlib.suppress(CameraUnreachable, CameraEnded):
+                    sent = connection.send("TEARDOWN", self._url, self._session_header())
+                    # Who closes a connection with bytes unread resets it (RFC 2525, 2.17), and a reset takes with it
+                    # what the camera has not read yet: this very word. Its session would stay, and fill the camera.
+                    connection.wait_for(sent, seconds=_LEAVE_SECONDS)
             connection.close()
         for ports in self._ports:
             ports.close()

@@ -156,6 +156,8 @@ class Script:
     silent: bool = False
     describe_seconds: float = 0.0
     redirect: Callable[[], str] | None = None
+    hears_after: float = 0.0
+    """Seconds that it is busy with sending before it reads what comes while it plays."""
     refuses_udp: bool = False
     most_sessions: int = 99
     session_seconds: float = 60.0
@@ -314,6 +316,8 @@ class _Visit:
                     datagrams.close()
 
     async def _request(self):
+        if self.sending is not None:
+            await asyncio.sleep(self.camera.script.hears_after)
         while (first := await self.reader.readexactly(1)) == b"$":
             head = await self.reader.readexactly(3)
             await self.reader.readexactly(int.from_bytes(head[1:], "big"))

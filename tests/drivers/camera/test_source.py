@@ -208,6 +208,13 @@ async def test_a_full_camera_says_so_and_a_session_that_ended_well_makes_room():
             await asyncio.to_thread(read, camera.url(), 1)
 
 
+async def test_a_camera_that_is_busy_sending_hears_that_its_viewer_leaves():
+    async with HostileCamera(script(hears_after=0.2, pace=50.0)) as camera:
+        assert_whole(await asyncio.to_thread(read, camera.url(), 3))
+        assert camera.requests[-1] == "TEARDOWN"
+        assert not camera.sessions
+
+
 @pytest.mark.parametrize("method", ["GET_PARAMETER", "OPTIONS"])
 async def test_kept_alive_as_the_camera_wants_it(method):
     frames = await seen(script(kept_alive_by=method, session_seconds=1.0, pace=2.0), 70)
