@@ -2,8 +2,9 @@
 
 A commit costs as much as a request, so neither waits for the other, and one commit serves many rows. What holds of a
 row that goes alone holds here: it is marked as begun, on disk, before its request goes out; it leaves the outbox when
-central's answer is there. Rows that were begun and not sent, because central went away before their turn, are marked
-back. A convoy holds at most one row of a record, so nothing of a record overtakes another.
+central's answer is there. Rows that were begun and not sent, because central went away before their turn or it
+is time to see what is urgent, are marked back. A convoy holds at most one row of a record, so nothing of a record
+overtakes another.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ log = structlog.get_logger(__name__)
 _KINDS = frozenset({"camera_event", "entry"})
 _AT_ONCE = 3  # of the client's connections; one is left to whatever else asks central
 _ROWS_FOR_ANOTHER = 8
-_BEGUN_TOGETHER = 20  # twice that, and answers that are not kept yet, have to be looked for after a power cut
-_ANSWERS_UNKEPT = 32
+_BEGUN_TOGETHER = 50  # twice that, and answers that are not kept yet, have to be looked for after a power cut
+_ANSWERS_UNKEPT = 80
 _GATHER_SECONDS = 0.02  # a commit writes as much to the disk for one answer as for ten, and wakes two threads for it
 _STOP_SECONDS = 2.0
 _LONGEST_SECONDS = 2.0  # then it is seen what is urgent by now
@@ -62,6 +63,7 @@ class Convoy:
         self._missed = missed
         self._through = through
         self._at_once = min(_AT_ONCE, 1 + len(rows) // _ROWS_FOR_ANOTHER)
+        self._ends_at = clock.monotonic() + _LONGEST_SECONDS
         self._begun: asyncio.Queue[OutboxRow | None] = asyncio.Queue(_BEGUN_TOGETHER)
         self._answered: list[Delivery] = []
         self._came = asyncio.Event()
@@ -106,10 +108,9 @@ class Convoy:
 
     async def _begin(self) -> None:
         """Mark rows as begun, not far ahead of their requests."""
-        ends_at = self._clock.monotonic() + _LONGEST_SECONDS
         try:
             for first in range(0, len(self._rows), _BEGUN_TOGETHER):
-                if self._stopped or (first and self._clock.monotonic() >= ends_at):
+                if self._stopped or (first and self._is_over()):
                     break
                 together = self._rows[first : first + _BEGUN_TOGETHER]
                 self._untried.update(row.id for row in together)  # at once: a stop does not take the commit back
@@ -122,10 +123,15 @@ class Convoy:
         for _ in range(self._at_once):
             await self._begun.put(None)
 
+    def _is_over(self) -> bool:
+        return self._clock.monotonic() >= self._ends_at
+
     async def _send(self) -> None:
+        first = True
         while (row := await self._begun.get()) is not None:
-            if self._stopped:
-                continue
+            if self._stopped or (self._is_over() and not first):
+                continue  # it is marked back
+            first = False
             try:
                 await self._try(row)
             except StoreError as error:
