@@ -19,6 +19,7 @@ _RECORDS_AT_ONCE = 40
 _MOST_ITEMS = 20_000  # of one list, or names of one object
 _MOST_MARKS = 10_000  # in a record that is larger than is read at once
 _LONGEST_NUMBER = 1000
+_SHOWN_NUMBER = 40
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _LONGEST_TEXT = 1024 * 1024
@@ -34,19 +35,18 @@ class Unkept(Unreadable):
     """It is written as JSON, but holds what could be kept nowhere, or only at too high a price."""
 
 
-def _no_number(text: str) -> JsonValue:
-    raise Unkept(f"{text}, which is no JSON")
+def _as_text(text: str) -> JsonValue:
+    """What is no number counts as the text that it is: it means nothing, and nothing else of a list suffers for it."""
+    return text[:_SHOWN_NUMBER]
 
 
 def _number(text: str) -> JsonValue:
     value = float(text) if len(text) <= _LONGEST_NUMBER else float("inf")
-    if value in (float("inf"), float("-inf")):
-        raise Unkept(f"a number that is too large ({text[:20]})")
-    return value
+    return _as_text(text) if value in (float("inf"), float("-inf")) else value
 
 
 _scan = json.scanner.make_scanner(
-    json.JSONDecoder(parse_constant=_no_number, parse_float=_number)  # type: ignore[arg-type]  # what it asks for
+    json.JSONDecoder(parse_constant=_as_text, parse_float=_number)  # type: ignore[arg-type]  # what it asks for
 )
 
 
@@ -81,16 +81,22 @@ def _scanned(text: str, start: int) -> tuple[JsonValue, int]:
     if text.count("[", start, end) + text.count("{", start, end) > DEEPEST and _depth(value) > DEEPEST:
         raise Unkept(f"more than {DEEPEST} lists and objects within each other")
     if _HALF.search(text, start, end):
-        _refuse_half(value)
+        value = _whole_letters(value)
     return value, end
 
 
-def _refuse_half(value: JsonValue) -> None:
-    """Letters beyond the first 65,536 come as two halves; one by itself could be kept nowhere."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise Unkept("half a character") from error
+def _whole_letters(value: JsonValue) -> JsonValue:
+    """Letters beyond the first 65,536 come as two halves; one by itself, as a name that was cut leaves it, is replaced.
+
+    It could be kept nowhere.
+    """
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_whole_letters(item) for item in value]
+    if isinstance(value, dict):
+        return {str(_whole_letters(name)): _whole_letters(item) for name, item in value.items()}
+    return value
 
 
 def _depth(value: JsonValue) -> int:
@@ -110,14 +116,13 @@ def read_whole(raw: bytes) -> JsonObject | None:
     """The same at once, however large, None where it cannot be read: for a process in which nobody waits."""
     try:
         text = raw.decode()
-        found = json.loads(text, parse_constant=_no_number, parse_float=_number)
+        found = json.loads(text, parse_constant=_as_text, parse_float=_number)
         if not isinstance(found, dict) or _depth(found) > DEEPEST:
             return None
-        if _HALF.search(text):
-            _refuse_half(found)
+        whole = _whole_letters(found) if _HALF.search(text) else found
     except (ValueError, RecursionError):
         return None
-    return found
+    return whole if isinstance(whole, dict) else None
 
 
 class _Reading:

@@ -446,6 +446,18 @@ async def test_cards_without_a_credential_are_counted_also_after_a_restart(centr
     assert (await again.pull()).cards.without_credential == 0
 
 
+async def test_a_card_with_what_is_no_number_or_letter_keeps_no_other_from_coming(central, store, down):
+    central.tables.cards.change(4001, {"valid_until": float("nan"), "status": "active"})
+    central.tables.cards.change(4002, {"credit": float("inf"), "holder_name": "Zo\ud83d", "status": "active"})
+    central.tables.cards.change(4003, {"status": "blocked"})
+    report = await down.pull()
+    assert (report.cards.cards, report.cards.unread, report.problems) == (40, 1, ())
+    cards = [(await store.cards.get(number)).card for number in (4001, 4002, 4003)]
+    assert [card.status for card in cards] == [CardStatus.SUSPENDED, CardStatus.ACTIVE, CardStatus.BLOCKED]
+    assert cards[1].holder == "Zo\ufffd"
+    assert (await down.pull()).cards.changed == 0
+
+
 async def test_another_field_map_reads_every_card_anew(central, store, client, down):
     await down.pull()
     again = DownSync(client=client, store=store, clock=SystemClock(), fields=CardFieldMap(printed=("uuid",)))
