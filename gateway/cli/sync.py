@@ -29,6 +29,7 @@ class _State(Answer):
     pulled: str
     progress: str
     refreshing: bool
+    incomplete: bool
     notices: tuple[str, ...]
 
 
@@ -92,7 +93,8 @@ def status(site: SiteFile, user: User) -> None:
 
 @app.command("refresh")
 def refresh(site: SiteFile, user: User) -> None:
-    """Fetch devices, cameras and access cards anew, and wait for the end. Exit status 1 when central does not answer.
+    """Fetch devices, cameras and access cards anew, and wait for the end. Exit status 1 when central does not answer,
+    or did not give all of it.
 
     The list that is there goes on to count meanwhile; cards go only when central has them no more.
 
@@ -111,6 +113,10 @@ def refresh(site: SiteFile, user: User) -> None:
                 typer.echo(said)
             time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
         typer.echo("\n".join(_lines(state)))
+        if state.incomplete:
+            raise GatewayError(
+                "central did not give all of it, or not so that it can be believed; the list above says what"
+            )
 
 
 @app.command("readers")

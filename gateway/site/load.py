@@ -57,7 +57,7 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
         *_secret_faults(draft, secrets),
         *(osdp_key_faults(draft, secrets) if reader_keys else ()),
         *profile_faults(draft, folders, partial(find_profile, folders=folders)),
-        *_authority_faults(draft, site),
+        *_authority_faults(site),
     )
     if faults or site is None:
         raise SiteFaults(path, faults, names=names_in(raw))
@@ -121,6 +121,7 @@ def doubtful(site: Site, path: Path) -> Iterator[str]:
     names = names_in(site.model_dump(mode="json"))
     for doubt in doubts(site, partial(find_profile, folders=folders)):
         yield with_names(doubt, names)
+    yield from _authority_doubts(site)
 
 
 def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
@@ -154,15 +155,24 @@ def _device_secrets(device: Device) -> Iterator[tuple[str, str]]:
         yield "token", device.token
 
 
-def _authority_faults(draft: Draft, site: Site | None) -> Iterator[Fault]:
-    """What keeps a certificate from being judged."""
-    central = draft.central.ca_file if draft.central else None
-    webhooks = site.webhooks.ca_file if site else None
-    for place, ca_file in (("central.ca_file", central), ("webhooks.ca_file", webhooks)):
-        if ca_file is None:
-            continue
-        try:
-            ssl.create_default_context(cafile=ca_file)
-        except OSError as error:
-            words = "is no certificate in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
-            yield Fault(place, f"{ca_file}: {words}")
+def _authority_faults(site: Site | None) -> Iterator[Fault]:
+    """What keeps receivers' certificates from being judged."""
+    ca_file = site.webhooks.ca_file if site else None
+    if ca_file is not None and (words := _unusable(ca_file)):
+        yield Fault("webhooks.ca_file", f"{ca_file}: {words}")
+
+
+def _authority_doubts(site: Site) -> Iterator[str]:
+    """What keeps central's certificate from being judged. The lanes need it for nothing, so it stops no gateway."""
+    ca_file = site.central.ca_file if site.central else None
+    if ca_file is not None and (words := _unusable(ca_file)):
+        yield f"central.ca_file: {ca_file}: {words}; until it is mended there is no line to central"
+
+
+def _unusable(ca_file: str) -> str:
+    """Why a file is none with authorities; "" for one that is."""
+    try:
+        ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        return "is no certificate in PEM form" if isinstance(error, ssl.SSLError) else str(error.strerror)
+    return ""

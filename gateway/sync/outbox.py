@@ -88,6 +88,11 @@ class OutboxSender:
         self._paused = PausedOperations(monotonic=clock.monotonic, failing_backoff=self._away_backoff)
         self._news = OutboxNews(store=store, clock=clock)
 
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """What central fails with again and again, a sentence each; what waits for that waits."""
+        return self._paused.failing()
+
     async def start_afresh(self) -> None:
         """Nothing that waits from before a start has to wait any longer."""
         await self._store.outbox.retry_now()
@@ -300,7 +305,7 @@ class OutboxSender:
         next_at = self._clock.wall().micros + int(backoff.wait(row.tries + 1) * 1_000_000)
         await self._store.outbox.failed(row, error=str(error), next_at=next_at, at_central=at_central)
         if isinstance(error, CentralFailed):
-            times = self._paused.failed(action_of(row))
+            times = self._paused.failed(action_of(row), str(error))
             await self._answers()
         else:
             self._is_away = True

@@ -22,6 +22,7 @@ from gateway.sync.site_cards import KIND as CARD
 from gateway.sync.site_cards import SiteCards
 
 _LONGEST_TOLD = 300
+_UNLOOKED = ", who is believed: the gateway's account may not look at it there"
 
 
 class OutboxDesk:
@@ -97,40 +98,44 @@ class OutboxDesk:
             )
             row = await self._store.unknown.send_unseen(row_id, told)
         else:
-            await self._check(row, central_id)
-            what = f"found at central as {central_id} by {by}"
+            looked = await self._check(row, central_id)
+            what = f"found at central as {central_id} by {by}{'' if looked else _UNLOOKED}"
             row = await self._store.unknown.take_as(
                 row_id, central_id, self._told(EventKind.RECORD_RELEASED, row, what)
             )
         return replace(row, parked=False, error="")
 
-    async def _check(self, row: OutboxRow, central_id: int) -> None:
-        """Raise CommandRefused where the record of that id cannot be this row's; one digit is soon mistyped."""
+    async def _check(self, row: OutboxRow, central_id: int) -> bool:
+        """Raise CommandRefused where the record of that id cannot be this row's; one digit is soon mistyped.
+
+        Whether it could be looked at: a person may see more than the gateway's account, and is believed then.
+        """
         name = f"central's {row.kind} {central_id}"
         if await self._store.unknown.was_here(row.kind, central_id, row.created_at):
             raise CommandRefused(f"{name} is another one, which the site has had from before")
         path, operation = READS.get(row.kind), WRITES.get((row.kind, row.action))
         if self._client is None or path is None or operation is None or operation.lookup is None:
-            return
+            return False
         try:
             answer = await self._client.call("POST", path, {"id": central_id})
         except CentralDenied as error:
             if not error.status:
                 raise CommandRefused(f"central does not let {name} be looked at now: {error}") from error
-            return  # a person may see more than the gateway's account
+            return False
         except CentralUnavailable as error:
             raise CommandRefused(f"{name} cannot be looked at now, try again later: {error}") from error
         except CentralRefused as error:
             if error.status != NOT_FOUND:
-                return
+                return False
             if (doubtful := await doubt(self._client, error)) is not None:
                 raise CommandRefused(f"{name} cannot be looked at now, try again later: {doubtful}") from error
             raise CommandRefused(f"central has no {row.kind} {central_id}") from error
         record, sent = answered_record(answer, operation.resources), body_object(row.body)
         if record is None or sent is None:
-            return
+            return False
         if likeness(operation.lookup, sent, record, newer=None) is Likeness.OTHER:
             raise CommandRefused(f"{name} is another one: it differs in what such a record is known by")
+        return True
 
     async def drop(self, row_id: int, *, by: str) -> OutboxRow:
         """Let go of it. Central's record counts again with the next pull; one that central never had goes."""

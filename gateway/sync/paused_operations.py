@@ -21,10 +21,14 @@ def action_of(row: OutboxRow) -> Action:
 
 @dataclass(slots=True)
 class _Trouble:
-    """`times` it was denied or failed in a row; it is not tried before `until` (monotonic seconds, 0: at any time)."""
+    """`times` it was denied or failed in a row; it is not tried before `until` (monotonic seconds, 0: at any time).
+
+    `said`: what it failed with; "" of one that is denied, which the client tells of.
+    """
 
     times: int = 0
     until: float = 0.0
+    said: str = ""
 
 
 class PausedOperations:
@@ -46,13 +50,15 @@ class PausedOperations:
         """Central does not permit it: it pauses. Whether that is new."""
         trouble = self._troubles.setdefault(action, _Trouble())
         trouble.times += 1
+        trouble.said = ""
         trouble.until = self._monotonic() + self._denied_backoff.wait(trouble.times)
         return trouble.times == 1
 
-    def failed(self, action: Action) -> int:
+    def failed(self, action: Action, said: str) -> int:
         """Central failed with it; how often in a row. At the third time it pauses."""
         trouble = self._troubles.setdefault(action, _Trouble())
         trouble.times += 1
+        trouble.said = said
         if trouble.times >= _FAILURES:
             trouble.until = self._monotonic() + self._failing_backoff.wait(trouble.times - _FAILURES + 1)
         return trouble.times
@@ -70,6 +76,10 @@ class PausedOperations:
         """Those that are not to be tried now."""
         now = self._monotonic()
         return frozenset(action for action, trouble in self._troubles.items() if trouble.until > now)
+
+    def failing(self) -> tuple[str, ...]:
+        """Those that central fails with again and again, each with what it said last."""
+        return tuple(trouble.said for trouble in self._troubles.values() if trouble.until > 0 and trouble.said)
 
     def left(self) -> float | None:
         """Seconds until the next of them may be tried; None when none pauses."""

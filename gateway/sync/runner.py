@@ -100,6 +100,11 @@ class Sync:
         self._wanted.set()
 
     @property
+    def failing(self) -> tuple[str, ...]:
+        """What central fails with again and again, of what is to go up, a sentence each."""
+        return self._sender.failing
+
+    @property
     def refreshing(self) -> bool:
         """Whether everything is, or will be, fetched anew."""
         return self._down.refreshing

@@ -29,6 +29,7 @@ class Standing:
         pulled: what it brought, in words.
         progress: how far the pull under way is; between pulls what is still to come anew, or "".
         refreshing: whether everything is, or will be, fetched anew.
+        incomplete: whether the last pull lacks a list, or one could not be believed.
         notices: what a technician should know, a sentence each.
         clock_ahead: by how many seconds central's clock is ahead of this machine's at most; None while central does not
             answer, since either clock may be set meanwhile.
@@ -42,6 +43,7 @@ class Standing:
     pulled: str = ""
     progress: str = ""
     refreshing: bool = False
+    incomplete: bool = False
     notices: tuple[str, ...] = ()
     clock_ahead: float | None = None
 

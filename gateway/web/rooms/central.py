@@ -54,6 +54,11 @@ class CentralView(Protocol):
         ...
 
     @property
+    def incomplete(self) -> bool:
+        """Whether the last fetch lacks a list, or one could not be believed."""
+        ...
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What a technician should know, a sentence each."""
         ...

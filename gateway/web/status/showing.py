@@ -147,6 +147,7 @@ def central_shown(view: CentralView) -> CentralShown:
         pulled=view.pulled,
         progress=view.progress,
         refreshing=view.refreshing,
+        incomplete=view.incomplete,
         notices=view.notices,
     )
 

@@ -128,6 +128,7 @@ class CentralShown(_Shown):
     pulled: str
     progress: str
     refreshing: bool
+    incomplete: bool
     notices: tuple[str, ...]
 
 

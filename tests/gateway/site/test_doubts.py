@@ -116,6 +116,11 @@ def test_a_good_site_raises_no_doubt(tmp_path, monkeypatch):
             CENTRAL.format("http://central.example.com") + "[[schedules]]",
             "central.url: passwords and cards go to central unencrypted; write https:// if central has it",
         ),
+        (
+            "[[schedules]]",
+            CENTRAL.format("https://central.example.com") + 'ca_file = "/no/where"\n[[schedules]]',
+            "central.ca_file: /no/where: No such file or directory; until it is mended there is no line to central",
+        ),
     ],
 )
 def test_a_doubt_is_told_with_its_place(tmp_path, monkeypatch, old, new, doubt):

@@ -199,13 +199,6 @@ def test_what_is_no_loop_of_the_lane(tmp_path, old, new, fault):
         (
             (
                 "[[links]]",
-                '[central]\nurl = "https://c"\nusername = "u"\npassword = "p"\nca_file = "/no/where"\n[[links]]',
-            ),
-            "central.ca_file: /no/where: No such file",
-        ),
-        (
-            (
-                "[[links]]",
                 '[[api.accounts]]\nusername = "u"\npassword = "p"\npermissions = ["view_devices"]\n[[links]]',
             ),
             "api.accounts[0].permissions[0]: ",

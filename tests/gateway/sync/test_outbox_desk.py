@@ -187,4 +187,6 @@ async def test_who_sees_more_than_the_gateways_account_is_believed(central, clie
     row, given = unknown
     central.faults = Faults(deny="can_view_access_cards")
     await OutboxDesk(store=store, clock=SystemClock(), client=client).settle(row.id, given, by="tess")
+    (told,) = (await store.events.page(EventFilter(types=(int(EventKind.RECORD_RELEASED),)))).events
+    assert told.description.endswith("by tess, who is believed: the gateway's account may not look at it there")
     assert (await settle()).waiting == 0

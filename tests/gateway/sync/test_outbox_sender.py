@@ -235,6 +235,8 @@ async def test_an_operation_that_central_does_not_do_holds_up_no_other(central, 
     assert 0 < len(asked(central, "/v1/camera/event")) < 10, "every row found out for itself"
     books = await balanced(store)
     assert (books.delivered, books.waiting, books.parked) == (3, 40, 0)
+    told = ("PUT /v1/camera/event: database is unavailable",) if fault.error is ErrorKind.JSON else ()
+    assert sender.failing == told
     await entered(store, 4)
     await send_all(sender)
     assert len(central.entries) == 4

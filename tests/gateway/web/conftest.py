@@ -320,6 +320,7 @@ class CentralView:
     pulled: str = "40 access cards, 3 devices, 1 cameras"
     progress: str = ""
     refreshing: bool = False
+    incomplete: bool = False
     notices: tuple[str, ...] = ()
     clock_ahead: float | None = None
 

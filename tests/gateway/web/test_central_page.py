@@ -99,6 +99,8 @@ async def test_enter_does_what_is_asked_and_what_is_wrong_is_said_beside_the_fie
         for said, fault in (
             ("number 0043", "Write the field's name, an equals sign and the value: name=value."),
             ("colour=red", "colour: is no field of this"),
+            ("card_number=36028797018963969", "is too large for this page: use edge-gateway outbox edit."),
+            ("card_number=1e400", "is too large for this page: use edge-gateway outbox edit."),
         ):
             await field.fill(said)
             await field.press("Enter")

@@ -70,6 +70,18 @@ async def test_a_refresh_is_followed_to_its_end(house, folder):
     assert "40 access cards" in out
 
 
+async def test_a_refresh_that_central_did_not_give_all_of_ends_with_1(house, folder):
+    house.central.view.progress = "access cards: 20 of 40"
+    program = await begin(folder, "refresh")
+    await asyncio.wait_for(program.stdout.readline(), 60)
+    view = house.central.view
+    view.progress, view.refreshing, view.incomplete = "", False, True
+    view.notices = ("access_cards: the count says 2600, but 60 came",)
+    status, out, err = await ended(program)
+    assert (status, "! access_cards: the count says 2600, but 60 came" in out) == (1, True)
+    assert "central did not give all of it" in err
+
+
 async def test_a_refresh_without_central_says_so(house, folder):
     house.central.view.reachable, house.central.view.error = False, "POST /v1/auth/login: no answer within 15 s"
     status, out, err = await ended(await begin(folder, "refresh"))

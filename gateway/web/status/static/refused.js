@@ -134,11 +134,17 @@ function change(row) {
 // As text where the field is one now; else as JSON, where it is that. null takes a field out.
 function meant(text, before) {
   if (typeof before === "string" && text.trim() !== "null") return text.trim();
+  let value;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
     return text.trim();
   }
+  // A browser rounds such a number, or takes it for none; another number would be another card.
+  if (typeof value === "number" && (Number.isInteger(value) ? !Number.isSafeInteger(value) : !Number.isFinite(value))) {
+    throw new Refused(`${text.trim()} is too large for this page: use edge-gateway outbox edit.`);
+  }
+  return value;
 }
 
 async function letGo(row) {
