@@ -10,7 +10,12 @@ import pytest
 from gateway.clock import SystemClock
 from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.store import Store
+from gateway.supervision import Backoff
 from gateway.sync.central import CentralClient
+from gateway.sync.outbox import OutboxSender
+from gateway.sync.writes import CentralWrites
+
+SOON = Backoff(first=0.001, longest=0.005)
 
 
 @pytest.fixture
@@ -96,3 +101,16 @@ def running() -> Callable[..., contextlib.AbstractAsyncContextManager[None]]:
             task.cancel()
 
     return run
+
+
+@pytest.fixture
+def writes(client: CentralClient, store: Store) -> CentralWrites:
+    return CentralWrites(client=client, store=store, clock=SystemClock())
+
+
+@pytest.fixture
+def sender(client: CentralClient, store: Store) -> OutboxSender:
+    """Tries again at once, and takes a write for over as soon as its answer is lost."""
+    return OutboxSender(
+        client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON, may_take=0
+    )

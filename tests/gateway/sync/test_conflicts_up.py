@@ -17,14 +17,8 @@ from gateway.store import EventFilter
 from gateway.supervision import Backoff
 from gateway.sync.down import DownSync
 from gateway.sync.outbox import OutboxSender
-from gateway.sync.writes import CentralWrites
 
 SOON = Backoff(first=0.001, longest=0.005)
-
-
-@pytest.fixture
-def writes(client, store):
-    return CentralWrites(client=client, store=store, clock=SystemClock())
 
 
 @pytest.fixture

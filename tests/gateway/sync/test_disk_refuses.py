@@ -17,8 +17,6 @@ from gateway.domain.writes import CARD_CREATE, CARD_LIFECYCLE, CARD_UPDATE, FIRS
 from gateway.store import Entry
 from gateway.supervision import Backoff
 from gateway.sync.down import DownSync
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.writes import CentralWrites
 
 AT = 1_767_268_800_000_000
 SOON = Backoff(first=0.001, longest=0.005)
@@ -29,18 +27,6 @@ async def down(client, store):
     down = DownSync(client=client, store=store, clock=SystemClock())
     await down.pull()
     return down
-
-
-@pytest.fixture
-def writes(client, store):
-    return CentralWrites(client=client, store=store, clock=SystemClock())
-
-
-@pytest.fixture
-def sender(client, store):
-    return OutboxSender(
-        client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON, may_take=0
-    )
 
 
 @pytest.fixture

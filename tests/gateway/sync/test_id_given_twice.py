@@ -24,14 +24,8 @@ from gateway.store import Delivery, Entry, EventFilter
 from gateway.sync.down import DownSync
 from gateway.sync.evidence import EvidenceSender
 from gateway.sync.outbox import OutboxSender
-from gateway.sync.writes import CentralWrites
 
 AT = 1_767_268_800_000_000
-
-
-@pytest.fixture
-def writes(client, store):
-    return CentralWrites(client=client, store=store, clock=SystemClock())
 
 
 @pytest.fixture

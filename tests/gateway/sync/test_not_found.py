@@ -16,7 +16,6 @@ from gateway.domain.writes import CAMERA_UPDATE, CARD_CREATE, CARD_DELETE, CARD_
 from gateway.store import Entry
 from gateway.supervision import Backoff
 from gateway.sync.down import DownSync
-from gateway.sync.outbox import OutboxSender
 from gateway.sync.writes import CentralWrites
 
 AT = 1_767_268_800_000_000
@@ -30,13 +29,6 @@ MOMENT = Moment(201, "Vehicle passed", "", AT - 5, AT + 5, clock_trusted=True)
 async def writes(client, store):
     await DownSync(client=client, store=store, clock=SystemClock()).pull()
     return CentralWrites(client=client, store=store, clock=SystemClock())
-
-
-@pytest.fixture
-def sender(client, store):
-    return OutboxSender(
-        client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON, may_take=0
-    )
 
 
 @pytest.fixture

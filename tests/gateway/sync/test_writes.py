@@ -37,18 +37,6 @@ NEW = {"number": "77123", "holder_name": "Nora", "status": "active"}
 
 
 @pytest.fixture
-def writes(client, store):
-    return CentralWrites(client=client, store=store, clock=SystemClock())
-
-
-@pytest.fixture
-def sender(client, store):
-    return OutboxSender(
-        client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON, may_take=0
-    )
-
-
-@pytest.fixture
 async def down(client, store):
     down = DownSync(client=client, store=store, clock=SystemClock())
     await down.pull()

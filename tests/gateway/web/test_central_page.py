@@ -6,6 +6,7 @@ import re
 
 import pytest
 import pytest_asyncio
+from page_visitor import sign_in
 from playwright.async_api import expect
 
 from gateway.domain.writes import CARD_CREATE, CARD_UPDATE
@@ -20,14 +21,6 @@ expect.set_options(timeout=8000)
 async def house(open_house):
     async with open_house() as opened:
         yield opened
-
-
-async def sign_in(page, house, username="chief"):
-    await page.goto(f"{house.url}/")
-    await page.get_by_label("User name").fill(username)
-    await page.get_by_label("Password").fill(username)
-    await page.keyboard.press("Enter")
-    await expect(page.locator("#user")).to_be_visible()
 
 
 async def changes(house, numbers):

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
+from page_visitor import sign_in
 from playwright.async_api import expect
 
 from drivers.contract import GatePosition, PointState
@@ -91,14 +92,6 @@ def line():
 async def house(open_house):
     async with open_house() as opened:
         yield opened
-
-
-async def sign_in(page, house, username="chief"):
-    await page.goto(f"{house.url}/")
-    await page.get_by_label("User name").fill(username)
-    await page.get_by_label("Password").fill(username)
-    await page.get_by_role("button", name="Sign in").click()
-    await expect(page.locator("#user")).to_be_visible()
 
 
 async def test_a_lane_is_watched_and_commanded_without_reloading(house, browser_page):
