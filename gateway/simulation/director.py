@@ -72,7 +72,8 @@ class Director:
         world, now = self._world, self._world.now()
         if self._busy or self._next_at <= now or not world.box.is_up or now - world.box.up_since < SETTLE:
             return -_FOREVER
-        if world.disk.hangs_until + SETTLE > now or world.box.life.lanes.recorder.waiting:
+        life = world.box.life
+        if world.disk.hangs_until + SETTLE > now or life.lanes.recorder.waiting or life.in_step.busy:
             return -_FOREVER
         if not all(field.is_quiet(now, SETTLE) for field in world.fields.values()):
             return -_FOREVER

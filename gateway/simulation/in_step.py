@@ -1,55 +1,53 @@
-"""What keeps a simulated life in step with central."""
+"""The part of a simulated life that speaks with central."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Protocol
 
 from gateway.clock import Clock
 from gateway.store import Store
 from gateway.sync.central import CentralClient
-from gateway.sync.outbox import OutboxSender
-
-_SENDS_EVERY = 5.0  # the daemon sends at once; here it is one look at the outbox for several rows
+from gateway.sync.outbox import OutboxSender, Turn
 
 
 class InStep(Protocol):
     """The part of one life that speaks with central."""
 
+    @property
+    def busy(self) -> bool:
+        """Whether it has more to send at this moment, so that time must not jump."""
+        ...
+
     async def recall(self) -> None:
-        """After a start, before lanes run. Raises StoreError."""
+        """Put things right after a start, before lanes run. Raises StoreError."""
         ...
 
     async def run(self) -> None:
-        """For as long as the life lasts."""
+        """Keep in step for as long as the life lasts."""
         ...
 
     def cut(self) -> None:
-        """The power is gone, in this instant: nothing goes out any more, and nothing comes in."""
+        """Cut the power: nothing goes out or comes in from this instant on."""
         ...
 
 
 class OnlyUp:
-    """The outbox alone. Fulfils `InStep`."""
+    """The outbox alone, sent as the daemon sends it. Fulfils `InStep`."""
 
     def __init__(self, *, client: CentralClient, store: Store, clock: Clock) -> None:
-        self._store = store
         self._sender = OutboxSender(client=client, store=store, clock=clock)
+        self.busy = False
 
     async def recall(self) -> None:
-        """There is nothing to recall."""
+        """Do nothing: there is nothing to recall."""
 
     async def run(self) -> None:
-        """Send what waits, now and then."""
-        await self._sender.start_afresh()
-        while True:
-            version = self._store.changes.version
-            turn = await self._sender.send_due()
-            await asyncio.sleep(_SENDS_EVERY)
-            if not turn.new_rows_count:
-                await asyncio.sleep(turn.wait)
-            elif turn.wait > 0:
-                await self._store.changes.beyond(version, within=turn.wait)
+        """Send what waits."""
+        await self._sender.run(self._told)
 
     def cut(self) -> None:
-        """Its far end takes no notice of who speaks."""
+        """Send nothing more."""
+        self.busy = False
+
+    async def _told(self, turn: Turn) -> None:
+        self.busy = turn.wait == 0

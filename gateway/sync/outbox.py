@@ -10,7 +10,8 @@ Reactions to a try that fails:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import takewhile
@@ -96,6 +97,21 @@ class OutboxSender:
     async def start_afresh(self) -> None:
         """Nothing that waits from before a start has to wait any longer."""
         await self._store.outbox.retry_now()
+
+    async def run(self, told: Callable[[Turn], Awaitable[None]]) -> None:
+        """Send for as long as the gateway runs: again at once while rows are due, else when the next one is, or is new.
+
+        What waited before the start is due at once. `told` hears of each turn. Raises StoreError.
+        """
+        await self.start_afresh()
+        while True:
+            version = self._store.changes.version
+            turn = await self.send_due()
+            await told(turn)
+            if not turn.new_rows_count:
+                await asyncio.sleep(turn.wait)
+            elif turn.wait > 0:
+                await self._store.changes.beyond(version, within=turn.wait)
 
     async def send_due(self) -> Turn:
         """Send what is due, oldest first, until there is no more or central does not take it.

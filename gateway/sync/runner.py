@@ -157,15 +157,7 @@ class Sync:
             await _sleep_or(self._wanted, rest * (1 + random.uniform(-_JITTER, _JITTER)))  # noqa: S311 (spreads load)
 
     async def _keep_sending(self) -> None:
-        await self._sender.start_afresh()
-        while True:
-            version = self._store.changes.version
-            turn = await self._sender.send_due()
-            await self._tell()
-            if not turn.new_rows_count:
-                await asyncio.sleep(turn.wait)
-            elif turn.wait > 0:
-                await self._store.changes.beyond(version, within=turn.wait)
+        await self._sender.run(lambda _: self._tell())
 
     async def _tell(self) -> None:
         """Record once what a technician should know of central; pulling and sending both ask for it."""

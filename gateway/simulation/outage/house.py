@@ -44,6 +44,7 @@ class WiredSync:
 
     def __init__(self, *, store: Store, lanes: Lanes, folder: Path, clock: Clock, plug: Plug) -> None:
         self._plug = plug
+        self.busy = False  # an outage keeps central away until its end, and jumps over no moment after that
         self._media = folder / "media"
         self.store = store
         self.client = WiredClient(plug=plug, clock=clock)

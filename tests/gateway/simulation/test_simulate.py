@@ -76,6 +76,13 @@ def test_a_fresh_seed_keeps_every_promise():
     assert report.passed, explain(report)
 
 
+@pytest.mark.parametrize("seed", [777, 5])
+def test_what_waits_goes_up_while_central_is_there(seed):
+    """Entries and exits alternate, so that few rows go together, and central is away for hours now and then."""
+    report = simulate(Plan(days=5, lanes=4, seed=seed))
+    assert report.passed, explain(report)
+
+
 def test_without_faults_nothing_is_injected():
     report = simulate(Plan(days=0.2, lanes=1, seed=3, faults=0.0))
     assert report.passed, explain(report)
