@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
 PLAYER := tests/player/node_modules/.package-lock.json
 
-.PHONY: run test gather check bench rounds outage outage-month fuzz docs format lock clean debian
+.PHONY: run test gather check bench rounds outage outage-month seeds fuzz docs format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -56,6 +56,9 @@ outage: $(STAMP)  ## a bad line to central and kill -9, over real sockets and pr
 
 outage-month: $(STAMP)  ## thirty days without central on virtual time, then back in step; SEED=1
 	$(BIN)/edge-gateway simulate --outage --days 30 --lanes 2 --seed $(or $(SEED),1)
+
+seeds: $(STAMP)  ## simulations on fresh seeds, two side by side; DAYS=5 LANES=4 SEEDS=200 OUTAGE=1
+	$(BIN)/python tests/simulators/seed_runs.py --days $(or $(DAYS),5) --lanes $(or $(LANES),4) --seeds $(or $(SEEDS),20) $(if $(OUTAGE),--outage)
 
 fuzz: $(STAMP)  ## requests of every kind, right and wrong, against a running demo by its own description
 	FUZZ_TIMES=$(or $(FUZZ_TIMES),4) $(BIN)/pytest tests/system/test_fuzz.py
