@@ -68,4 +68,12 @@ class SecretRefused(GatewayError):
 
 
 class CameraUnavailable(GatewayError):
-    """The camera worker or the camera cannot serve this now."""
+    """The camera worker or the camera cannot serve this now.
+
+    Attributes:
+        retry_after: whole seconds after which it is worth asking again.
+    """
+
+    def __init__(self, text: str, *, retry_after: int = 5) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after

@@ -6,12 +6,9 @@ longest ago goes first.
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from functools import partial
 from itertools import compress
 from pathlib import Path
 
@@ -21,7 +18,8 @@ from gateway.domain.clip_codec import of_clip
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.footage import CutClip, TakeThumbnail
 from gateway.domain.passages import CameraEvent
-from gateway.recording import media_files, readiness
+from gateway.recording import readiness
+from gateway.recording.kept_files import FileJobs, KeptFiles
 from gateway.recording.readiness import Coverage
 from gateway.recording.worker_client import WorkerClient
 from gateway.store import Segment, Store
@@ -37,56 +35,8 @@ _THUMBNAIL_NAME = re.compile(r"\d+\.jpg")
 _STILL_NAME = re.compile(r"\d+-\d+\.jpg")
 
 
-class KeptFiles:
-    """Files made on request in one folder of the media folder: each made once at a time, all bounded in bytes."""
-
-    def __init__(self, *, media: Path, folder: str, names: re.Pattern[str], most_bytes: int) -> None:
-        self._media = media
-        self._folder = folder
-        self._names = names
-        self._most_bytes = most_bytes
-        self._making: dict[str, tuple[asyncio.Lock, int]] = {}
-
-    async def open(self) -> None:
-        """Make the folder, and remove what was left half made. Raises OSError."""
-        await asyncio.to_thread(media_files.remove_strays, self._media / self._folder, keep=self._names)
-
-    async def get(self, name: str, make: Callable[[str], Awaitable[None]]) -> Path:
-        """The file of that name, made by `make(path relative to the media folder)` when it is not there.
-
-        Who asks while it is being made waits for it. What `make` raises is raised here, and
-        CameraUnavailable when the folder cannot be used.
-        """
-        path = self._media / self._folder / name
-        async with self._one_at_a_time(name):
-            try:
-                if not await asyncio.to_thread(_touched, path):
-                    await make(f"{self._folder}/{name}")
-                    await asyncio.to_thread(media_files.shrink, path.parent, most_bytes=self._most_bytes, spare=path)
-            except OSError as error:
-                raise CameraUnavailable(f"the media folder cannot be used: {error.strerror}") from error
-        return path
-
-    async def forget(self, name: str) -> None:
-        """Remove a file, if it is there. Raises OSError."""
-        async with self._one_at_a_time(name):
-            await asyncio.to_thread((self._media / self._folder / name).unlink, missing_ok=True)
-
-    @asynccontextmanager
-    async def _one_at_a_time(self, name: str) -> AsyncIterator[None]:
-        lock, users = self._making.get(name, (asyncio.Lock(), 0))
-        self._making[name] = (lock, users + 1)
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, users = self._making.pop(name)
-            if users > 1:
-                self._making[name] = (lock, users - 1)
-
-
 class Clips:
-    """MP4 clips and thumbnails, cut by whichever worker lives."""
+    """MP4 clips and thumbnails, cut by whichever worker lives. Keep `run` alive as a task."""
 
     def __init__(
         self,
@@ -107,11 +57,11 @@ class Clips:
         self._worker = worker
         self._coverage = coverage
         self._boot_id = boot_id
-        self._clips = KeptFiles(media=media, folder=CLIPS, names=_CLIP_NAME, most_bytes=most_clip_bytes)
-        self._thumbnails = KeptFiles(
-            media=media, folder=THUMBNAILS, names=_THUMBNAIL_NAME, most_bytes=_MOST_THUMBNAIL_BYTES
-        )
-        self._stills = KeptFiles(media=media, folder=STILLS, names=_STILL_NAME, most_bytes=_MOST_STILL_BYTES)
+        self._jobs = FileJobs()
+        kept = partial(KeptFiles, media=media, jobs=self._jobs)
+        self._clips = kept(folder=CLIPS, names=_CLIP_NAME, most_bytes=most_clip_bytes)
+        self._thumbnails = kept(folder=THUMBNAILS, names=_THUMBNAIL_NAME, most_bytes=_MOST_THUMBNAIL_BYTES)
+        self._stills = kept(folder=STILLS, names=_STILL_NAME, most_bytes=_MOST_STILL_BYTES)
         self._latest: dict[int, tuple[float, int]] = {}
 
     async def open(self) -> None:
@@ -119,6 +69,10 @@ class Clips:
         await self._clips.open()
         await self._thumbnails.open()
         await self._stills.open()
+
+    async def run(self) -> None:
+        """Make what is asked for until cancelled."""
+        await self._jobs.run()
 
     async def footage(self, event: CameraEvent) -> tuple[Segment, ...]:
         """The segments of an event, by start, at least one.
@@ -201,21 +155,12 @@ class Clips:
 
     def _still_recording(self, event: CameraEvent) -> CameraUnavailable:
         coverage, at = readiness.read(self._clock, self._boot_id).of(event, self._coverage(event.camera_id))
-        return CameraUnavailable(readiness.why_not_yet(event, coverage, now=at))
+        return readiness.not_yet(event, coverage, now=at)
 
     def is_complete(self, event: CameraEvent) -> bool:
         """Whether no more footage of an event will come."""
         coverage, at = readiness.read(self._clock, self._boot_id).of(event, self._coverage(event.camera_id))
         return readiness.is_complete(event, coverage, now=at)
-
-
-def _touched(path: Path) -> bool:
-    """Whether the file is there; if so it counts as used now. What it was made at stays: its ETag is made of that."""
-    try:
-        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _distance(segment: Segment, moment: int) -> int:

@@ -48,14 +48,16 @@ class MediaFolder:
         return self.fault != _SILENT
 
     async def look(self) -> str:
-        """Why it must not be used now. A disk that does not answer holds one thread, however often it is asked."""
+        """Ask why the folder must not be used now. All who ask at once share one thread and its answer.
+
+        A disk that does not answer holds that one thread, however often it is asked.
+        """
         if self._asked is None:
             self._asked = asyncio.get_running_loop().run_in_executor(None, self._ask)
-        done, _ = await asyncio.wait([self._asked], timeout=self._answer_seconds)
-        if not done:
-            return _SILENT
-        asked, self._asked = self._asked, None
-        return asked.result()
+            self._asked.add_done_callback(self._answered)
+        asked = self._asked
+        done, _ = await asyncio.wait([asked], timeout=self._answer_seconds)
+        return asked.result() if done else _SILENT
 
     async def begin(self) -> None:
         """Look for the first time, and make it ready if it may be used."""
@@ -72,3 +74,6 @@ class MediaFolder:
                 log.warning("media_folder_changed", fault=fault)
                 self.fault = fault
                 self._changed()
+
+    def _answered(self, _: asyncio.Future[str]) -> None:
+        self._asked = None

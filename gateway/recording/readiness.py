@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from gateway.clock import Clock
-from gateway.domain.errors import StoreError
+from gateway.domain.errors import CameraUnavailable, StoreError
 from gateway.domain.passages import CameraEvent
 from gateway.store import Store
 from gateway.store.event_footage import LONGEST_SEGMENT
@@ -25,6 +25,7 @@ _HELD_MICROS = 600 * _MICROS
 
 _LONGEST_WAIT = LONGEST_SEGMENT + _CLOSING_MICROS
 _LOOK_SECONDS = 0.5
+_LOOK_AGAIN_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +82,19 @@ def is_complete(event: CameraEvent, coverage: Coverage, *, now: int) -> bool:
     return now >= _given_up_at(event, coverage)
 
 
-def why_not_yet(event: CameraEvent, coverage: Coverage, *, now: int) -> str:
-    """In one sentence, why not all the footage of the event is there, and when it will be. Pure."""
+def not_yet(event: CameraEvent, coverage: Coverage, *, now: int) -> CameraUnavailable:
+    """Return the error that says why not all the footage of the event is there, and when it will be. Pure."""
     expected = event.pinned_until + _CLOSING_MICROS
     if now < expected:
-        return f"camera event {event.id} is still recording, ready in {_seconds(expected - now)} s"
+        left = _seconds(expected - now)
+        return CameraUnavailable(f"camera event {event.id} is still recording, ready in {left} s", retry_after=left)
     left = _seconds(_given_up_at(event, coverage) - now)
-    if coverage.held:
-        return f"the footage of camera event {event.id} waits in memory for the disk, at most {left} s more"
-    return f"the last footage of camera event {event.id} has not come yet; it is given up in {left} s"
+    text = (
+        f"the footage of camera event {event.id} waits in memory for the disk, at most {left} s more"
+        if coverage.held
+        else f"the last footage of camera event {event.id} has not come yet; it is given up in {left} s"
+    )
+    return CameraUnavailable(text, retry_after=min(left, _LOOK_AGAIN_SECONDS))
 
 
 def _given_up_at(event: CameraEvent, coverage: Coverage) -> int:

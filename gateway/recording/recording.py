@@ -304,6 +304,7 @@ class Recording:
             async with Supervisor(clock=self._clock) as ending_first:
                 ending_first.keep("retention", self._retention.run)
                 ending_first.keep("media folder", self._folder.run)
+                ending_first.keep("clips", self._clips.run)
                 ending_first.keep("pins", self._tell_pins)
                 ending_first.keep("footage sweep", self._sweep)
                 for worker in self._fleet.workers:

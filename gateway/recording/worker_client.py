@@ -21,8 +21,9 @@ HUNG_SECONDS = 3.0
 
 _REPORT: TypeAdapter[WorkerReport] = TypeAdapter(WorkerReport)
 _ASSIGN_SECONDS = 5.0
-_CLIP_SECONDS = 60.0
-_THUMBNAIL_SECONDS = 15.0
+_JOB_SECONDS = 130.0
+"""Longer than the worker gives a cutter: nothing is asked for again while it is still being made."""
+_JOBS_AT_ONCE = 2
 _VIEW_SECONDS = 10.0
 _EXPECT_SECONDS = 0.5
 _LAST_LOOK_SECONDS = 0.5
@@ -38,6 +39,7 @@ class WorkerClient:
     def __init__(self, *, socket: Path) -> None:
         self._socket = socket
         self._session: aiohttp.ClientSession | None = None
+        self._jobs = asyncio.Semaphore(_JOBS_AT_ONCE)
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -64,12 +66,14 @@ class WorkerClient:
         await self._ask("PUT", "/pins", pinned, within=_ASSIGN_SECONDS)
 
     async def cut(self, clip: CutClip) -> None:
-        """Have a clip cut; it is durable on return. Raises CameraUnavailable."""
-        await self._ask("POST", "/clips", clip, within=_CLIP_SECONDS)
+        """Have a clip cut, when it is its turn; it is durable on return. Raises CameraUnavailable."""
+        async with self._jobs:
+            await self._ask("POST", "/clips", clip, within=_JOB_SECONDS)
 
     async def take(self, thumbnail: TakeThumbnail) -> None:
-        """Have a thumbnail made; it is durable on return. Raises CameraUnavailable."""
-        await self._ask("POST", "/thumbnails", thumbnail, within=_THUMBNAIL_SECONDS)
+        """Have a thumbnail made, when it is its turn; it is durable on return. Raises CameraUnavailable."""
+        async with self._jobs:
+            await self._ask("POST", "/thumbnails", thumbnail, within=_JOB_SECONDS)
 
     async def expect_view(self) -> None:
         """A live view may be asked for soon. Raises NotShown, CameraUnavailable."""

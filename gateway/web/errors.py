@@ -14,7 +14,8 @@
 | a body of another type than is taken, or compressed | 415 |
 | too many refused sign-ins | 429, with Retry-After |
 | unexpected | 500, with a reference that the log has too |
-| the store, a camera or its worker cannot serve now; too many live pages or waiting changes; central is away | 503 |
+| a camera or its worker cannot serve now, footage is still coming, many clips are being made | 503, with Retry-After |
+| the store cannot serve now; too many live pages or waiting changes; central is away | 503 |
 | central refused what went through to it | central's status and words |
 | central refused the gateway, failed, or was lost before its answer was whole | 502 |
 | something waited for in vain | 504 |
@@ -102,7 +103,8 @@ def refusal_of(error: Exception, *, method: str, path: str) -> Refusal:
         case GatewayError():
             status = next((status for kind, status in _BY_KIND if isinstance(error, kind)), None)
             if status is not None:
-                return Refusal(status, str(error))
+                again = {"Retry-After": str(error.retry_after)} if isinstance(error, CameraUnavailable) else {}
+                return Refusal(status, str(error), again)
         case web.HTTPException():
             allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
             return Refusal(error.status, _BY_STATUS.get(error.status, error.reason.lower()), allowed)

@@ -54,3 +54,21 @@ async def test_a_disk_that_hangs_holds_one_thread_and_is_used_again_when_it_answ
         watching.cancel()
     assert opened == ["the media folder's disk does not answer", "not yet"]
     assert changes == ["the media folder's disk does not answer", "not yet", "", "it is read-only"]
+
+
+async def test_all_who_look_at_once_share_one_answer_and_one_who_leaves_changes_nothing(disk):
+    folder = MediaFolder(fault=disk.ask, reopen=no_change, changed=lambda: None)
+    disk.fault = "it is read-only"
+    async with asyncio.TaskGroup() as group:
+        looking = [group.create_task(folder.look()) for _ in range(20)]
+        await asyncio.sleep(0)
+        looking[0].cancel()
+        disk.goes_on.set()
+    assert {task.result() for task in looking[1:]} == {"it is read-only"}
+    assert disk.asked == 1
+    disk.fault = ""
+    assert await folder.look() == ""
+
+
+async def no_change() -> str:
+    return ""

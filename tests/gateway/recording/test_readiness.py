@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.domain.passages import CameraEvent
-from gateway.recording.readiness import Coverage, Now, is_complete, why_not_yet
+from gateway.recording.readiness import Coverage, Now, is_complete, not_yet
 
 EVENT = CameraEvent(
     id=2_000_000_000, central_id=None, camera_id=7, event_id=1, lane_id="", name="", description="",
@@ -68,10 +68,11 @@ def test_whether_an_event_is_complete_does_not_depend_on_what_the_clock_was_set_
 
 def test_why_footage_is_not_complete_yet_names_a_time_that_holds():
     told = [
-        why_not_yet(EVENT, Coverage(until=None, more_may_come=more, since=0, held=held), now=now * 1_000_000)
+        not_yet(EVENT, Coverage(until=None, more_may_come=more, since=0, held=held), now=now * 1_000_000)
         for more, held, now in ((True, False, 101), (True, False, 111), (False, True, 111), (False, False, 109))
     ]
-    assert [text.partition("2000000000 ")[2] for text in told] == [
+    assert [error.retry_after for error in told] == [9, 10, 10, 1]
+    assert [str(error).partition("2000000000 ")[2] for error in told] == [
         "is still recording, ready in 9 s",
         "has not come yet; it is given up in 119 s",
         "waits in memory for the disk, at most 594 s more",
