@@ -13,6 +13,9 @@ from drivers.contract import DriverError
 
 Profile = TypeVar("Profile", bound=BaseModel)
 
+SHIPPED_PROFILES = Path(__file__).with_name("profiles")
+"""The folder of the profiles that come with the gateway; they are data of this package, so a wheel carries them."""
+
 
 class ProfileError(DriverError, ValueError):
     """A profile file cannot be used; the text names the file, the place in it and the fault, one per line."""

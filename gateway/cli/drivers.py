@@ -13,9 +13,9 @@ from rich.table import Table
 
 from drivers.modbus.profile import GateProfile, UnitProfile, load_unit_profile
 from drivers.modbus.profile_parts import PulseBy
-from drivers.profile_file import ProfileError
+from drivers.profile_file import SHIPPED_PROFILES, ProfileError
 from gateway.domain.errors import ConfigError
-from gateway.site import Device, shipped_profile_folders
+from gateway.site import Device
 
 
 def drivers(
@@ -44,7 +44,7 @@ def drivers(
 
 def _profiles(folder: Path | None) -> dict[str, Path]:
     """Profiles by their name; one's own come first."""
-    folders = (*((folder,) if folder else ()), *shipped_profile_folders())
+    folders = (*((folder,) if folder else ()), SHIPPED_PROFILES)
     found = [path for place in folders for path in sorted(place.glob("*.toml"))]
     return dict(sorted({path.stem: path for path in reversed(found)}.items()))
 

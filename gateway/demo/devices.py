@@ -10,6 +10,7 @@ from pathlib import Path
 
 from drivers.http_session import Account
 from drivers.modbus.profile import load_profile, load_unit_profile
+from drivers.profile_file import SHIPPED_PROFILES
 from drivers.serial_line.profile import load_gate_profile
 from gateway.demo.barrier import Barrier
 from gateway.demo.card_reader import CardReaderFarEnd
@@ -21,7 +22,7 @@ from gateway.demo.serial_devices import SerialBarrier
 from gateway.demo.serial_far_end import SerialFarEnd, SerialManners
 from gateway.demo.vehicles import DrivingLane, Presents
 from gateway.domain.errors import ConfigError
-from gateway.site import find_profile, shipped_profile_folders
+from gateway.site import find_profile
 
 _SHORTEST_CALM, _LONGEST_CALM = 20.0, 60.0
 _MISHAP_SECONDS = 4.0
@@ -85,7 +86,7 @@ class DemoDevices:
 
 
 def _shipped(name: str) -> Path:
-    path = find_profile(name, shipped_profile_folders())
+    path = find_profile(name, (SHIPPED_PROFILES,))
     if path is None:
         raise ConfigError(f"the profile {name!r} that comes with the gateway is missing")
     return path

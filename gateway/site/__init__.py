@@ -22,7 +22,6 @@ from gateway.site.load import (
     profile_folders,
     secrets_beside,
     secrets_folder,
-    shipped_profile_folders,
     unproven,
 )
 from gateway.site.models import (
@@ -98,6 +97,5 @@ __all__ = [
     "profile_folders",
     "secrets_beside",
     "secrets_folder",
-    "shipped_profile_folders",
     "unproven",
 ]

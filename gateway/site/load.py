@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+from drivers.profile_file import SHIPPED_PROFILES
 from gateway.domain.errors import ConfigError
 from gateway.site.doubts import doubts
 from gateway.site.draft import Draft, read_draft
@@ -79,14 +80,9 @@ def profile_folders(site: Site, path: Path) -> tuple[Path, ...]:
     return _profile_folders(site.site, path)
 
 
-def shipped_profile_folders() -> tuple[Path, ...]:
-    """Where the profiles are that come with the gateway."""
-    return Path(__file__).resolve().parents[2] / "config" / "profiles", Path("/usr/share/edge-gateway/profiles")
-
-
 def _profile_folders(site: SiteSection | None, path: Path) -> tuple[Path, ...]:
     own = (path.parent / site.profiles,) if site and site.profiles else ()
-    return (*own, path.parent / "profiles", *shipped_profile_folders())
+    return (*own, path.parent / "profiles", SHIPPED_PROFILES)
 
 
 def find_profile(name: str, folders: Iterable[Path]) -> Path | None:

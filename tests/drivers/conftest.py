@@ -13,7 +13,7 @@ import pytest
 from drivers.contract import Report
 from drivers.modbus.profile import GateProfile, load_profile
 
-PROFILES = Path(__file__).parents[2] / "config" / "profiles"
+PROFILES = Path(__file__).parents[2] / "drivers" / "profiles"
 
 
 class Listener:

@@ -17,7 +17,7 @@ from gateway.main import House
 from gateway.notify import Notify
 from gateway.site import Secrets, load
 
-PROFILE = load_profile(Path(__file__).parents[2] / "config" / "profiles" / "relay-and-inputs.toml")
+PROFILE = load_profile(Path(__file__).parents[2] / "drivers" / "profiles" / "relay-and-inputs.toml")
 SITE = """
 site = {{ name = "Small" }}
 api = {{ port = 0 }}

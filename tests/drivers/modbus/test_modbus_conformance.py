@@ -21,7 +21,7 @@ from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
 
-RELAY = Path(__file__).parents[3] / "config" / "profiles" / "relay-barrier.toml"
+RELAY = Path(__file__).parents[3] / "drivers" / "profiles" / "relay-barrier.toml"
 PROFILE = load_profile(RELAY)
 
 

@@ -30,7 +30,7 @@ from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.profile_wiring import ProfileWiring
 
-FOLDER = Path(__file__).parents[3] / "config" / "profiles"
+FOLDER = Path(__file__).parents[3] / "drivers" / "profiles"
 MODBUS = sorted(path for path in FOLDER.glob("*.toml") if "family =" not in path.read_text())
 GATES = [path.stem for path in MODBUS if isinstance(load_unit_profile(path), GateProfile)]
 P = GatePosition

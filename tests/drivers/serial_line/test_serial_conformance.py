@@ -21,7 +21,7 @@ from gateway.demo.card_reader import CardReaderFarEnd
 from gateway.demo.serial_devices import SerialBarrier, SerialTags
 from gateway.demo.serial_far_end import SerialFarEnd
 
-PROFILES = Path(__file__).parents[3] / "config" / "profiles"
+PROFILES = Path(__file__).parents[3] / "drivers" / "profiles"
 TAGS = [bytes((0xE2, 0x80, *bytes(9), number)) for number in range(200)]
 
 

@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 
 from drivers.link import LinkSpec, open_link
 from drivers.modbus.profile import load_profile
+from drivers.profile_file import SHIPPED_PROFILES
 from gateway.cli.app import Invocation, app
 from gateway.cli.probe import _numbers
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.profile_wiring import ProfileWiring
 from gateway.domain.errors import ConfigError
-from gateway.site import shipped_profile_folders
 
 PROGRAM = Path(sys.executable).with_name("edge-gateway")
 
@@ -60,7 +60,7 @@ async def call(*words, cwd):
 
 @asynccontextmanager
 async def device(profile="came-gard-ptx", *, framing="rtu"):
-    loaded = load_profile(shipped_profile_folders()[0] / f"{profile}.toml")
+    loaded = load_profile(SHIPPED_PROFILES / f"{profile}.toml")
     wiring = ProfileWiring(profile=loaded, barrier=Barrier(closes_itself=False))
     yield wiring, ModbusFarEnd(units={3: wiring}, framing=framing)
 
@@ -264,7 +264,7 @@ def test_drivers_and_profiles_are_listed(tmp_path):
     assert result.exit_code == 0, result.stderr
     for word in ("modbus-gate", "modbus-io", "serial-reader", "wago-750", "Modbus RTU 115200 8N1, unit 10", "faulty"):
         assert word in result.stdout
-    assert within("drivers", "roger-b70").stdout == (shipped_profile_folders()[0] / "roger-b70.toml").read_text() + "\n"
+    assert within("drivers", "roger-b70").stdout == (SHIPPED_PROFILES / "roger-b70.toml").read_text() + "\n"
     assert "no profile 'none-such'" in str(within("drivers", "none-such").exception)
 
 

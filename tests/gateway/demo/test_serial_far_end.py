@@ -13,7 +13,7 @@ from drivers.serial_line.status import position_in
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.serial_devices import SerialBarrier, SerialTags
 
-PROFILES = Path(__file__).parents[3] / "config" / "profiles"
+PROFILES = Path(__file__).parents[3] / "drivers" / "profiles"
 GATES = sorted(
     path.stem
     for path in PROFILES.glob("*.toml")

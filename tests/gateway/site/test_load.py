@@ -73,7 +73,7 @@ password = "camera-password"
 """
 SECRETS = {f"EDGE_GATEWAY_SECRET_{name}_PASSWORD": "x" for name in ("TECH", "CENTRAL", "CAMERA")}
 
-PROFILES = Path(__file__).resolve().parents[3] / "config" / "profiles"
+PROFILES = Path(__file__).resolve().parents[3] / "drivers" / "profiles"
 
 
 @pytest.fixture
