@@ -22,6 +22,7 @@ from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
 from gateway.clock import SystemClock
 from gateway.heap import share_one_arena
+from gateway.unix_sockets import listen
 
 _PARENT_CHECK_SECONDS = 0.5
 _END_SECONDS = 0.7
@@ -50,14 +51,7 @@ async def serve(socket: Path, *, parent: int) -> None:
         )
         runner = web.AppRunner(server.application(), handle_signals=False, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        # under its own name only once it listens: whoever waits for the name may connect at once
-        early = socket.with_name(f"{socket.name}.new")
-        mask = os.umask(0o177)
-        try:
-            await web.UnixSite(runner, early).start()
-        finally:
-            os.umask(mask)
-        os.replace(early, socket)  # noqa: PTH105  # pathlib's would be refused here as blocking, though both are one call
+        await web.SockSite(runner, listen(socket)).start()
         while not ending.is_set() and os.getppid() == parent:
             try:
                 async with asyncio.timeout(_PARENT_CHECK_SECONDS):
@@ -84,8 +78,6 @@ def run(socket: Path, *, parent: int) -> NoReturn:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
     )
-    for leftover in (socket, socket.with_name(f"{socket.name}.new")):
-        leftover.unlink(missing_ok=True)  # a killed worker leaves its socket behind
 
     async def serve_and_end() -> NoReturn:
         await serve(socket, parent=parent)

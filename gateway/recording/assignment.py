@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 from gateway.domain.footage import WorkerCamera
 from gateway.site import Camera, Secrets
-
-_LONGEST_SOCKET_PATH = 107
-_LONGEST_SOCKET_NAME = len("/camera-worker-999.sock")
 
 T = TypeVar("T")
 
@@ -65,14 +59,3 @@ def _with_account(url: str, camera: Camera, secrets: Secrets) -> str:
         return url
     parts = urlsplit(url)
     return parts._replace(netloc=f"{account}@{parts.netloc}").geturl()
-
-
-@contextmanager
-def socket_folder(folder: Path) -> Iterator[Path]:
-    """Where workers' sockets go: `folder`, or one made for this life where its path is too long for a Unix socket."""
-    if len(str(folder.absolute()).encode()) + _LONGEST_SOCKET_NAME <= _LONGEST_SOCKET_PATH:
-        folder.mkdir(mode=0o750, parents=True, exist_ok=True)
-        yield folder.absolute()
-        return
-    with tempfile.TemporaryDirectory(prefix="edge-gateway-") as short:
-        yield Path(short)

@@ -14,7 +14,6 @@ from gateway.domain.errors import CameraUnavailable, NotFoundError, StoreError
 from gateway.domain.footage import CameraCondition
 from gateway.domain.passages import CameraEvent
 from gateway.recording import playlists
-from gateway.recording.assignment import socket_folder
 from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
@@ -169,8 +168,8 @@ class Recording:
             lasting.keep("readiness", self._readiness.run)
             lasting.keep("footage chain", self._chain.run)
             try:
-                with socket_folder(self._run_folder) as sockets:
-                    await self._record(sockets)
+                self._run_folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+                await self._record()
             finally:
                 with contextlib.suppress(TimeoutError):  # what has no row yet is adopted at the next start
                     async with asyncio.timeout(_FLUSH_SECONDS):
@@ -297,9 +296,9 @@ class Recording:
         self._watch.footage_is_indexed(untold)
         return ""
 
-    async def _record(self, sockets: Path) -> None:
+    async def _record(self) -> None:
         try:
-            await self._fleet.form(self._site.cameras, sockets)
+            await self._fleet.form(self._site.cameras, self._run_folder)
             await self._assign()
             async with Supervisor(clock=self._clock) as ending_first:
                 ending_first.keep("retention", self._retention.run)

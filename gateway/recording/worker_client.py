@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,6 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from gateway.domain.errors import CameraUnavailable, GatewayError
 from gateway.domain.footage import CutClip, PinnedFootage, TakeThumbnail, WorkerAssignment, WorkerFailed, WorkerReport
 from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewOpened, ViewRefused
+from gateway.unix_sockets import short_path
 
 HUNG_SECONDS = 3.0
 """A worker beats every second; one that is silent for this long hangs."""
@@ -40,11 +42,13 @@ class WorkerClient:
         self._socket = socket
         self._session: aiohttp.ClientSession | None = None
         self._jobs = asyncio.Semaphore(_JOBS_AT_ONCE)
+        self._address = ExitStack()
 
     async def __aenter__(self) -> Self:
+        address = self._address.enter_context(short_path(self._socket))
         self._session = aiohttp.ClientSession(
             base_url="http://worker",
-            connector=aiohttp.UnixConnector(path=str(self._socket)),
+            connector=aiohttp.UnixConnector(path=address),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),
         )
@@ -54,8 +58,9 @@ class WorkerClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        with self._address:
+            if session is not None:
+                await session.close()
 
     async def assign(self, assignment: WorkerAssignment) -> None:
         """Make these the worker's cameras. Raises CameraUnavailable."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import structlog
 from pydantic import ValidationError
 
 from gateway.domain.errors import GatewayError
+from gateway.unix_sockets import connect, listen
 from gateway.web.register.changes import ASKED, Answer, Change, Reload
 from gateway.web.register.register import Register
 from gateway.web.rooms import SiteFile
@@ -23,8 +22,8 @@ log = structlog.get_logger(__name__)
 _NAME = "users.sock"
 _SECONDS = 10.0
 _LINE = 256 * 1024
-_BACKLOG = 4
 _CONNECT_SECONDS = 2.0
+"""A connection takes that long only when many others ask at the same moment."""
 
 
 class NobodyThere(GatewayError):
@@ -38,7 +37,7 @@ async def listening(register: Register, *, run_folder: Path, site_file: SiteFile
     A folder that takes no socket is logged, and none are taken.
     """
     try:
-        end = _listen(run_folder)
+        end = listen(run_folder / _NAME)
     except OSError as error:
         log.warning("register_not_served", error=error.strerror or str(error))
         yield
@@ -65,7 +64,9 @@ async def ask(change: Change | Reload, *, run_folder: Path) -> Answer:
     """Have the gateway that runs on this data folder make a change. Raises NobodyThere, and GatewayError."""
     try:
         async with asyncio.timeout(_SECONDS):
-            reader, writer = await asyncio.open_unix_connection(sock=_connect(run_folder), limit=_LINE)
+            reader, writer = await asyncio.open_unix_connection(
+                sock=connect(run_folder / _NAME, within=_CONNECT_SECONDS), limit=_LINE
+            )
             try:
                 writer.write(change.model_dump_json().encode() + b"\n")
                 await writer.drain()
@@ -96,43 +97,3 @@ async def _answer(register: Register, site_file: SiteFile | None, line: bytes) -
         return Answer(error="this gateway does not read its site file again")
     done = await site_file.reload()
     return Answer(faults=done.faults, told=done.told, restart=done.restart)
-
-
-def _listen(run_folder: Path) -> socket.socket:
-    """The socket; only the gateway's own user and root can open it."""
-    run_folder.mkdir(mode=0o750, exist_ok=True)
-    (run_folder / _NAME).unlink(missing_ok=True)
-    end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        with _short(run_folder) as name:
-            end.bind(name)
-            os.chmod(name, 0o600)  # noqa: PTH101 (before it listens: nobody can connect earlier)
-        end.listen(_BACKLOG)
-        end.setblocking(False)  # noqa: FBT003 (the socket's own method)
-    except BaseException:  # whatever it was, nobody else knows of the socket that is to be closed
-        end.close()
-        raise
-    return end
-
-
-def _connect(run_folder: Path) -> socket.socket:
-    end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        with _short(run_folder) as name:
-            end.settimeout(_CONNECT_SECONDS)  # at once, unless many others ask
-            end.connect(name)
-        end.setblocking(False)  # noqa: FBT003 (the socket's own method)
-    except BaseException:  # whatever it was, nobody else knows of the socket that is to be closed
-        end.close()
-        raise
-    return end
-
-
-@contextmanager
-def _short(run_folder: Path) -> Iterator[str]:
-    """A name for the socket that is short enough however long the folder's path is."""
-    folder = os.open(run_folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{folder}/{_NAME}"
-    finally:
-        os.close(folder)

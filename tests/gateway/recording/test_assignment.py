@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from gateway.domain.errors import ConfigError
-from gateway.recording.assignment import groups, socket_folder, worker_camera
+from gateway.recording.assignment import groups, worker_camera
 from gateway.site import Camera, Secrets
 
 CAMERA = Camera(id=7, name="Gate", url="rtsp://10.0.0.8:554/stream?channel=1")
@@ -54,12 +54,3 @@ def test_a_missing_secret_is_said_so(tmp_path):
     camera = CAMERA.model_copy(update={"username": "user", "password": "gate"})
     with pytest.raises(ConfigError, match="gate"):
         worker_camera(camera, Secrets(folder=tmp_path, environ={}), segment_seconds=2)
-
-
-def test_sockets_go_where_their_path_is_short_enough(tmp_path):
-    with socket_folder(tmp_path / "run") as folder:
-        assert folder == tmp_path / "run"
-        assert folder.is_dir()
-    with socket_folder(tmp_path / ("x" * 100)) as folder:
-        assert len(str(folder / "camera-worker-999.sock")) <= 107
-    assert not folder.exists()

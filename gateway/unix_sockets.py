@@ -1,0 +1,72 @@
+"""Unix sockets in folders of any depth.
+
+A socket's address holds at most 107 bytes (unix(7), `sun_path`), a path up to 4,095. So the folder is opened, and the
+socket addressed through the folder's descriptor: `/proc/self/fd/7/users.sock`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_BACKLOG = 128
+
+
+@contextmanager
+def short_path(path: Path) -> Iterator[str]:
+    """Give an address of the socket at `path` that is valid in this process for as long as the context lasts.
+
+    Raises:
+        OSError: its folder cannot be opened.
+    """
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
+def listen(path: Path) -> socket.socket:
+    """Listen at `path`, in place of whatever has that name; only this user and root can connect. Makes its folder.
+
+    The socket gets its name once it listens: a client that finds the name can connect at once.
+
+    Raises:
+        OSError: the folder takes no socket.
+    """
+    path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    early = path.with_name(f"{path.name}.new")
+    early.unlink(missing_ok=True)
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with short_path(early) as address:
+            end.bind(address)
+        early.chmod(0o600)  # before it listens: nobody can have connected
+        end.listen(_BACKLOG)
+        early.replace(path)
+        end.setblocking(False)  # noqa: FBT003 (the socket's own method)
+    except BaseException:  # nobody else knows of the socket yet, so it is closed whatever went wrong
+        end.close()
+        raise
+    return end
+
+
+def connect(path: Path, *, within: float) -> socket.socket:
+    """Connect to the socket at `path`; blocks for at most `within` seconds.
+
+    Raises:
+        OSError: nobody listens there, or it belongs to another user.
+    """
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with short_path(path) as address:
+            end.settimeout(within)
+            end.connect(address)
+        end.setblocking(False)  # noqa: FBT003 (the socket's own method)
+    except BaseException:  # nobody else knows of the socket yet, so it is closed whatever went wrong
+        end.close()
+        raise
+    return end

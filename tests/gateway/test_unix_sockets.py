@@ -1,0 +1,50 @@
+"""Unix sockets are reached in folders of any depth and name."""
+
+import socket
+import stat
+
+import pytest
+
+from gateway.unix_sockets import connect, listen, short_path
+
+FOLDERS = ["run", "x" * 200, "deep/" * 60 + "run", "with spaces and 100% #?&'\" quotes", "Zufahrt Süd/Größe/出口"]
+
+
+def exchange(path):
+    """Send a byte through the socket at `path` and return what the other end took."""
+    with listen(path) as server, connect(path, within=1) as client:
+        server.settimeout(1)
+        taken, _ = server.accept()
+        with taken:
+            client.sendall(b"x")
+            return taken.recv(1)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_socket_is_reached_however_long_or_odd_its_folder(tmp_path, folder):
+    assert exchange(tmp_path / folder / "gateway.sock") == b"x"
+
+
+def test_a_socket_is_reached_by_a_relative_path_and_through_a_link(tmp_path, monkeypatch):
+    (tmp_path / ("y" * 150)).mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / ("y" * 150))
+    monkeypatch.chdir(tmp_path)
+    assert exchange((tmp_path / "link" / "gateway.sock").relative_to(tmp_path)) == b"x"
+
+
+def test_only_this_user_may_connect_and_a_dead_listener_is_replaced(tmp_path):
+    path = tmp_path / "run" / "gateway.sock"
+    listen(path).close()
+    with listen(path) as server:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert server.family is socket.AF_UNIX
+        assert [file.name for file in path.parent.iterdir()] == ["gateway.sock"]
+
+
+def test_an_address_is_short_and_a_missing_folder_is_an_error(tmp_path):
+    folder = tmp_path / ("z" * 200)
+    with pytest.raises(FileNotFoundError), short_path(folder / "gateway.sock"):
+        pass
+    folder.mkdir()
+    with short_path(folder / "gateway.sock") as address:
+        assert len(address) < 60
