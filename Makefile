@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
 PLAYER := tests/player/node_modules/.package-lock.json
 
-.PHONY: run test gather check bench rounds outage outage-month seeds fuzz docs format lock clean debian
+.PHONY: run test gather check wheel bench rounds outage outage-month seeds fuzz docs format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -44,6 +44,9 @@ check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+wheel:  ## build the wheel, install it in a new environment elsewhere, and run it there
+	@PYTHON=$(PYTHON) scripts/try-wheel
 
 bench: $(STAMP)  ## benchmarks; each prints its figures beside a limit or peer
 	$(BIN)/pytest $(or $(TESTS),tests/benchmarks) -p no:randomly -s -m benchmark
