@@ -74,6 +74,7 @@ class EventKind(IntEnum):
     SCHEDULE_DOUBTED = 144
     STOP_BEGAN = 145
     STOP_ENDED = 146
+    POSITION_UNKNOWN = 147
     DEVICE_TAMPERED = 170
     TAMPER_ENDED = 171
     COUNT_CORRECTED = 180
@@ -169,6 +170,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.SCHEDULE_DOUBTED: ("Schedule doubted", Category.LANE, Severity.WARNING),
         EventKind.STOP_BEGAN: ("Gate stopped", Category.LANE, Severity.NOTICE),
         EventKind.STOP_ENDED: ("Gate no longer stopped", Category.LANE, Severity.INFO),
+        EventKind.POSITION_UNKNOWN: ("Gate position unknown", Category.LANE, Severity.ALARM),
         EventKind.DEVICE_TAMPERED: ("Device tampered with", Category.SECURITY, Severity.ALARM),
         EventKind.TAMPER_ENDED: ("Device closed again", Category.SECURITY, Severity.INFO),
         EventKind.COUNT_CORRECTED: ("Count corrected", Category.LANE, Severity.NOTICE),

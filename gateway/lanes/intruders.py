@@ -19,12 +19,11 @@ from gateway.lanes.vehicles import Intruder, Leaving, Visit
 
 _DROPS_OUT_SECONDS = 2.0
 _SAME_VEHICLE_SECONDS = 10.0
-_GATE_MAY_BE_PASSED = frozenset({GatePosition.OPEN, GatePosition.OPENING, GatePosition.CLOSING, GatePosition.STOPPED})
 
 
 def on_closing_loop(turn: Turn) -> None:
     """Something came onto the closing loop; under a closed gate it cannot pass."""
-    if turn.state.gate.position not in _GATE_MAY_BE_PASSED and not let_in_before(turn):
+    if turn.state.gate.position is GatePosition.CLOSED and not let_in_before(turn):
         return
     state, now = turn.state, turn.now.at
     moved_on = state.moved_on
@@ -114,7 +113,9 @@ def without_own_decision(turn: Turn, visit: Visit, *, since: float, behind: bool
             direction=turn.direction(visit.side),
         )
         return
-    kind, text = EventKind.UNAUTHORISED_PASSAGE, "something passed without a decision while the gate was not closed"
+    is_known = turn.state.gate.position is not GatePosition.UNKNOWN
+    gate = "the gate was not closed" if is_known else "the gate's position was not known"
+    kind, text = EventKind.UNAUTHORISED_PASSAGE, f"something passed without a decision while {gate}"
     if behind:
         kind = EventKind.VEHICLE_TAILGATED
         text = "a second vehicle followed over the closing loop without a decision of its own"

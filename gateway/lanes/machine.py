@@ -92,7 +92,7 @@ def _take(turn: Turn, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 (one b
             flights.gate_loss_explained(turn, event)
         case m.GateRegained():
             turn.observe(event)
-            turn.set(note="", keeping=Keeping())
+            turn.set(note="", keeping=Keeping(), gate=turn.state.gate.regained(turn.now.at))
         case m.Decided():
             visits.decided(turn, event)
         case m.CommandRequested():

@@ -115,6 +115,11 @@ class LaneRules:
     plate_least: float = 0.5
     plate_early: float = 3.0
 
+    @property
+    def travel(self) -> float:
+        """The longest time that the gate needs from one end to the other."""
+        return max(self.opening, self.closing)
+
     def direction_of(self, side: Side) -> str:
         """Which way a vehicle from this side goes: "entry" or "exit"."""
         if not self.two_way:

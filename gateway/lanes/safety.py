@@ -25,7 +25,7 @@ def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa
     if state.kept_open:
         return state.kept_open
     if state.gate.fresh(now, rules.stale) is GatePosition.UNKNOWN:
-        return "the gate's position is not known"
+        return "the gate's position is not known: open it first, then close it"
     if len(state.safety) != rules.safety_points:
         return "a safety point has not been read yet"
     for name, point in points_that_forbid(rules, state):

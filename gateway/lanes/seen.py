@@ -73,11 +73,19 @@ class SeenPoint:
 
 @dataclass(frozen=True, slots=True)
 class SeenGate:
-    """The gate's position and when that was read; `known` is the last one that was not unknown."""
+    """The gate's position.
+
+    Attributes:
+        position: as last read.
+        at: when that was.
+        known: the last one that was not unknown.
+        since: since when it is so; for an unknown position at the earliest since its controller answers.
+    """
 
     position: GatePosition = GatePosition.UNKNOWN
     at: float = NEVER
     known: GatePosition = GatePosition.UNKNOWN
+    since: float = NEVER
 
     def fresh(self, now: float, stale: float) -> GatePosition:
         """Its position, or unknown once it is older than `stale` seconds."""
@@ -86,4 +94,8 @@ class SeenGate:
     def reported(self, position: GatePosition, at: float) -> SeenGate:
         """The gate after another reading."""
         known = self.known if position is GatePosition.UNKNOWN else position
-        return SeenGate(position, at, known)
+        return SeenGate(position, at, known, since=self.since if position is self.position else at)
+
+    def regained(self, at: float) -> SeenGate:
+        """The gate once its controller answers again; its position is still to be read."""
+        return replace(self, since=at)

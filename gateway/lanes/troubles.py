@@ -96,6 +96,12 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
         when(EventKind.LOCAL_CONTROL, "", "the gate is under the control of its key switch", state.local.since)
     if state.schedule_doubt:
         when(EventKind.SCHEDULE_DOUBTED, "", state.schedule_doubt, state.doubted_since + rules.doubted)
+    if state.gate.position is GatePosition.UNKNOWN and state.gate.since > NEVER and not state.gate_lost:
+        text = (
+            f"the gate's position has not been known for {_span(rules.travel)}; it may stand half-way: look that nobody"
+            " and nothing is under it, open it, then close it"
+        )
+        when(EventKind.POSITION_UNKNOWN, "", text, state.gate.since + rules.travel)
     if state.off_closed_at is not None and not state.kept_open:
         text = f"the gate has been open for more than {_span(rules.held_open)}"
         when(EventKind.HELD_OPEN, "", text, state.off_closed_at + rules.held_open)

@@ -15,6 +15,7 @@ from gateway.lanes.board import Phase
 from gateway.lanes.orders import OrderKind
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
+UNKNOWN_POSITION = GatePosition.UNKNOWN
 OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP
 
 
@@ -382,3 +383,46 @@ def test_vehicles_close_behind_each_other_are_no_chatter(lane):
         lane.safety(state)
         lane.wait(0.55)
     assert E.INPUT_CHATTERS not in lane.events
+
+
+def test_position_unknown_for_longer_than_a_travel_is_a_trouble_until_it_is_known(fresh_lane):
+    lane = fresh_lane
+    lane.ready()
+    lane.gate(UNKNOWN_POSITION)
+    lane.wait(lane.rules.travel - 0.1)
+    assert lane.state.troubles == ()
+    lane.wait(0.2)
+    assert lane.events[-1] is E.POSITION_UNKNOWN
+    assert "open it, then close it" in lane.texts[-1]
+    lane.gate(GatePosition.OPENING)
+    assert lane.events[-1] is E.TROUBLE_ENDED
+
+
+def test_controller_that_is_away_is_one_trouble_and_its_position_another_once_it_answers_again(lane):
+    lane.do(m.GateLost("no power"))
+    lane.wait(lane.rules.travel + 60, refresh=False)
+    lane.do(m.GateRegained())
+    assert E.POSITION_UNKNOWN not in lane.events, "it has not been read yet"
+    lane.gate(UNKNOWN_POSITION)
+    lane.wait(lane.rules.travel - 1)
+    assert E.POSITION_UNKNOWN not in lane.events
+    lane.wait(1)
+    assert lane.events[-1] is E.POSITION_UNKNOWN
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_passage_at_a_gate_of_unknown_position_is_unauthorised(lane, away):
+    if away:
+        lane.do(m.GateLost("no power"))
+    else:
+        lane.gate(UNKNOWN_POSITION)
+    lane.arming(ON)
+    lane.wait(1)
+    lane.closing(ON)
+    lane.wait(1)
+    lane.arming(OFF)
+    lane.wait(1)
+    lane.closing(OFF)
+    assert outcomes(lane) == [P.UNAUTHORISED]
+    assert "position was not known" in lane.texts[-1]
+    assert lane.sent == []

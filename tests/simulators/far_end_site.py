@@ -1,0 +1,171 @@
+"""One lane with a real driver at a simulated relay barrier over TCP, and a clock of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from drivers.contract import CardPresented
+from drivers.modbus.profile import load_profile
+from drivers.profile_file import SHIPPED_PROFILES
+from gateway.clock import SystemClock
+from gateway.demo.barrier import Barrier
+from gateway.demo.modbus_far_end import ModbusFarEnd
+from gateway.demo.profile_wiring import ProfileWiring
+from gateway.domain.credentials import Card
+from gateway.domain.events import EventKind
+from gateway.field import build_field
+from gateway.lanes import Lanes
+from gateway.lanes.board import LaneSnapshot
+from gateway.site import Secrets, Site
+from gateway.store import Store
+from gateway.store.cards import CardRecord
+from gateway.store.passages import RecordedPassage
+from gateway.supervision import Progress, Supervisor
+
+GATE, READER = 101, 102
+_PROFILE = load_profile(SHIPPED_PROFILES / "relay-barrier.toml")
+_WITHIN = 30.0
+
+
+def site_of(port: int, *, lane: Mapping[str, object], **sections: object) -> Site:
+    """An entry lane with its barrier on a port of this machine."""
+    wanted = {
+        "id": "entry",
+        "name": "Entry",
+        "gate": GATE,
+        "readers": [READER],
+        "arming": {"device": GATE, "point": "arming_loop"},
+        "closing": {"device": GATE, "point": "closing_loop"},
+        "safety": [{"device": GATE, "point": "photocell"}],
+        "closes": "gateway",
+        "opening_seconds": 2,
+        "closing_seconds": 2,
+        "waiting_seconds": 2,
+        "back_out_seconds": 1,
+        "clear_after_loss_seconds": 0.5,
+    }
+    return Site.model_validate(
+        {
+            "site": {"name": "North"},
+            "links": [
+                {"id": "barrier", "url": f"tcp://127.0.0.1:{port}"},
+                {"id": "desk", "url": "serial:/dev/no-such-port"},
+            ],
+            "devices": [
+                {"id": GATE, "name": "Barrier", "driver": "modbus-gate", "link": "barrier", "profile": "relay-barrier"},
+                {"id": READER, "name": "Reader", "driver": "serial-reader", "link": "desk"},
+            ],
+            "lanes": [wanted | dict(lane)],
+            **sections,
+        }
+    )
+
+
+class FarEndLane:
+    """One life of the gateway's lanes. The barrier behind it, and the store's folder, outlive it."""
+
+    def __init__(self, *, lanes: Lanes, store: Store, barrier: Barrier, clock: SystemClock) -> None:
+        self.lanes = lanes
+        self.store = store
+        self.barrier = barrier
+        self.clock = clock
+
+    def arming(self, *, occupied: bool) -> None:
+        """A vehicle comes to the loop in front, or leaves it."""
+        self.barrier.set_arming_loop(occupied=occupied, now=time.monotonic())
+
+    def under(self, *, occupied: bool) -> None:
+        """A vehicle comes under the arm, or leaves."""
+        self.barrier.set_closing_loop(occupied=occupied, now=time.monotonic())
+
+    def present(self, number: str) -> None:
+        """Hold a card before the reader."""
+        self.lanes.report(CardPresented(READER, 0, 0, number, time.monotonic()))
+
+    def shown(self) -> LaneSnapshot:
+        """The lane as people see it."""
+        return self.lanes.lanes()[0]
+
+    async def sees(self, condition: Callable[[LaneSnapshot], object]) -> LaneSnapshot:
+        """Wait until the lane is shown so."""
+        async with asyncio.timeout(_WITHIN):
+            while not condition(self.shown()):
+                await asyncio.sleep(0.01)
+        return self.shown()
+
+    async def kinds(self) -> list[EventKind]:
+        """What was recorded, the oldest first."""
+        assert await self.lanes.recorder.drained(within=_WITHIN)
+        return [EventKind(event.type) for event in reversed(await self.store.events.latest(limit=100))]
+
+    async def told(self, kind: EventKind) -> str:
+        """Wait until an event of this kind is recorded; its newest text."""
+        async with asyncio.timeout(_WITHIN):
+            while True:
+                for event in await self.store.events.latest(limit=100):
+                    if event.type == kind:
+                        return event.description
+                await asyncio.sleep(0.01)
+
+    async def passages(self) -> list[RecordedPassage]:
+        """Passages, the oldest first."""
+        assert await self.lanes.recorder.drained(within=_WITHIN)
+        return list(reversed(await self.store.passages.page()))
+
+
+@asynccontextmanager
+async def a_barrier() -> AsyncIterator[tuple[Barrier, ModbusFarEnd, int]]:
+    """A barrier with limit switches behind a relay module that listens on a port."""
+    barrier = Barrier(travel_seconds=0.3, closes_itself=False)
+    far_end = ModbusFarEnd(units={1: ProfileWiring(profile=_PROFILE, barrier=barrier)})
+    async with far_end.tcp() as port:
+        yield barrier, far_end, port
+
+
+@asynccontextmanager
+async def alive(
+    folder: Path,
+    *,
+    barrier: Barrier,
+    port: int,
+    cards: tuple[Card, ...] = (),
+    clock: SystemClock | None = None,
+    lane: Mapping[str, object] | None = None,
+    **sections: object,
+) -> AsyncIterator[FarEndLane]:
+    """The lanes of the site with their store and drivers, from start to stop."""
+    clock = clock or SystemClock()
+    site = site_of(port, lane=lane or {}, **sections)
+    secrets = Secrets(folder=folder, environ={})
+    field = build_field(site, site_path=folder / "site.toml", clock=clock, secrets=secrets)
+    store = Store(folder=folder, site_name="North", sends=False)
+    await store.open()
+    try:
+        async with Supervisor(clock=clock) as lasting:
+            lasting.keep("store", store.run)
+            if cards:
+                await store.cards.apply(put=[CardRecord(card=card) for card in cards], remove=[], now=0)
+            lanes = Lanes(
+                site=site,
+                gates=field.gates,
+                store=store,
+                clock=clock,
+                progress=Progress(clock=clock),
+                boot=f"{time.monotonic_ns():x}",
+            )
+            lasting.keep("recorder", lanes.recorder.run)
+            await lanes.areas.recall()
+            await lanes.resume()
+            async with Supervisor(clock=clock) as lines:
+                field.start_lines(lines)
+                async with Supervisor(clock=clock) as working:
+                    lanes.start(working)
+                    working.keep("gate", lambda: field.gates[GATE].run(lanes.report))
+                    yield FarEndLane(lanes=lanes, store=store, barrier=barrier, clock=clock)
+            assert await lanes.recorder.drained(within=_WITHIN)
+    finally:
+        await store.close()
