@@ -102,6 +102,7 @@ def sync_with_central(
         store=store,
         clock=clock,
         pull_seconds=site.central.pull_seconds,
+        bytes_per_second=site.central.pull_bytes_per_second,
         evidence=EvidenceSender(
             client=client,
             store=store,

@@ -65,6 +65,9 @@ class CentralSection(_Section):
     totp: SecretName | None = Field(default=None, description="the authenticator's secret, if the account has one")
     ca_file: str | None = None
     pull_seconds: float = Field(default=60, ge=0.5, le=86_400)
+    pull_bytes_per_second: int = Field(
+        default=1_000_000, ge=10_000, le=1_000_000_000, description="average bandwidth that pulls may take"
+    )
     timeout_seconds: float = Field(default=15, ge=1, le=120)
     write_may_take_seconds: float = Field(
         default=60, ge=0, le=3600, description="so long central may still carry out a write whose answer was lost"

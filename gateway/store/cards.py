@@ -203,10 +203,15 @@ class Cards:
 
         return await self._database.read(query)
 
-    async def ids(self) -> frozenset[int]:
-        """The id of every card."""
+    async def central_ids(self) -> tuple[int, ...]:
+        """The ids of the cards that are central's, ascending."""
         return await self._database.read(
-            lambda connection: frozenset(number for (number,) in connection.execute("SELECT id FROM card"))
+            lambda connection: tuple(
+                number
+                for (number,) in connection.execute(
+                    "SELECT id FROM card WHERE id < ? ORDER BY id", (FIRST_PROVISIONAL_ID,)
+                )
+            )
         )
 
     async def made_here(self) -> tuple[int, ...]:

@@ -6,15 +6,24 @@ if it answers such questions at all: a record that it has just listed must be fo
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
+from typing import Final
 
 from gateway.domain.errors import CentralRefused
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import record_id
 
+MOST_ASKED: Final = 100
+"""So many single records are asked for in one pull."""
+
+Found = tuple[tuple[int, JsonObject], ...]
+"""Records that central has, with their ids."""
+
+_AT_A_TIME = 10
 _NOT_FOUND = 404
 _GONE_WORDS = ("not found", "does not exist", "no such", "deleted")
 _LISTED_TRIES = 3
@@ -28,11 +37,13 @@ class Asked:
         gone: it has them no more.
         there: it has them, as they are now.
         unsaid: neither could be understood.
+        unasked: they were not asked for.
     """
 
-    gone: frozenset[int]
-    there: tuple[tuple[int, JsonObject], ...]
-    unsaid: frozenset[int]
+    gone: frozenset[int] = frozenset()
+    there: Found = ()
+    unsaid: frozenset[int] = frozenset()
+    unasked: frozenset[int] = frozenset()
 
 
 class ById:
@@ -42,6 +53,25 @@ class ById:
         self._client = client
         self._path = path
         self._names = names
+
+    async def ask_some(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> Asked:
+        """Ask for a hundred of these at most, picked by chance, ten at a time. Raises as `ask`.
+
+        Ten that central still has all show that the list is wrong, and ten of which it says nothing that it does not
+        answer such questions. No more are asked for then.
+        """
+        wanted, known = frozenset(record_ids), tuple(islice(listed, _LISTED_TRIES))
+        chosen = random.sample(sorted(wanted), min(len(wanted), MOST_ASKED))
+        said = Asked()
+        for start in range(0, len(chosen), _AT_A_TIME):
+            some = chosen[start : start + _AT_A_TIME]
+            asked = await self.ask(some, listed=known)
+            said = Asked(said.gone | asked.gone, said.there + asked.there, said.unsaid | asked.unsaid)
+            if asked.unsaid or len(asked.there) == _AT_A_TIME:
+                break
+        return Asked(
+            said.gone, said.there, said.unsaid, wanted - said.gone - said.unsaid - {number for number, _ in said.there}
+        )
 
     async def ask(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> Asked:
         """What central says of these. Raises CentralUnavailable when it does not answer.

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import TypeVar
 
 from gateway.clock import Clock
-from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store import Store
 from gateway.store.card_rows import ReadyCard
 from gateway.store.cards import CardChanges
-from gateway.sync.absence import ById
+from gateway.sync.absence import ById, Found
 from gateway.sync.card_pages import CardPages
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap, CardMapper
+from gateway.sync.gone_cards import GoneCards, Missing
 from gateway.sync.listed_card import ListedCard, listed_elsewhere, listed_here
 from gateway.sync.page_size import PageSize
-from gateway.sync.paged_walk import PagedWalk, PageMemory, Told, nobody
+from gateway.sync.paged_walk import PagedWalk, PageMemory, SeePage, Told, nobody
 from gateway.sync.site_cards import KIND
-from gateway.sync.sweep import Page, Tally, judge_removal, read_waiting, waiting_text
+from gateway.sync.sweep import Page, Tally, read_waiting, waiting_text
 
 _CARDS_AT_A_STRETCH = 25  # about 1 ms of work
 _CARDS_IN_A_COMMIT = 500  # about 20 ms of the writer's time
-_ASKED_AT_A_STRETCH = 100
 _PENDING = "pending_removal"
 _MAP = "field_map"
 _T = TypeVar("_T")
@@ -44,7 +43,7 @@ class CardsPulled:
         newly_held_back: whether holding back began with this pull.
         without_credential: listed cards that no reading can match.
         unread: listed cards with a status or date that could not be read; they are suspended.
-        problem: why nothing was removed, "" when the list could be believed.
+        problem: why the list could not be believed, "" when it could.
     """
 
     cards: int = 0
@@ -65,10 +64,8 @@ class CardsPulled:
 class CardPull:
     """Pulls the cards.
 
-    New and changed cards are taken over page by page. A card that a whole walk misses goes when central, asked for that
-    very card, has it no more; where it does not say, when a second walk misses exactly the same ones. A large share of
-    the cards goes only when the whole walk before missed it too. A walk that is cut short, or whose pages contradict
-    its count, removes nothing.
+    New and changed cards are taken over page by page, so that a suspended card counts as soon as its page is read. For
+    the cards that the list lacks see `GoneCards`. A walk that is cut short removes nothing beyond them.
     """
 
     def __init__(
@@ -97,13 +94,13 @@ class CardPull:
         """
         anew = anew or await self._cards.remembered(_MAP) != self._map_mark
         written = self._held.pull_begins(KIND)
-        before = await asyncio.to_thread(_centrals, await self._cards.ids())
         walk = _Walk(anew=anew, written=written)
+        gone = await self._gone_cards(walk)
         began = self._cards.generation
         if anew or began != self._generation:
             self._memory.end_walk(keep=False)
         try:
-            tally = await self._walk(walk, told)
+            tally = await self._walk(walk, told, gone.see_page)
         except BaseException:  # cancelled, too: what was walked over in part is no memory of the whole
             self._memory.end_walk(keep=False)
             raise
@@ -113,78 +110,67 @@ class CardPull:
             if walk.anew:
                 await self._cards.remember(_MAP, self._map_mark)
         walk.anew = False
-        problem, held_back, newly = tally.problem, 0, False
-        if not problem:
-            missing = await asyncio.to_thread(before.difference, tally.ids)
-            missing -= await self._own(walk)
-            waited = read_waiting(await self._cards.remembered(_PENDING) or "")
-            removal = judge_removal(known=len(before), missing=missing, waited=waited)
-            problem = await self._remove(removal.due, before=before, walk=walk, listed=tally.ids)
-            held_back, newly = len(removal.waiting), bool(removal.waiting) and not waited
-            if removal.waiting != waited:
-                await self._cards.remember(_PENDING, waiting_text(removal.waiting))
+        missing = await self._settle(gone, tally, walk)
+        problem = missing.problem
         # What others changed meanwhile is looked at again.
         self._generation = began + walk.applied
         if not problem:
             self._without_credential &= tally.ids
             self._unread &= tally.ids
             now = self._clock.wall()
-            if now.trusted and not held_back:
+            if now.trusted and not missing.waiting:
                 await self._cards.listed(now.micros)
         return CardsPulled(
             cards=len(tally.ids),
             added=walk.added,
             changed=walk.changed,
             removed=walk.removed,
-            held_back=held_back,
-            newly_held_back=newly,
+            held_back=len(missing.waiting),
+            newly_held_back=missing.newly,
             without_credential=len(self._without_credential),
             unread=len(self._unread),
             problem=problem,
         )
 
-    async def _remove(self, due: frozenset[int], *, before: frozenset[int], walk: _Walk, listed: set[int]) -> str:
-        """Let those of the missing cards go that central has no more; why not all of them went, "" when they did."""
-        unsaid: set[int] = set()
-        there = 0
-        known = sorted(listed)
-        for stretch in _stretches(sorted(due), _ASKED_AT_A_STRETCH):
-            asked = await self._by_id.ask(stretch, listed=known)
-            unsaid |= asked.unsaid
-            there += len(asked.there)
-            await self._take(await self._made(asked.there, walk), walk)
-            await self._let_go(asked.gone, walk)
-        if there:
-            return f"access_cards: {there} that central still has are not on its list"
-        if not unsaid:
-            return ""
-        second = await self._walk(walk)
-        self._memory.end_walk(keep=True)
-        if second.problem:
-            return second.problem
-        own = await self._own(walk)
-        if before - second.ids - own - walk.gone != unsaid - own:
-            return "access_cards: two looks disagree"
-        for stretch in _stretches(sorted(unsaid), _ASKED_AT_A_STRETCH):
-            await self._let_go(frozenset(stretch), walk)
-        return ""
+    async def _settle(self, gone: GoneCards, tally: Tally, walk: _Walk) -> Missing:
+        async def again() -> Tally:
+            second = await self._walk(walk)
+            self._memory.end_walk(keep=True)
+            return second
+
+        waited = read_waiting(await self._cards.remembered(_PENDING) or "")
+        missing = await gone.settle(tally, waited=waited, again=again)
+        if missing.pending != waited:
+            await self._cards.remember(_PENDING, waiting_text(missing.pending))
+        return missing
+
+    async def _gone_cards(self, walk: _Walk) -> GoneCards:
+        async def own() -> frozenset[int]:
+            return await self._own(walk)
+
+        async def let_go(gone: frozenset[int]) -> None:
+            await self._let_go(gone, walk)
+
+        async def put(found: Found) -> None:
+            await self._take(await self._made(found, walk), walk)
+
+        known = await self._cards.central_ids()
+        return GoneCards(by_id=self._by_id, known=known, own=own, let_go=let_go, put=put)
 
     async def _let_go(self, gone: frozenset[int], walk: _Walk) -> None:
         """Within the turn: what was written meanwhile stays."""
         if not gone:
             return
         async with self._cards.turn:
-            going = gone - await self._own(walk)
-            done = await self._apply(walk, remove=sorted(going))
+            done = await self._apply(walk, remove=sorted(gone - await self._own(walk)))
             walk.removed += done.removed
-            walk.gone |= going
 
     async def _own(self, walk: _Walk) -> frozenset[int]:
         """Cards that were written meanwhile, or wait to go up: that central's list lacks them says nothing."""
         waiting = await self._held.waiting(KIND)
         return frozenset(walk.written).union(write.record_id for write in waiting)
 
-    async def _walk(self, walk: _Walk, told: Told = nobody) -> Tally:
+    async def _walk(self, walk: _Walk, told: Told = nobody, see_page: SeePage | None = None) -> Tally:
         async def make(page: Page) -> list[ListedCard]:
             return await self._made(page, walk)
 
@@ -202,6 +188,7 @@ class CardPull:
             memory=self._memory,
             apart=apart if self._wants_all(walk) else None,
             told=told,
+            see_page=see_page,
         )
         try:
             return await pages.walk()
@@ -280,12 +267,6 @@ class _Walk:
     changed: int = 0
     removed: int = 0
     applied: int = 0
-    gone: set[int] = field(default_factory=set)
-
-
-def _centrals(card_ids: frozenset[int]) -> frozenset[int]:
-    """Those of the ids that are central's."""
-    return frozenset(card_id for card_id in card_ids if card_id < FIRST_PROVISIONAL_ID)
 
 
 def _stretches(items: Sequence[_T], length: int) -> Iterator[Sequence[_T]]:

@@ -88,6 +88,11 @@ class CentralClient:
         """How central is at present."""
         return self._state
 
+    @property
+    def received(self) -> int:
+        """Bytes that answers have had on the line so far."""
+        return self._connections.received
+
     def away(self) -> bool:
         """Whether central is known not to answer. Never waits; that somebody wants to know is in `look_wanted`."""
         if self._state.reachable is not False:

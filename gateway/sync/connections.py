@@ -71,6 +71,7 @@ class Connections:
     """Central's connections; they are kept until `close`, after which there are none any more.
 
     A connection must be there within `connect_seconds`. `connector` makes what opens them, from the TLS settings.
+    `received` counts the bytes of answers' bodies as they came over the line, compressed or not.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Connections:
         self._opening = asyncio.Lock()
         self._http: aiohttp.ClientSession | None = None
         self._closed = False
+        self.received = 0
 
     async def open(self) -> aiohttp.ClientSession:
         """What requests are made with. Raises CentralUnavailable after the closing, or when TLS cannot be set up."""
@@ -122,10 +124,13 @@ class Connections:
         http = await self.open()
         tls = await self._trust.tls() if self._secured else None
         try:
-            return await fetch(http, method, self._url + path, body, headers, heard=heard, tls=tls)
+            return await fetch(http, method, self._url + path, body, headers, heard=heard, counted=self._count, tls=tls)
         except aiohttp.ClientSSLError:
             await self._trust.doubted()
             raise
+
+    def _count(self, received: int) -> None:
+        self.received += received
 
     def end(self) -> aiohttp.ClientSession | None:
         """No more requests from now on; what is to be closed, None when nothing was opened."""
@@ -147,10 +152,12 @@ async def fetch(
     headers: dict[str, str],
     *,
     heard: Heard | None = None,
+    counted: Callable[[int], None] = lambda _received: None,
     tls: ssl.SSLContext | None = None,
 ) -> tuple[int, bytes]:
     """Status and body of one exchange. Raises TooLarge when the body is larger than is ever read.
 
+    `counted` gets the number of bytes that the body had on the line, also of one that breaks off.
     `tls`: what a new connection is secured with, None for the session's own.
     """
     data = json.dumps(body).encode() if isinstance(body, dict) else body
@@ -161,12 +168,16 @@ async def fetch(
     ) as response:
         if heard is not None:
             heard(response.headers)
-        raw = bytearray()
-        async for chunk in response.content.iter_chunked(_CHUNK):
-            raw += chunk
-            if len(raw) > BODY_LIMIT:
-                response.close()
-                raise TooLarge(f"the answer is larger than {BODY_LIMIT // 1024} KiB")
+        content, raw = response.content, bytearray()
+        try:
+            async for chunk in content.iter_chunked(_CHUNK):
+                raw += chunk
+                if len(raw) > BODY_LIMIT:
+                    response.close()
+                    raise TooLarge(f"the answer is larger than {BODY_LIMIT // 1024} KiB")
+        finally:
+            if raw:
+                counted(content.total_raw_bytes)
         return response.status, bytes(raw)
 
 

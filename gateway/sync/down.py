@@ -204,7 +204,8 @@ class DownSync:
             text = f"central lists {cards.held_back} cards fewer than before; they stay until the next pull agrees"
             await self._record(EventKind.SWEEP_SUSPENDED, stamp, text)
         if cards.problem and not self._doubted:
-            await self._record(EventKind.SWEEP_SUSPENDED, stamp, f"no card is removed: {cards.problem}")
+            text = f"{cards.problem}; a card goes only when central says so of that card"
+            await self._record(EventKind.SWEEP_SUSPENDED, stamp, text)
         self._doubted = bool(cards.problem)
 
     async def _record(self, kind: EventKind, stamp: Stamp, text: str) -> None:

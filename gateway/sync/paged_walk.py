@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Generic, Protocol, TypeVar
@@ -19,6 +19,8 @@ _MOST_PAGES = 20_000
 
 _Item = TypeVar("_Item")
 Told = Callable[[int, int | None], None]
+SeePage = Callable[[Sequence[int]], Awaitable[None]]
+"""Gets the ids that a page brought, in their order, when the page was taken over."""
 
 
 def nobody(_received: int, _count: int | None) -> None:
@@ -109,7 +111,7 @@ class _Arrived(Generic[_Item]):
     """A page that was read.
 
     Attributes:
-        fresh: whether it brought anything new.
+        ids: those that it brought and no page before it, in their order.
         made: what was made of it; nothing of one that was met before, or brought nothing new.
         mark: what it weighs.
         met: what it held; None unless all of that was new.
@@ -117,7 +119,7 @@ class _Arrived(Generic[_Item]):
         count: how many there are, as the pages say.
     """
 
-    fresh: bool
+    ids: tuple[int, ...]
     made: list[_Item]
     mark: bytes
     met: Met | None
@@ -145,7 +147,9 @@ class PagedWalk(Generic[_Item]):
         memory: PageMemory,
         apart: Apart[_Item] | None = None,
         told: Told = nobody,
+        see_page: SeePage | None = None,
     ) -> None:
+        self._see_page = see_page
         self._client = client
         self._path = path
         self._make = make
@@ -163,7 +167,7 @@ class PagedWalk(Generic[_Item]):
         self._size.came(self._tally.received, self._tally.count)
         for number in range(2, _MOST_PAGES + 2):
             self._told(arrived.received, arrived.count)
-            if not arrived.fresh:
+            if not arrived.ids:
                 self._size.walked()
                 return self._tally
             # Each comes to its end: what central sent is taken over also when it does not send the next page.
@@ -181,6 +185,8 @@ class PagedWalk(Generic[_Item]):
     async def _take_over(self, arrived: _Arrived[_Item]) -> None:
         if arrived.made and await self._take(arrived.made) and arrived.met is not None:
             self._memory.note(arrived.mark, arrived.met)
+        if self._see_page is not None:
+            await self._see_page(arrived.ids)
 
     async def _next(self, number: int) -> _Arrived[_Item]:
         if number == 2 and self._apart is not None:
@@ -228,8 +234,7 @@ class PagedWalk(Generic[_Item]):
     async def _read(self, answer: _Answer) -> _Arrived[_Item]:
         tally = self._tally
         if answer.met is not None:
-            fresh = tally.again(answer.met)
-            return _Arrived(fresh, [], answer.mark, answer.met, len(tally.ids), tally.count)
+            return _Arrived(tally.again(answer.met), [], answer.mark, answer.met, len(tally.ids), tally.count)
         before = tally.received
         read = await self._apart.read(answer.raw) if self._apart is not None and answer.raw else None
         if read is not None:
@@ -248,4 +253,4 @@ class PagedWalk(Generic[_Item]):
         received, count = len(tally.ids), tally.count
         if read is None and page:
             made = await self._make(page)
-        return _Arrived(bool(fresh_ids), made, answer.mark, met, received, count)
+        return _Arrived(fresh_ids, made, answer.mark, met, received, count)

@@ -27,7 +27,7 @@ class RecordsPulled:
         listed: how many central listed.
         held_back: how many of a large removal stay until the next whole pull misses them again.
         newly_held_back: whether holding so many back began with this pull.
-        problem: why not all that is missing may go, "" when the list could be believed.
+        problem: why the list could not be believed, "" when it could.
     """
 
     listed: int = 0
@@ -72,7 +72,7 @@ class RecordPull:
             await self._take(page, known=known, written=written, anew=anew)
 
         tally = await self._read(take)
-        if tally.problem:
+        if not tally.reached_end:
             return RecordsPulled(listed=len(tally.ids), problem=tally.problem)
         centrals = {found for found, record in known.items() if record != "{}" and found < FIRST_PROVISIONAL_ID}
         missing = frozenset(centrals - tally.ids - written)
@@ -81,14 +81,14 @@ class RecordPull:
         large = is_large(known=len(centrals), missing=len(missing))
         waiting = missing - due if large else frozenset()
         self._missing = missing
-        problem = await self._remove(due, listed=tally.ids, take=take)
+        problem = await self._remove(due, tally=tally, take=take)
         if waiting != waited:
             await self._store.cards.remember(self._pending, waiting_text(waiting))
         return RecordsPulled(
             listed=len(tally.ids),
             held_back=len(waiting),
             newly_held_back=bool(waiting) and not waited,
-            problem=problem,
+            problem=tally.problem or problem,
         )
 
     async def _take(self, page: Page, *, known: dict[int, str], written: set[int], anew: bool) -> None:
@@ -109,13 +109,19 @@ class RecordPull:
         if changed:
             await self._records.pulled(changed, removed=(), now=self._clock.wall().micros)
 
-    async def _remove(self, due: frozenset[int], *, listed: set[int], take: Take) -> str:
-        """Let those go that central has no more; why not all of them went, "" when they did."""
+    async def _remove(self, due: frozenset[int], *, tally: Tally, take: Take) -> str:
+        """Let those go that central has no more; return why not all of them went, "" when they did.
+
+        Of a list that contradicts itself only those go of which central says so one by one.
+        """
         if not due:
             return ""
-        asked = await self._by_id.ask(sorted(due), listed=sorted(listed))
-        if gone := asked.gone | asked.unsaid:
-            await self._records.pulled((), removed=gone, now=self._clock.wall().micros)
+        asked = await self._by_id.ask_some(due, listed=sorted(tally.ids))
+        proven = asked.gone
+        if not tally.problem and not asked.there:
+            proven |= asked.unsaid | asked.unasked
+        if proven:
+            await self._records.pulled((), removed=proven, now=self._clock.wall().micros)
         if not asked.there:
             return ""
         await take(asked.there)

@@ -22,10 +22,10 @@ from gateway.sync.down import DownSync, PullReport
 from gateway.sync.evidence import EvidenceSender
 from gateway.sync.lane_commands import LaneCommands
 from gateway.sync.outbox import OutboxSender
+from gateway.sync.pace import DEFAULT_BYTES_PER_SECOND, bandwidth_rest, rest_after
 
 log = structlog.get_logger(__name__)
 
-_REST_PER_PULL = 9.0  # a pull takes at most a tenth of the time
 _JITTER = 0.1
 _REFUSED_SECONDS = 5.0
 
@@ -51,13 +51,15 @@ class Sync:
         store: Store,
         clock: Clock,
         pull_seconds: float,
+        bytes_per_second: float = DEFAULT_BYTES_PER_SECOND,
         evidence: EvidenceSender | None = None,
         commands: LaneCommands | None = None,
         clock_alert_seconds: float = 30.0,
         away_backoff: Backoff | None = None,
     ) -> None:
-        """`clock_alert_seconds`: central's clock and this machine's may differ by so much.
+        """`bytes_per_second`: the average bandwidth that pulls may take.
 
+        `clock_alert_seconds`: central's clock and this machine's may differ by so much.
         `away_backoff` spaces pulls while central does not answer, unless they come more often anyway.
         """
         self._evidence = evidence
@@ -73,6 +75,7 @@ class Sync:
         self._store = store
         self._clock = clock
         self._pull_seconds = pull_seconds
+        self._bytes_per_second = bytes_per_second
         self._wanted = asyncio.Event()
         self._told_reachable: bool | None = None
 
@@ -140,21 +143,23 @@ class Sync:
         failures = 0
         while True:
             self._wanted.clear()
-            began, rest = self._clock.monotonic(), self._pull_seconds
+            began, before = self._clock.monotonic(), self._client.received
+            failed = ""
             try:
                 await self._down.pull()
-                took = self._clock.monotonic() - began
-                failures = failures + 1 if self._down.anew.left else 0
-                rest = max(rest, took * _REST_PER_PULL)
-                if failures:  # a technician waits for the rest of it
-                    rest = min(rest, max(self._away_backoff.wait(failures), took))
             except CentralUnavailable as error:
-                failures += 1
-                rest = min(rest, self._away_backoff.wait(failures))
-                log.debug("pull_put_off", error=str(error))  # the client tells of loss and recovery, once each
+                failed = str(error)
+                log.debug("pull_put_off", error=failed)  # the client tells of loss and recovery, once each
+            took, received = self._clock.monotonic() - began, self._client.received - before
+            failures = failures + 1 if failed or self._down.anew.left else 0
+            rest = rest_after(took=took, pull_seconds=self._pull_seconds)
+            if failures:  # a technician may wait for the rest of it
+                backoff = self._away_backoff.wait(failures)
+                rest = min(self._pull_seconds, backoff if failed else max(backoff, took))
+            rest = max(rest, bandwidth_rest(took=took, received=received, bytes_per_second=self._bytes_per_second))
             await self._tell()
             self._store.changes.bump()
-            await _sleep_or(self._wanted, rest * (1 + random.uniform(-_JITTER, _JITTER)))  # noqa: S311 (spreads load)
+            await _sleep_or(self._wanted, rest * random.uniform(1 - _JITTER, 1))  # noqa: S311 (spreads load)
 
     async def _keep_sending(self) -> None:
         await self._sender.run(lambda _: self._tell())

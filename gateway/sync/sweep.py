@@ -93,13 +93,13 @@ class Tally:
         self.ids.update(fresh)
         return fresh
 
-    def again(self, met: Met) -> bool:
-        """Count a page that was read before; whether it brought anything that was not there."""
-        before = len(self.ids)
+    def again(self, met: Met) -> tuple[int, ...]:
+        """Count a page that was read before; return those of its ids that were not there before."""
         self._counts.add(met.count)
         self._received += len(met.ids)
-        self.ids.update(met.ids)
-        return len(self.ids) > before
+        fresh = tuple(found for found in met.ids if found not in self.ids)
+        self.ids.update(fresh)
+        return fresh
 
     @property
     def received(self) -> int:
@@ -112,8 +112,13 @@ class Tally:
         return next(iter(self._counts)) if len(self._counts) == 1 else None
 
     def fault(self, reason: str) -> None:
-        """The walk could not be brought to its end."""
+        """Note why the walk could not be brought to its end."""
         self._fault = reason
+
+    @property
+    def reached_end(self) -> bool:
+        """Whether the walk came to the end of the list, believed or not."""
+        return not self._fault
 
     @property
     def problem(self) -> str:
@@ -148,9 +153,9 @@ def is_large(*, known: int, missing: int) -> bool:
     return missing > known * LARGE_SHARE
 
 
-def judge_removal(*, known: int, missing: frozenset[int], waited: frozenset[int]) -> Removal:
-    """Of a large removal only those go now that the whole walk before missed too: those that have `waited`."""
-    if not is_large(known=known, missing=len(missing)):
+def judge_removal(*, many: bool, missing: frozenset[int], waited: frozenset[int]) -> Removal:
+    """Decide what may go now: of `many`, only those that have `waited` since the walk before."""
+    if not many:
         return Removal(due=missing)
     return Removal(due=missing & waited, waiting=missing - waited)
 

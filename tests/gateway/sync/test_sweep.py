@@ -57,19 +57,19 @@ def test_an_answer_without_the_list_is_a_failure():
 
 def test_a_small_removal_goes_at_once():
     missing = frozenset(range(20))
-    assert judge_removal(known=100, missing=missing, waited=frozenset()) == Removal(due=missing)
+    assert judge_removal(many=False, missing=missing, waited=frozenset()) == Removal(due=missing)
 
 
 def test_of_a_large_removal_goes_what_two_walks_missed():
     missing = frozenset(range(21))
-    first = judge_removal(known=100, missing=missing, waited=frozenset())
+    first = judge_removal(many=True, missing=missing, waited=frozenset())
     assert first == Removal(waiting=missing)
-    second = judge_removal(known=100, missing=frozenset(range(1, 23)), waited=first.waiting)
+    second = judge_removal(many=True, missing=frozenset(range(1, 23)), waited=first.waiting)
     assert second == Removal(due=frozenset(range(1, 21)), waiting=frozenset({21, 22}))
 
 
 def test_nothing_missing_ends_the_waiting():
-    assert judge_removal(known=100, missing=frozenset(), waited=frozenset({1})) == Removal()
+    assert judge_removal(many=True, missing=frozenset(), waited=frozenset({1})) == Removal()
 
 
 @pytest.mark.parametrize("waiting", [frozenset(), frozenset({3}), frozenset({3, 2, 1_999_999_999})])
