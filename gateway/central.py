@@ -24,9 +24,10 @@ from gateway.sync.people import CentralPeople
 from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.roles import RoleMap
 from gateway.sync.runner import Sync
+from gateway.sync.used_codes import UsedCodes
 
 
-def central_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClient | None:
+def central_client(site: Site, *, secrets: Secrets, store: Store, clock: Clock) -> CentralClient | None:
     """The client of central. Raises ConfigError for a secret that is not there."""
     central = site.central
     if central is None:
@@ -36,6 +37,7 @@ def central_client(site: Site, *, secrets: Secrets, clock: Clock) -> CentralClie
         username=central.username,
         password=secrets.get(central.password),
         totp_secret=secrets.get(central.totp) if central.totp else "",
+        used_codes=UsedCodes(store=store),
         clock=clock,
         ca_file=central.ca_file,
         timeout_seconds=central.timeout_seconds,

@@ -129,7 +129,7 @@ class House:
             media_fault=partial(media_fault, folder.path),
             marker=MEDIA_MARKER,
         )
-        client = central_client(site, secrets=secrets, clock=self._clock)
+        client = central_client(site, secrets=secrets, store=self._store, clock=self._clock)
         self._writes = CentralWrites(
             client=client,
             store=self._store,

@@ -24,6 +24,7 @@ from gateway.sync.permissions import Permissions
 from gateway.sync.reach import Reach
 from gateway.sync.session import LOGOUT, GatewaySession
 from gateway.sync.trust import Trust
+from gateway.sync.used_codes import UsedCodes
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +42,8 @@ _HOLD_OFF_SECONDS = 10.0
 class CentralClient:
     """Calls operations of central, as the gateway's own account and for people.
 
-    Loss and recovery are logged once each, see `Reach`. `totp_secret`: base32, of an account that has a second factor.
+    Loss and recovery are logged once each, see `Reach`. `totp_secret`: base32, of an account that has a second factor;
+    `used_codes` notes the newest of its codes that was sent.
 
     A line that is dead is told from a central that is slow: a connection must be there within `connect_seconds`,
     however long an answer may take. After a time-out people are not kept waiting for the next one.
@@ -55,6 +57,7 @@ class CentralClient:
         password: str,
         clock: Clock,
         totp_secret: str = "",
+        used_codes: UsedCodes | None = None,
         ca_file: str | None = None,
         timeout_seconds: float = 15.0,
         connect_seconds: float = _CONNECT_SECONDS,
@@ -79,6 +82,7 @@ class CentralClient:
             exchange=self._post,
             clock=clock,
             central_time=self._central_time,
+            used_codes=used_codes,
         )
         self._permissions = Permissions(monotonic=clock.monotonic)
         self._state = CentralState()

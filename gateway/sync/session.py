@@ -16,6 +16,7 @@ from gateway.clock import Clock, Stamp
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.supervision import Backoff
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict
+from gateway.sync.used_codes import UsedCodes
 
 log = structlog.get_logger(__name__)
 
@@ -24,6 +25,8 @@ Exchange = Callable[[str, JsonObject, str | None], Awaitable[Verdict]]
 
 LOGIN, MFA, LOGOUT = "/v1/auth/login", "/v1/auth/mfa", "/v1/auth/logout"
 _STEP_SECONDS = 30
+_CLOCK_DOUBT_SECONDS = 1  # central's clock is known to half a second
+_ON_THE_WAY_SECONDS = 2
 _LOGOUT_SECONDS = 2.0
 
 
@@ -31,7 +34,7 @@ class GatewaySession:
     """Signs in when a session is wanted, and proves the second factor where the account has one.
 
     After a refusal central is left alone, for half a minute to a minute and longer each time, so that a wrong password
-    does not lock the account. A code is never sent twice.
+    does not lock the account. A code is never sent twice, also over a restart: the next one is waited for.
     """
 
     def __init__(
@@ -43,9 +46,14 @@ class GatewaySession:
         exchange: Exchange,
         clock: Clock,
         central_time: Callable[[], int],
+        used_codes: UsedCodes | None = None,
         refused_backoff: Backoff | None = None,
     ) -> None:
-        """`central_time`: what central's clock shows, in seconds since 1970, as far as that is known."""
+        """Begin without a session.
+
+        `central_time`: what central's clock shows, in seconds since 1970, as far as that is known. `used_codes`: where
+        the newest code that was sent is noted, None for in memory alone.
+        """
         self._username = username
         self._password = password
         self._totp_secret = totp_secret
@@ -58,6 +66,7 @@ class GatewaySession:
         self._refusals = 0
         self._error: CentralRefused | CentralUnavailable | None = None
         self._left_alone_until = float("-inf")
+        self._used_codes = used_codes
         self._last_step = -1
         self.token: str | None = None
         self.signed_in_at: Stamp | None = None
@@ -120,12 +129,7 @@ class GatewaySession:
                 f"central asks {self._username!r} for a second factor: name its secret as 'totp' in [central],"
                 " or use an account without one"
             )
-        now = self._central_time()
-        step = max(now // _STEP_SECONDS, self._last_step + 1)
-        # Central takes a code of the half minute that comes; one of a later half minute is waited for.
-        if (early := (step - 1) * _STEP_SECONDS - now) > 0:
-            await asyncio.sleep(min(early, _STEP_SECONDS))
-        self._last_step = step
+        step = await self._unused_step()
         verdict = await self._exchange(MFA, {"token": code_of(self._totp_secret, step)}, token)
         if isinstance(verdict, CentralRefused):
             raise CentralDenied(
@@ -136,6 +140,21 @@ class GatewaySession:
             raise CentralFailed(f"POST {MFA}: central forgot the session at once")
         if isinstance(verdict, CentralUnavailable):
             raise verdict
+
+    async def _unused_step(self) -> int:
+        """Wait for a half minute whose code was not sent before, and note it as used."""
+        newest = self._last_step
+        if self._used_codes is not None:
+            newest = max(newest, await self._used_codes.newest())
+        now = self._central_time()
+        current = (now + _ON_THE_WAY_SECONDS) // _STEP_SECONDS
+        # A note far ahead was made while central's clock was.
+        step = newest + 1 if current <= newest <= current + 1 else current
+        await asyncio.sleep(max(step * _STEP_SECONDS + _CLOCK_DOUBT_SECONDS - now, 0))
+        self._last_step = step
+        if self._used_codes is not None:
+            await self._used_codes.use(step)
+        return step
 
     async def _end(self, token: str) -> None:
         """End a session that is no more used; one that cannot be ended now ends by central's own time."""
