@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from drivers.camera import h264, h265
-from drivers.camera.frames import VideoCodec
+from drivers.camera.frames import Entry, VideoCodec
 
 LARGEST_PICTURE = 8_000_000
 """Bytes; what grows beyond it is no picture."""
@@ -29,6 +29,8 @@ class Picture:
         units: its NAL units, without start codes.
         timestamp: RTP's, 32 bits.
         keyframe: whether decoding can start here.
+        entry: the kind of entry point of a keyframe.
+        recovery: how many pictures after a recovery point the first whole one comes.
         damaged: a part of it was lost.
         bidirectional: it is shown before one decoded earlier; told of H.264 alone.
     """
@@ -38,6 +40,8 @@ class Picture:
     keyframe: bool
     damaged: bool
     bidirectional: bool = False
+    entry: Entry = Entry.NONE
+    recovery: int = 0
 
     @property
     def data(self) -> bytes:
@@ -60,7 +64,8 @@ class Depacketizer:
         self._timestamp = -1
         self._damaged = False
         self._has_slice = False
-        self._keyframe = False
+        self._entry = Entry.NONE
+        self._recovery: int | None = None
         self._sequence: int | None = None
         self._head = 0
         self._ended_at = -1
@@ -202,12 +207,14 @@ class Depacketizer:
             return
         if self.codec is VideoCodec.H264:
             kind = unit[0] & 0x1F
-            is_slice, keyframe = h264.SLICE <= kind <= h264.IDR, kind == h264.IDR
+            is_slice = h264.SLICE <= kind <= h264.IDR
+            entry = Entry.IDR if kind == h264.IDR else Entry.NONE
             known = is_slice or kind in (h264.SEI, h264.SPS, h264.PPS)
             continues = is_slice and len(unit) > 1 and not unit[1] & 0x80
         else:
             kind = h265.nal_type(unit)
-            is_slice, keyframe = h265.is_slice(kind), h265.is_keyframe(kind)
+            is_slice = h265.is_slice(kind)
+            entry = h265.entry_of(kind)
             known = is_slice or kind in (h265.VPS, h265.SPS, h265.PPS, h265.PREFIX_SEI, h265.SUFFIX_SEI)
             continues = is_slice and not unit[2] & 0x80
         if not known or (not is_slice and unit in self._units):
@@ -221,7 +228,16 @@ class Depacketizer:
             return
         self._units.append(unit)
         self._has_slice = self._has_slice or is_slice
-        self._keyframe = self._keyframe or keyframe
+        if entry is not Entry.NONE:
+            self._entry = entry
+        elif not is_slice and (recovery := self._recovery_in(unit)) is not None:
+            self._recovery = recovery
+
+    def _recovery_in(self, unit: bytes) -> int | None:
+        """Read the recovery point that a unit tells, None when it tells none."""
+        if self.codec is VideoCodec.H265:
+            return h265.recovery_pictures(unit) if h265.nal_type(unit) == h265.PREFIX_SEI else None
+        return h264.recovery_frames(unit) if h264.nal_type(unit) == h264.SEI else None
 
     def _is_sequence_set(self, unit: bytes) -> bool:
         if self.codec is VideoCodec.H265:
@@ -237,17 +253,24 @@ class Depacketizer:
                 self._units.clear()
                 self._size = 0
             return None
+        entry, recovery = self._entry, 0
+        if entry is Entry.NONE and self._recovery is not None:
+            entry, recovery = Entry.RECOVERY, self._recovery
+        # of a keyframe that was lost there may be only the parameter sets that stood before it
+        lost_keyframe = self._damaged and any(self._is_sequence_set(unit) for unit in self._units)
         picture = Picture(
             units=tuple(self._units),
             timestamp=self._timestamp,
-            # of a keyframe that was lost there may be only the parameter sets that stood before it
-            keyframe=self._keyframe or (self._damaged and any(self._is_sequence_set(unit) for unit in self._units)),
+            keyframe=entry is not Entry.NONE or lost_keyframe,
             damaged=self._damaged,
             bidirectional=self.codec is VideoCodec.H264 and _is_b(self._units),
+            entry=entry,
+            recovery=recovery,
         )
         self._units = []
         self._size = 0
-        self._has_slice = self._keyframe = self._damaged = False
+        self._has_slice = self._damaged = False
+        self._entry, self._recovery = Entry.NONE, None
         return picture
 
 

@@ -49,6 +49,17 @@ class VideoFormat:
         return b"".join(b"\x00\x00\x00\x01" + unit for unit in (self.vps, self.sps, self.pps) if unit)
 
 
+class Entry(StrEnum):
+    """Kinds of places at which decoding, and with it a segment of a recording, begins."""
+
+    IDR = "idr"
+    """Nothing that follows needs what came before."""
+    RECOVERY = "recovery"
+    """A recovery point, or an open group of pictures: some pictures after it need what came before."""
+    NONE = "none"
+    """No entry point, or none that is known: the stream has had none for a long time and is cut here all the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedFrame:
     """One access unit.
@@ -57,9 +68,11 @@ class EncodedFrame:
         data: H.264 or H.265 in Annex B form (start codes).
         pts: presentation time in ticks; any origin, growing within a connection.
         dts: decoding time in ticks, at most `pts`.
-        keyframe: whether decoding can start here.
+        keyframe: whether a segment can begin here, and a viewer join.
         arrived: monotonic seconds when the frame was complete.
         codec: what `data` is.
+        entry: the kind of entry point of a keyframe.
+        recovery: how many pictures after a recovery point the first whole one comes.
     """
 
     data: bytes
@@ -68,6 +81,8 @@ class EncodedFrame:
     keyframe: bool
     arrived: float
     codec: VideoCodec = VideoCodec.H264
+    entry: Entry = Entry.IDR
+    recovery: int = 0
 
 
 class AudioCodec(StrEnum):

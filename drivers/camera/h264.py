@@ -14,6 +14,8 @@ START_CODE = b"\x00\x00\x00\x01"
 LONGEST_SIDE = 65_535
 """Of a picture, in pixels: 16 bits tell it in an MP4 (ISO/IEC 14496-12, 12.1.3). No level allows as many."""
 _START = b"\x00\x00\x01"
+_RECOVERY_POINT = 6
+_MOST_MESSAGES = 32
 _HIGH_PROFILES = frozenset({100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135})
 
 
@@ -82,6 +84,50 @@ def is_bidirectional(unit: bytes) -> bool:
         return bits.unsigned() in (1, 6)
     except IndexError:
         return False
+
+
+def is_reference(data: bytes) -> bool:
+    """Whether the picture in an Annex B stream is one that others are decoded from (nal_ref_idc above 0)."""
+    at = data.find(_START)
+    while 0 <= at < len(data) - 3:
+        if SLICE <= data[at + 3] & 0x1F <= IDR:
+            return data[at + 3] & 0x60 != 0
+        at = data.find(_START, at + 3)
+    return True
+
+
+def recovery_frames(unit: bytes) -> int | None:
+    """Read recovery_frame_cnt from a SEI unit (D.2.8); None when it holds no recovery point."""
+    payload = recovery_payload(unit[1:])
+    try:
+        return None if payload is None else Bits(payload).unsigned()
+    except IndexError:
+        return None
+
+
+def recovery_payload(messages: bytes) -> bytes | None:
+    """Find the recovery point message among a SEI unit's messages (7.3.2.3.1), which H.265 writes alike."""
+    data = messages.replace(b"\x00\x00\x03", b"\x00\x00")
+    at = 0
+    try:
+        for _ in range(_MOST_MESSAGES):
+            kind, at = _sei_number(data, at)
+            size, at = _sei_number(data, at)
+            if kind == _RECOVERY_POINT:
+                return data[at : at + size]
+            at += size
+    except IndexError:
+        pass
+    return None
+
+
+def _sei_number(data: bytes, at: int) -> tuple[int, int]:
+    """Read a payload type or size, and where it ends."""
+    value = 0
+    while data[at] == 0xFF:
+        value += 255
+        at += 1
+    return value + data[at], at + 1
 
 
 def one_picture(data: bytes) -> bytes:

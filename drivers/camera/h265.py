@@ -6,11 +6,12 @@ import functools
 
 from drivers.camera import h264
 from drivers.camera.bits import Bits
-from drivers.camera.frames import VideoFormat
+from drivers.camera.frames import Entry, VideoFormat
 from drivers.contract import ProtocolViolation
 
 VPS, SPS, PPS, DELIMITER, PREFIX_SEI, SUFFIX_SEI = 32, 33, 34, 35, 39, 40
 _FIRST_RANDOM_ACCESS, _LAST_RANDOM_ACCESS = 16, 21
+_CLEAN_RANDOM_ACCESS = 21
 
 
 def nal_type(unit: bytes) -> int:
@@ -23,9 +24,20 @@ def is_slice(kind: int) -> bool:
     return kind < VPS
 
 
-def is_keyframe(kind: int) -> bool:
-    """Whether decoding can start at a picture of this type (IDR, CRA, BLA)."""
-    return _FIRST_RANDOM_ACCESS <= kind <= _LAST_RANDOM_ACCESS
+def entry_of(kind: int) -> Entry:
+    """The kind of entry point that a picture of this type is: pictures after a CRA may need what came before it."""
+    if not _FIRST_RANDOM_ACCESS <= kind <= _LAST_RANDOM_ACCESS:
+        return Entry.NONE
+    return Entry.RECOVERY if kind == _CLEAN_RANDOM_ACCESS else Entry.IDR
+
+
+def recovery_pictures(unit: bytes) -> int | None:
+    """Read recovery_poc_cnt from a prefix SEI unit (D.2.8), at least 0; None when it holds no recovery point."""
+    payload = h264.recovery_payload(unit[2:])
+    try:
+        return None if payload is None else max(0, Bits(payload).signed())
+    except IndexError:
+        return None
 
 
 def parameter_sets(data: bytes) -> tuple[bytes, bytes, bytes]:

@@ -1,6 +1,7 @@
 """One video stream's packets into frames that a recording can rely on, however they came. Pure.
 
-Whole pictures alone, beginning at a keyframe, each with its parameter sets, in times that grow; what is lost is told.
+Whole pictures alone, beginning at a keyframe with its parameter sets, in times that grow; what is lost is told. Where a
+stream has had no entry point for LONGEST_GROUP_SECONDS, its next picture is a keyframe without one (Entry.NONE).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _ASSUMED_REORDERING = 2
 _LOOKED_AT = 4
 """Pictures that are looked at before the first is told, where the camera does not tell whether it reorders them."""
 _LONGEST_HOLE_SECONDS = 1.0
+LONGEST_GROUP_SECONDS = 10.0
+"""A stream without an entry point for so long is cut by time: what may be damaged is better than nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ class VideoTrack:
         self._waits_for_keyframe = True
         self._misses_some = False
         self._whole_at = 0.0
+        self._entered_at = now
+        self._entered_pts = 0
         self._looked_at: list[tuple[Picture, float]] | None = []
         self.latest: PictureTime | None = None
         """The times of the frame that came through last."""
@@ -178,14 +183,15 @@ class VideoTrack:
             self._waits_for_keyframe = self._waits_for_keyframe or picture.keyframe or hole
             self._misses_some = self._waits_for_keyframe
             return
-        if self._waits_for_keyframe and not (picture.keyframe and self._format):
+        waited_long = arrived - self._entered_at >= LONGEST_GROUP_SECONDS
+        if self._waits_for_keyframe and not (self._format and (picture.keyframe or waited_long)):
             self.damaged += self.told_any
             self._misses_some = True
             return
         if self._misses_some and self.told_any:
             yield FootageLost(by_network=self._lossy)
+        begins, self._waits_for_keyframe = self._waits_for_keyframe, False
         self._misses_some = False
-        self._waits_for_keyframe = False
         self.told_any = True
         self._whole_at = arrived
         if self._times is None:
@@ -196,10 +202,15 @@ class VideoTrack:
         pts, dts = self._times.times(raw, arrived)
         self.keeps_time = self.keeps_time and not self._times.repaired
         self.latest = PictureTime(picture.timestamp, self._clock, pts, arrived)
+        overlong = pts - self._entered_pts >= LONGEST_GROUP_SECONDS * TICKS_PER_SECOND and not picture.bidirectional
+        keyframe = picture.keyframe or begins or overlong
         data = picture.data
-        if picture.keyframe and not whole_sets and self._format is not None:
-            data = self._format.head + data
-        yield EncodedFrame(data, pts, dts, picture.keyframe, arrived, self._packets.codec)
+        if keyframe:
+            self._entered_at, self._entered_pts = arrived, pts
+            if not whole_sets and self._format is not None:
+                data = self._format.head + data
+        codec = self._packets.codec
+        yield EncodedFrame(data, pts, dts, keyframe, arrived, codec, picture.entry, picture.recovery)
 
 
 def _names(video: Media) -> str:

@@ -1,16 +1,26 @@
 """Frames in, durable keyframe-aligned MPEG-TS segments out. Blocking: belongs in a camera's writing thread.
 
 One muxer runs through a whole connection, so that continuity counters and timestamps run on; the files change under
-it just before a keyframe. Each file opens with PAT, PMT, SPS, PPS and a keyframe, and decodes alone.
+it just before a keyframe. Each file opens with PAT, PMT, SPS, PPS and a keyframe, and decodes alone as far as the kind
+of its entry point allows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from drivers.camera import formats
-from drivers.camera.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
+from drivers.camera import formats, h264
+from drivers.camera.frames import (
+    TICKS_PER_SECOND,
+    AudioFormat,
+    EncodedAudio,
+    EncodedFrame,
+    Entry,
+    VideoCodec,
+    VideoFormat,
+)
 from gateway.camera_worker.pre_roll import OpenFile, Shelf, Start, ToDisk
 from gateway.camera_worker.segment_file import PART_SUFFIX, SegmentFile
 from gateway.camera_worker.timeline import Timeline
@@ -18,7 +28,7 @@ from gateway.camera_worker.transport_stream import TransportMuxer
 from gateway.clock import Stamp
 from gateway.domain.footage import GapReason, SegmentFinished, segment_path
 
-LONGEST_SEGMENT_SECONDS = 60.0
+_LONGEST_GROUP_TICKS = 10 * TICKS_PER_SECOND
 LARGEST_SEGMENT_BYTES = 256_000_000
 _MOST_HELD_BYTES = 1_000_000
 _LONGEST_STEP_TICKS = 10 * TICKS_PER_SECOND
@@ -36,6 +46,21 @@ class _Open:
         self.trusted = trusted
         self.frames = 0
         self.sound: AudioFormat | None = None
+        self.entry = first.entry
+        self._whole_pts = first.pts
+        self._recovers_in = first.recovery
+
+    def take(self, frame: EncodedFrame) -> None:
+        """Note a frame that goes into the segment."""
+        self.last_pts = max(self.last_pts, frame.pts)
+        if self.frames and self._recovers_in and (frame.codec is VideoCodec.H265 or h264.is_reference(frame.data)):
+            self._recovers_in -= 1
+            self._whole_pts = max(self._whole_pts, frame.pts)
+        self.frames += 1
+
+    def recovery_ticks(self, step: int) -> int:
+        """Return how long after the start pictures are whole; of a segment too short, as if it went on at this step."""
+        return self._whole_pts - self.first_pts + self._recovers_in * step
 
 
 class Segmenter:
@@ -134,13 +159,12 @@ class Segmenter:
             self.disconnect(GapReason.CAMERA)
         if self._muxer is not None and self._muxer.codec is not frame.codec:
             self.disconnect(GapReason.NONE)
+        if not frame.keyframe and self._is_overlong(frame):
+            frame = replace(frame, keyframe=True, entry=Entry.NONE)
         if frame.keyframe and self._is_boundary(frame):
             self._finish(end=frame.pts)
             if not self._begin(frame, arrived):
                 return False
-        elif self._open is not None and self._is_overlong(frame):
-            self._finish(end=frame.pts)
-            self.missing(GapReason.CAMERA)
         if self._muxer is None or self._timeline is None or self._uptime is None:
             return False
         self._step = frame.dts - self._last_dts
@@ -149,8 +173,7 @@ class Segmenter:
             return False
         self._timeline.observe(pts=frame.pts, arrived=arrived.micros)
         self._uptime.observe(pts=frame.pts, arrived=int(frame.arrived * 1_000_000))
-        self._open.last_pts = max(self._open.last_pts, frame.pts)
-        self._open.frames += 1
+        self._open.take(frame)
         data = self._with_parameter_sets(frame) if frame.keyframe else frame.data
         self._hold(self._muxer.mux(frame, data))
         return True
@@ -200,14 +223,14 @@ class Segmenter:
         current = self._open
         if current is None:
             return True
-        if frame.pts - current.first_pts >= self._segment_ticks:
+        if frame.pts - current.first_pts >= self._segment_ticks or self._is_overlong(frame):
             return True
         return formats.told_by(frame, known=current.format) not in (None, current.format)
 
     def _is_overlong(self, frame: EncodedFrame) -> bool:
         current = self._open
         return current is not None and (
-            frame.pts - current.first_pts > LONGEST_SEGMENT_SECONDS * TICKS_PER_SECOND
+            frame.pts - current.first_pts > self._segment_ticks + _LONGEST_GROUP_TICKS
             or current.file.size + self._held > LARGEST_SEGMENT_BYTES
         )
 
@@ -265,6 +288,8 @@ class Segmenter:
             frames=current.frames,
             boot_id=self._boot_id,
             monotonic=uptime.moment_of(current.first_pts),
+            entry=current.entry,
+            whole_after=current.recovery_ticks(self._step) * 100 // 9,
         )
         try:
             self._shelf.take(current.file, segment)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoCodec
+from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, Entry, VideoCodec
 from drivers.contract import ProtocolViolation
 from gateway.camera_worker.sound_stream import (
     PACKET_ROOM,
@@ -72,7 +72,8 @@ class TransportMuxer:
             times = b"\x84\xc0\x0a" + written_time(frame.pts + _SHIFT, mark=0x30) + written_time(dts, mark=0x10)
         head = b"".join((b"\x00\x00\x01\xe0\x00\x00", times, _DELIMITERS[self.codec]))
         clock = ((dts & 0x1_FFFF_FFFF) << 15 | 0x7E00).to_bytes(6, "big")
-        flags = bytes((_HAS_CLOCK | (_RANDOM_ACCESS if frame.keyframe else 0),))
+        is_entry = frame.keyframe and frame.entry is not Entry.NONE
+        flags = bytes((_HAS_CLOCK | (_RANDOM_ACCESS if is_entry else 0),))
         return b"".join([*(self._told_tables() if frame.keyframe else ()), *self._packets(flags + clock, head, data)])
 
     def mux_sound(self, sound: EncodedAudio) -> bytes:

@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from drivers.camera.frames import Entry
 from gateway.clock import ClockOffset
 from gateway.domain.viewing import LiveViewing
 
@@ -151,6 +152,10 @@ class SegmentFinished(_Wire):
     boot_id: str = Field(default="", description="of the machine's run that `monotonic` counts in; empty: not known")
     monotonic: int = Field(default=0, description="monotonic micros of the first frame")
     gap_from: int | None = Field(default=None, description="wall micros since when footage is missing, where known")
+    entry: Entry = Field(default=Entry.IDR, description="the kind of entry point that it begins with")
+    whole_after: int = Field(
+        default=0, ge=0, description="micros from its start until pictures are whole when decoding begins there"
+    )
 
 
 class CameraReported(_Wire):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from gateway.clock import iso_utc
+from gateway.recording.playlists import independence
 from gateway.store import Segment
 
 FEWEST_SEGMENTS = 6
@@ -55,7 +56,7 @@ def live_media(segments: Sequence[Segment], *, target: int) -> str:
         f"#EXT-X-TARGETDURATION:{target}",
         f"#EXT-X-MEDIA-SEQUENCE:{number_of(first)}",
         f"#EXT-X-DISCONTINUITY-SEQUENCE:{first.breaks}",
-        "#EXT-X-INDEPENDENT-SEGMENTS",
+        *independence(segments),
         *_entry(first, dated=True),
     ]
     for before, after in pairwise(segments):

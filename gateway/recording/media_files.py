@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivers.camera.frames import Entry
 from gateway.clock import ClockOffset
 from gateway.domain.footage import TOUCHING_MICROS, GapReason, SegmentFinished, as_found, parse_segment_path
 from gateway.durable import sync_folder
@@ -82,7 +83,8 @@ def adopted(
     """Those of one hour's `files` (by start) that nobody told of and that ended before, as segments. Pure.
 
     A file that does not hold whole transport packets was cut off and is none of them. What a name cannot tell stays
-    unknown: the codec and the picture's size. Footage is missing before one that does not touch the file before it.
+    unknown: the codec, the picture's size, and the kind of its entry point. Footage is missing before one that does not
+    touch the file before it.
     """
     found: list[SegmentFinished] = []
     until: int | None = None
@@ -97,6 +99,7 @@ def adopted(
                 duration=file.duration,
                 size=file.size,
                 gap=GapReason.NONE if touches else GapReason.WORKER,
+                entry=Entry.NONE,
             )
             found.append(as_found(segment, offset))
         until = file.ended_at

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from drivers.camera.frames import Entry
 from gateway.clock import iso_utc
 from gateway.domain import footage
 from gateway.store import Segment
@@ -45,7 +46,7 @@ def master(segments: Sequence[Segment], *, target: int | None = None) -> str:
     lines = (
         "#EXTM3U",
         "#EXT-X-VERSION:3",
-        "#EXT-X-INDEPENDENT-SEGMENTS",
+        *independence(segments),
         f"#EXT-X-STREAM-INF:{','.join(attributes)}",
         MEDIA_NAME,
     )
@@ -63,7 +64,7 @@ def media(segments: Sequence[Segment], *, complete: bool) -> str:
         f"#EXT-X-TARGETDURATION:{target_duration(segments)}",
         "#EXT-X-MEDIA-SEQUENCE:0",
         f"#EXT-X-PLAYLIST-TYPE:{'VOD' if complete else 'EVENT'}",
-        "#EXT-X-INDEPENDENT-SEGMENTS",
+        *independence(segments),
     ]
     before: Segment | None = None
     for segment in segments:
@@ -78,6 +79,11 @@ def media(segments: Sequence[Segment], *, complete: bool) -> str:
     if complete:
         lines.append("#EXT-X-ENDLIST")
     return "\n".join(lines) + "\n"
+
+
+def independence(segments: Sequence[Segment]) -> tuple[str, ...]:
+    """The tag that says that each segment decodes alone, where that is so."""
+    return ("#EXT-X-INDEPENDENT-SEGMENTS",) if all(item.entry is Entry.IDR for item in segments) else ()
 
 
 def continues(before: Segment, after: Segment) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from drivers.camera.frames import Entry
 from gateway.domain.footage import Edge, GapReason
 from gateway.domain.footage_chain import Place
 
 COLUMNS = (
     "id, camera_id, path, started_at, duration, size, clock_trusted, gap, codec, width, height, frames, sha256, number,"
-    " previous, boot_id, monotonic, breaks"
+    " previous, boot_id, monotonic, breaks, entry, whole_after"
 )
 """What `segment_of` reads, in this order."""
 
@@ -29,6 +30,8 @@ class Segment:
         boot_id: of the machine's run that `monotonic` counts in, "" when not known.
         monotonic: micros of the first frame.
         breaks: how often its camera's footage broke off before it, as far as it is linked.
+        entry: the kind of entry point that it begins with.
+        whole_after: micros from its start until pictures are whole when decoding begins there.
     """
 
     id: int
@@ -48,6 +51,8 @@ class Segment:
     boot_id: str = ""
     monotonic: int = 0
     breaks: int = 0
+    entry: Entry = Entry.IDR
+    whole_after: int = 0
 
     @property
     def edge(self) -> Edge:
@@ -81,4 +86,6 @@ def segment_of(row: tuple[Any, ...]) -> Segment:
         boot_id=row[15],
         monotonic=row[16],
         breaks=row[17],
+        entry=Entry(row[18]),
+        whole_after=row[19],
     )

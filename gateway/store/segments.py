@@ -241,7 +241,8 @@ def _add(connection: sqlite3.Connection, item: SegmentFinished) -> bool:
     """Whether it was new."""
     cursor = connection.execute(
         "INSERT OR IGNORE INTO segment (camera_id, path, started_at, duration, size, clock_trusted, gap, codec,"
-        " width, height, frames, boot_id, monotonic) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " width, height, frames, boot_id, monotonic, entry, whole_after)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             item.camera_id,
             item.path,
@@ -256,6 +257,8 @@ def _add(connection: sqlite3.Connection, item: SegmentFinished) -> bool:
             item.frames,
             item.boot_id,
             item.monotonic,
+            item.entry.value,
+            item.whole_after,
         ),
     )
     if cursor.rowcount <= 0:

@@ -33,9 +33,16 @@ OTHER_PAYLOAD_TYPE = 98
 
 @functools.cache
 def film(
-    codec: str = "h264", *, frames: int = 50, gop: int = 10, b_frames: int = 0, width: int = 160, height: int = 96
+    codec: str = "h264",
+    *,
+    frames: int = 50,
+    gop: int = 10,
+    b_frames: int = 0,
+    width: int = 160,
+    height: int = 96,
+    options: str = "",
 ) -> tuple[EncodedFrame, ...]:
-    """Encoded pictures of noise that moves, in decoding order; made once."""
+    """Encoded pictures of noise that moves, in decoding order; made once. `options`: more of them for x264 or x265."""
     encoder = av.CodecContext.create("libx264" if codec == "h264" else "libx265", "w")
     encoder.width, encoder.height, encoder.pix_fmt = width, height, "yuv420p"
     encoder.time_base, encoder.framerate = Fraction(1, RATE), Fraction(RATE)
@@ -43,7 +50,7 @@ def film(
     closed = f"keyint={gop}:min-keyint={gop}:scenecut=0:repeat-headers=1"
     name = "x264-params" if codec == "h264" else "x265-params"
     extra = "" if codec == "h264" else f":open-gop=0:log-level=none:pools=none:frame-threads=1:bframes={b_frames}"
-    encoder.options = {"preset": "ultrafast", name: closed + extra}
+    encoder.options = {"preset": "ultrafast", name: closed + extra + (options and f":{options}")}
     noise = random.Random(1)
     canvas = bytearray(noise.randbytes(width * height))
     packets = []

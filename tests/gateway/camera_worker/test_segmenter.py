@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from drivers.camera import h264
+from drivers.camera.frames import Entry
 from gateway.camera_worker.segment_file import DiskFailed
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.clock import Stamp
@@ -104,13 +105,28 @@ def test_a_stepped_clock_is_a_gap_and_nothing_is_dropped(recording, encoded):
     assert sum(s.frames for s in recording.segments) == 30
 
 
-def test_without_keyframes_a_segment_ends_some_time(recording, encoded):
+def test_without_keyframes_segments_are_cut_by_time_and_marked(recording, encoded):
     frames = encoded(1)
     endless = [replace(frames[1], pts=n * 90_000, dts=n * 90_000) for n in range(1, 70)]
     taken = recording.push([frames[0], *endless])
-    assert len(recording.segments) == 1
-    assert taken.count(True) == 61
-    assert not recording.segmenter.writing
+    assert all(taken)
+    recording.segmenter.disconnect(GapReason.NONE)
+    assert [s.gap for s in recording.segments] == [GapReason.STARTED, *[GapReason.NONE] * 5]
+    assert [s.entry for s in recording.segments] == [Entry.IDR, *[Entry.NONE] * 5]
+    assert max(s.duration for s in recording.segments) == 12_000_000, "the segment's own length and the longest wait"
+    for file in recording.files()[1:]:
+        assert not file.read_bytes()[2 * 188 + 5] & 0x40, "it is not said to be a random access point"
+
+
+def test_a_recovery_point_tells_when_its_pictures_are_whole(recording, encoded):
+    frames = [replace(frame, keyframe=False) for frame in encoded(4)]
+    frames[0] = replace(frames[0], keyframe=True, entry=Entry.RECOVERY, recovery=7)
+    frames[20] = replace(frames[20], keyframe=True, entry=Entry.RECOVERY, recovery=25)
+    recording.push(frames)
+    recording.segmenter.disconnect(GapReason.NONE)
+    assert [(s.entry, s.whole_after) for s in recording.segments] == [
+        (Entry.RECOVERY, 700_000), (Entry.RECOVERY, 2_500_000),
+    ]  # fmt: skip
 
 
 def test_a_missing_media_folder_is_a_disk_fault_and_is_not_made(tmp_path, encoded):
