@@ -245,7 +245,7 @@ class House:
                 site_file=self._site_file,
             )
             try:
-                await serve(app, host=site.api.host, port=site.api.port, started=self._serving)
+                await serve(app, host=site.api.listens_on, port=site.api.port, started=self._serving, tls=site.api.tls)
             except ConfigError as error:
                 # Somebody has the port: gates work without a page, so they are not stopped for it.
                 if self._interface_fault != str(error):
@@ -265,7 +265,7 @@ class House:
     def _serving(self, port: int) -> None:
         self._interface_fault = ""
         self._store.changes.bump()
-        log.info("interface_served", host=self._site.api.host, port=port)
+        log.info("interface_served", host=self._site.api.listens_on, port=port)
 
     async def _tell_when_ready(self) -> None:
         """READY once every device has answered or was found to be away: from then on lanes are under control."""

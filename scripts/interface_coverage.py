@@ -17,8 +17,7 @@ requests and checks permissions.
 
 - **The gateway** answers by itself, also while central is away. **Central** answers through the gateway: the request
   goes there with the caller's own session at central, and the answer comes back as it is (`docs/relay.md`).
-- **Kind**: a *write* with the session cookie needs the header `X-Requested-With` too, a *read* does not
-  (`docs/accounts.md`).
+- **Kind**: a *write* changes something, a *read* does not, although many are `POST`.
 - **Permission**: what the caller's role must have. *unconfirmed*: the interface does not say; central decides, or the
   gateway holds it as written behind the colon.
 - **Tested**: *who may* is tried for each operation with no session, a pending second factor, everything but one

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gateway.cli.signed_in import Answer, SiteFile, User, answer_of, answered, pieces, signed_in
+from gateway.cli.signed_in import Answer, Gateway, SiteFile, User, pieces, signed_in
 from gateway.domain.errors import ConfigError
 from gateway.evidence import (
     MOST_BETWEEN,
@@ -64,9 +63,9 @@ def fetch(
     Example: edge-gateway evidence 4711 --site /etc/edge-gateway/site.toml --user technician
     """
     path = output or Path(f"event-{event}.zip")
-    with signed_in(site, user) as (address, session):
+    with signed_in(site, user) as gateway:
         typer.echo(f"Fetching event {event} …")
-        _download(f"{address}/status/evidence/{event}", session, path)
+        _download(gateway, f"/status/evidence/{event}", path)
     typer.echo(f"{path}: {_summary(verify(path))}")
 
 
@@ -111,9 +110,9 @@ def chain(
     try:
         before, after = verify(old), verify(new)
         _must_share(before, after)
-        with signed_in(site, user) as (address, session):
+        with signed_in(site, user) as gateway:
             told = [
-                _stretch(known, clip, address, session)
+                _stretch(known, clip, gateway)
                 for camera_id in sorted({clip.camera_id for clip in after.manifest.clips})
                 if (known := _of_camera(before, camera_id)) and (clip := _of_camera(after, camera_id))
             ]
@@ -133,14 +132,14 @@ def _must_share(before: Verified, after: Verified) -> None:
         raise EvidenceBroken(("no camera is in both packages",))
 
 
-def _stretch(old: ClipEntry, new: ClipEntry, address: str, session: str) -> str:
+def _stretch(old: ClipEntry, new: ClipEntry, gateway: Gateway) -> str:
     first, last = stretch_between(old, new)
     begin, end = first.number or 0, last.number or 0
     leaves: list[str] = []
     for low in range(begin, end - 1, MOST_BETWEEN):
         high = min(low + MOST_BETWEEN + 1, end)
-        asking = f"{address}/status/chain/{new.camera_id}?after={low}&before={high}"
-        leaves += answer_of(_Leaves, asking, None, session).leaves
+        asking = f"/status/chain/{new.camera_id}?after={low}&before={high}"
+        leaves += gateway.answer_of(_Leaves, asking, None).leaves
     judge_stretch(first, last, leaves)
     return f"{new.camera}: proven from {first.path} to {last.path}, over {len(leaves)} segments between them"
 
@@ -177,10 +176,9 @@ def _of_camera(found: Verified, camera_id: int) -> ClipEntry | None:
     return clips[0].model_copy(update={"segments": tuple(segments.values())}) if clips else None
 
 
-def _download(address: str, session: str, path: Path) -> None:
-    request = urllib.request.Request(address, headers={"SessionID": session})  # noqa: S310 (built here)
+def _download(gateway: Gateway, asking: str, path: Path) -> None:
     try:
-        with answered(request) as answer, path.open("wb") as file:
+        with gateway.answered(asking) as answer, path.open("wb") as file:
             for piece in pieces(answer):
                 file.write(piece)
     except OSError as error:

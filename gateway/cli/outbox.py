@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.signed_in import Answer, SiteFile, User, answer_of, asked, signed_in
+from gateway.cli.signed_in import Answer, Gateway, SiteFile, User, signed_in
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
@@ -83,11 +83,11 @@ def show(
     Example: edge-gateway outbox list --site /etc/edge-gateway/site.toml --user technician
     """
     found = False
-    with signed_in(site, user) as (address, session):
-        for row in _rows(address, session, waiting=waiting):
+    with signed_in(site, user) as gateway:
+        for row in _rows(gateway, waiting=waiting):
             found = True
             typer.echo("\n".join(_lines(row)))
-        told = answer_of(_Books, f"{address}/status/outbox/books", {}, session)
+        told = gateway.answer_of(_Books, "/status/outbox/books", {})
     if not found:
         typer.echo("nothing waits for central" if waiting else "nothing that central refused")
     typer.echo("".join(f"{line}\n" for line in _why(told.books.waiting, told.reasons)), nl=False)
@@ -99,8 +99,8 @@ def one(number: _Number, site: SiteFile, user: User) -> None:
 
     Example: edge-gateway outbox show 17 --site /etc/edge-gateway/site.toml --user technician
     """
-    with signed_in(site, user) as (address, session):
-        row = answer_of(_Whole, f"{address}/status/outbox/list", {"id": number}, session).waiting[0]
+    with signed_in(site, user) as gateway:
+        row = gateway.answer_of(_Whole, "/status/outbox/list", {"id": number}).waiting[0]
     typer.echo(json.dumps(row, indent=2, ensure_ascii=False))
 
 
@@ -162,27 +162,27 @@ def drop(
 
     Example: edge-gateway outbox drop 17 --yes --site /etc/edge-gateway/site.toml --user technician
     """
-    with signed_in(site, user) as (address, session):
-        row = answer_of(_Rows, f"{address}/status/outbox/list", {"id": number}, session).waiting[0]
+    with signed_in(site, user) as gateway:
+        row = gateway.answer_of(_Rows, "/status/outbox/list", {"id": number}).waiting[0]
         if not yes:
             typer.echo("\n".join(_lines(row)))
             typer.confirm("Let go of it?", abort=True)
-        asked(f"{address}/status/outbox/drop", {"id": number}, session)
+        gateway.asked("/status/outbox/drop", {"id": number})
     typer.echo(f"{number} is let go of; central never gets it")
 
 
-def _rows(address: str, session: str, *, waiting: bool) -> Iterator[_Row]:
+def _rows(gateway: Gateway, *, waiting: bool) -> Iterator[_Row]:
     after: int | None = 0
     while after is not None:
         body = {"after": after, "limit": _PAGE, "all": waiting}
-        told = answer_of(_Rows, f"{address}/status/outbox/list", body, session)
+        told = gateway.answer_of(_Rows, "/status/outbox/list", body)
         yield from told.waiting
         after = told.next
 
 
 def _act(site: Path, user: str, what: str, body: dict[str, object]) -> None:
-    with signed_in(site, user) as (address, session):
-        asked(f"{address}/status/outbox/{what}", body, session)
+    with signed_in(site, user) as gateway:
+        gateway.asked(f"/status/outbox/{what}", body)
 
 
 def _field(text: str) -> tuple[str, object]:

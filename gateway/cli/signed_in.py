@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -26,6 +27,10 @@ User = Annotated[
 ]
 _SECONDS = 90.0
 _AT_A_TIME = 1 << 20
+_OTHER_CERTIFICATE = (
+    "what answers does not have the certificate of [api.tls], or that has expired:"
+    " look at the site file, and who has the port"
+)
 _BROKE_OFF = "the gateway's answer broke off; look in its log"
 
 
@@ -46,46 +51,78 @@ class _SignedIn(Answer):
     user: Account = Account()
 
 
+class Gateway:
+    """The gateway that runs here, at its address, and a session at it."""
+
+    def __init__(self, address: str, *, session: str = "", tls: ssl.SSLContext | None = None) -> None:
+        self.address = address
+        self.session = session
+        self._tls = tls
+
+    def answer_of(self, shape: type[AnswerT], path: str, body: Mapping[str, object] | None) -> AnswerT:
+        """Return the answer to a POST of `body`, or to a GET without one.
+
+        Raises GatewayError: what `asked` raises, and that the answer is not of this shape.
+        """
+        try:
+            return shape.model_validate_json(self.asked(path, body))
+        except ValidationError as error:
+            raise GatewayError(
+                "what answers is no gateway of this command's release: restart the gateway, and look who has its port"
+            ) from error
+
+    def asked(self, path: str, body: Mapping[str, object] | None) -> bytes:
+        """Return the answer to a POST of `body`, or to a GET without one, as it came. Raises GatewayError."""
+        with self.answered(path, body) as answer:
+            return b"".join(pieces(answer))
+
+    def answered(self, path: str, body: Mapping[str, object] | None = None) -> HTTPResponse:
+        """Return the answer, its body still to be read. Raises GatewayError with the gateway's own words."""
+        data = None if body is None else json.dumps(body).encode()
+        method = "GET" if body is None else "POST"
+        request = urllib.request.Request(self.address + path, data=data, method=method)  # noqa: S310 (built here)
+        request.add_header("Content-Type", "application/json")
+        if self.session:
+            request.add_header("SessionID", self.session)
+        try:
+            answer: HTTPResponse = urllib.request.urlopen(request, timeout=_SECONDS, context=self._tls)  # noqa: S310 (this machine)
+        except urllib.error.HTTPError as error:
+            with error:
+                try:
+                    told = str(json.loads(error.read(65536))["error"])
+                except (ValueError, KeyError, TypeError):
+                    told = f"it answered {error.code}"
+            raise GatewayError(f"the gateway refused: {told}") from error
+        except (OSError, HTTPException) as error:
+            reason = getattr(error, "reason", error)
+            if isinstance(reason, ssl.SSLCertVerificationError):
+                raise GatewayError(_OTHER_CERTIFICATE) from error
+            raise GatewayError(f"no gateway answers at {request.host}: is it running?") from error
+        else:
+            return answer
+
+
 @contextmanager
-def signed_in(site: Path, user: str) -> Iterator[tuple[str, str]]:
-    """The address of the gateway that runs here, and a session at it."""
+def signed_in(site: Path, user: str) -> Iterator[Gateway]:
+    """The gateway that runs here, with a session for as long as the context lasts."""
     from gateway.site import load  # noqa: PLC0415  # help and refused words are told faster without it
+    from gateway.site.certificates import trusting_context  # noqa: PLC0415
 
     api = load(site).api
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(api.host, f"[{api.host}]" if ":" in api.host else api.host)  # noqa: S104 (not listened on)
-    address = f"http://{host}:{api.port}"
+    listens_on = api.listens_on
+    bracketed = f"[{listens_on}]" if ":" in listens_on else listens_on
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(listens_on, bracketed)  # noqa: S104 (not listened on)
+    tls = None if api.tls is None else trusting_context(api.tls)
+    gateway = Gateway(f"{'http' if tls is None else 'https'}://{host}:{api.port}", tls=tls)
     password = os.environ.get(PASSWORD) or typer.prompt("Password", hide_input=True)
-    told = answer_of(_SignedIn, f"{address}/v1/auth/login", {"username": user, "password": password})
+    told = gateway.answer_of(_SignedIn, "/v1/auth/login", {"username": user, "password": password})
+    gateway.session = told.session
     if told.user.mfa_enabled:
-        asked(f"{address}/v1/auth/mfa", {"token": typer.prompt("Code")}, told.session)
+        gateway.asked("/v1/auth/mfa", {"token": typer.prompt("Code")})
     try:
-        yield address, told.session
+        yield gateway
     finally:
-        asked(f"{address}/v1/auth/logout", {}, told.session)
-
-
-def answer_of(shape: type[AnswerT], address: str, body: Mapping[str, object] | None, session: str = "") -> AnswerT:
-    """The answer to a POST of `body`, or to a GET without one.
-
-    Raises GatewayError: what `asked` raises, and that the answer is not of this shape.
-    """
-    try:
-        return shape.model_validate_json(asked(address, body, session))
-    except ValidationError as error:
-        raise GatewayError(
-            "what answers is no gateway of this command's release: restart the gateway, and look who has its port"
-        ) from error
-
-
-def asked(address: str, body: Mapping[str, object] | None, session: str = "") -> bytes:
-    """The answer to a POST of `body`, or to a GET without one, as it came. Raises GatewayError."""
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(address, data=data, method="GET" if body is None else "POST")  # noqa: S310 (built here)
-    request.add_header("Content-Type", "application/json")
-    if session:
-        request.add_header("SessionID", session)
-    with answered(request) as answer:
-        return b"".join(pieces(answer))
+        gateway.asked("/v1/auth/logout", {})
 
 
 def pieces(answer: HTTPResponse) -> Iterator[bytes]:
@@ -97,20 +134,3 @@ def pieces(answer: HTTPResponse) -> Iterator[bytes]:
         raise GatewayError(_BROKE_OFF) from error
     if answer.length:  # so much is missing
         raise GatewayError(_BROKE_OFF)
-
-
-def answered(request: urllib.request.Request) -> HTTPResponse:
-    """The answer to a request. Raises GatewayError with the gateway's own words, or that none answers."""
-    try:
-        answer: HTTPResponse = urllib.request.urlopen(request, timeout=_SECONDS)  # noqa: S310 (http of this machine)
-    except urllib.error.HTTPError as error:
-        with error:
-            try:
-                told = str(json.loads(error.read(65536))["error"])
-            except (ValueError, KeyError, TypeError):
-                told = f"it answered {error.code}"
-        raise GatewayError(f"the gateway refused: {told}") from error
-    except (urllib.error.URLError, OSError, HTTPException) as error:
-        raise GatewayError(f"no gateway answers at {request.host}: is it running?") from error
-    else:
-        return answer

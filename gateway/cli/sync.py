@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.signed_in import Answer, SiteFile, User, answer_of, asked, signed_in
+from gateway.cli.signed_in import Answer, Gateway, SiteFile, User, signed_in
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
@@ -76,9 +76,9 @@ def status(site: SiteFile, user: User) -> None:
 
     Example: edge-gateway sync status --site /etc/edge-gateway/site.toml --user technician
     """
-    with signed_in(site, user) as (address, session):
-        typer.echo("\n".join(_lines(_state(address, session))))
-        books = answer_of(_Outbox, f"{address}/status/outbox/books", {}, session).books
+    with signed_in(site, user) as gateway:
+        typer.echo("\n".join(_lines(_state(gateway))))
+        books = gateway.answer_of(_Outbox, "/status/outbox/books", {}).books
     found = books.delivered + books.waiting + books.parked + books.replaced + books.dropped
     typer.echo(
         f"{books.accepted} accepted for central: {books.delivered} delivered, {books.waiting} waiting, "
@@ -100,10 +100,10 @@ def refresh(site: SiteFile, user: User) -> None:
 
     Example: edge-gateway sync refresh --site /etc/edge-gateway/site.toml --user technician
     """
-    with signed_in(site, user) as (address, session):
-        asked(f"{address}/status/sync/refresh", {}, session)
+    with signed_in(site, user) as gateway:
+        gateway.asked("/status/sync/refresh", {})
         said = ""
-        while (state := _state(address, session)).refreshing:
+        while (state := _state(gateway)).refreshing:
             if state.reachable is False:
                 raise GatewayError(
                     f"central does not answer: {state.error}; everything is fetched anew as soon as it does"
@@ -134,9 +134,9 @@ def readers(
     """
     if forget is not None and not forget.strip():
         raise GatewayError("--forget needs the name of an account")
-    with signed_in(site, user) as (address, session):
+    with signed_in(site, user) as gateway:
         path, body = ("list", {}) if forget is None else ("forget", {"account": forget})
-        told = answer_of(_Readers, f"{address}/status/reader/{path}", body, session).readers
+        told = gateway.answer_of(_Readers, f"/status/reader/{path}", body).readers
     typer.echo("\n".join(map(_reader_line, told)) or "nobody pulls the site's lists by cursor")
 
 
@@ -148,8 +148,8 @@ def _reader_line(reader: _Reader) -> str:
     return f"{reader.account}, {what}: {read}{waited}"
 
 
-def _state(address: str, session: str) -> _State:
-    return answer_of(_Sync, f"{address}/status/sync", {}, session).sync
+def _state(gateway: Gateway) -> _State:
+    return gateway.answer_of(_Sync, "/status/sync", {}).sync
 
 
 def _lines(state: _State) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.signed_in import Answer, AnswerT, SiteFile, User, answer_of, signed_in
+from gateway.cli.signed_in import Answer, AnswerT, SiteFile, User, signed_in
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
@@ -103,8 +103,8 @@ def test(webhook: _Id, site: SiteFile, user: User) -> None:
 
 
 def _told(shape: type[AnswerT], site: Path, user: str, what: str, body: dict[str, str]) -> AnswerT:
-    with signed_in(site, user) as (address, session):
-        return answer_of(shape, f"{address}/status/webhook/{what}", body, session)
+    with signed_in(site, user) as gateway:
+        return gateway.answer_of(shape, f"/status/webhook/{what}", body)
 
 
 def _lines(webhook: _Webhook) -> list[str]:

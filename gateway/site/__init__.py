@@ -1,6 +1,7 @@
 """The site file: what is at this site. `load` reads and checks it; `check` judges one already read."""
 
 from gateway.site.access_sections import AreaSection
+from gateway.site.api_section import Account, ApiSection, TlsSection
 from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
 from gateway.site.difference import CameraChange, Difference, difference
@@ -25,8 +26,6 @@ from gateway.site.load import (
     unproven,
 )
 from gateway.site.models import (
-    Account,
-    ApiSection,
     DemoSection,
     Device,
     EventsSection,
@@ -88,6 +87,7 @@ __all__ = [
     "SiteFaults",
     "SiteSection",
     "StorageSection",
+    "TlsSection",
     "check",
     "difference",
     "doubtful",

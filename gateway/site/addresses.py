@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import posixpath
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import SplitResult, parse_qsl, urlsplit
@@ -17,6 +17,7 @@ _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _WEB = ("http://", "https://")
 _SECRET_NAMES = frozenset({"password", "passwd", "pass", "pwd", "psw", "token", "secret", "apikey", "api_key"})
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 LineKind = Literal["serial", "tcp", "http", "http-listen"]
 
 
@@ -82,6 +83,30 @@ def listening_host(text: str) -> str:
                 "must be an address of this machine, like 0.0.0.0 or ::, or a name, without port"
             ) from None
     return text
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine itself can reach what listens on this host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower().removesuffix(".") == "localhost"
+
+
+def networks(texts: Iterable[str], *, whose: str) -> tuple[Network, ...]:
+    """Parse addresses and networks. Raises ValueError with one sentence for what is neither, or is all there are."""
+    found = []
+    for text in texts:
+        try:
+            network = ipaddress.ip_network(text)
+        except ValueError as error:
+            raise ValueError(
+                f"'{text}' is no address or network; write one like '192.168.1.20' or '10.0.5.0/24'"
+            ) from error
+        if network.prefixlen == 0:
+            raise ValueError(f"'{text}' is every address there is: name those of {whose}")
+        found.append(network)
+    return tuple(found)
 
 
 def line_of(url: str) -> Endpoint | str:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from drivers.modbus.profile import Line, load_unit_profile
 from drivers.profile_file import ProfileError
+from gateway.site.addresses import is_loopback
+from gateway.site.api_section import ApiSection
 from gateway.site.fault import Fault
 from gateway.site.models import Link, ModbusDevice, Site
 
@@ -19,6 +21,7 @@ _CHANGING_PORT = re.compile(r"/dev/tty(USB|ACM)\d+")
 
 def doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
     """What may be a slip, each with its place. `find` finds device profiles by name."""
+    yield from _api_doubts(site.api)
     yield from _link_doubts(site)
     yield from _line_doubts(site, find)
     yield from _lane_doubts(site)
@@ -32,6 +35,20 @@ def doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
     if central is not None and central.url.startswith("http://") and not central.endpoint().is_this_machine():
         message = "passwords and cards go to central unencrypted; write https:// if central has it"
         yield Fault("central.url", message)
+
+
+def _api_doubts(api: ApiSection) -> Iterator[Fault]:
+    if api.listens_on != api.host:
+        message = (
+            f"{api.host} has no TLS, so the interface is served on {api.listens_on} alone:"
+            " write [api.tls] with certificate and key, or plain_http = true if passwords may cross it unencrypted"
+        )
+        yield Fault("api.host", message)
+    if api.plain_http and api.tls is None and not is_loopback(api.host):
+        message = "passwords and sessions cross the network unencrypted; write [api.tls] with certificate and key"
+        yield Fault("api.plain_http", message)
+    if api.plain_http and api.tls is not None:
+        yield Fault("api.plain_http", "counts for nothing beside [api.tls]: the interface is served over HTTPS alone")
 
 
 def _link_doubts(site: Site) -> Iterator[Fault]:

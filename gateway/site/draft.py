@@ -13,10 +13,11 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from gateway.site.access_sections import AreaSection, HolidaySection, ScheduleSection
+from gateway.site.api_section import Account, ApiSection
 from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
 from gateway.site.footage_sections import RtspSection
-from gateway.site.models import DRIVERS, Account, ApiSection, Device, LaneSection, Link, Site, SiteSection
+from gateway.site.models import DRIVERS, Device, LaneSection, Link, Site, SiteSection
 
 Row = TypeVar("Row")
 Place = tuple[int | str, ...]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from drivers.profile_file import SHIPPED_PROFILES
 from gateway.domain.errors import ConfigError
+from gateway.site.certificates import serving_context
 from gateway.site.doubts import doubts
 from gateway.site.draft import Draft, read_draft
 from gateway.site.fault import Fault
@@ -51,6 +52,7 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
         raise SiteFaults(path, (Fault("", f"is not TOML: {error}"),)) from error
     secrets = secrets or secrets_beside(path)
     site, draft, refused = read_draft(raw)
+    site = site and _with_whole_paths(site, path.parent)
     folders = _profile_folders(draft.site, path)
     faults = tuple(dict.fromkeys(fault for error in refused for fault in faults_of(error)))
     faults += (
@@ -63,6 +65,14 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
     if faults or site is None:
         raise SiteFaults(path, faults, names=names_in(raw))
     return site
+
+
+def _with_whole_paths(site: Site, folder: Path) -> Site:
+    """Take relative paths of `[api.tls]` from the site file's folder: every command finds the same files."""
+    if site.api.tls is None:
+        return site
+    api = site.api.model_copy(update={"tls": site.api.tls.beside(folder.absolute())})
+    return site.model_copy(update={"api": api})
 
 
 def secrets_beside(path: Path) -> Secrets:
@@ -118,6 +128,7 @@ def doubtful(site: Site, path: Path) -> Iterator[str]:
     for doubt in doubts(site, partial(find_profile, folders=folders)):
         yield with_names(doubt, names)
     yield from _authority_doubts(site)
+    yield from _certificate_doubts(site)
 
 
 def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
@@ -163,6 +174,16 @@ def _authority_doubts(site: Site) -> Iterator[str]:
     ca_file = site.central.ca_file if site.central else None
     if ca_file is not None and (words := _unusable(ca_file)):
         yield f"central.ca_file: {ca_file}: {words}; until it is mended there is no line to central"
+
+
+def _certificate_doubts(site: Site) -> Iterator[str]:
+    """Say what keeps the interface from being served over TLS. No lane needs it, so it stops no gateway."""
+    if site.api.tls is None:
+        return
+    try:
+        serving_context(site.api.tls)
+    except ConfigError as error:
+        yield f"{error}; until it is mended the interface is not served"
 
 
 def _unusable(ca_file: str) -> str:

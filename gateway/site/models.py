@@ -8,10 +8,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import Field, field_validator
 
 from gateway.site.access_sections import AreaSection, BitsSection, HolidaySection, LadderSection, ScheduleSection
-from gateway.site.addresses import Endpoint, LineKind, kind_of_line, line_of, listening_host, origin_of
+from gateway.site.addresses import Endpoint, LineKind, kind_of_line, line_of
+from gateway.site.api_section import ApiSection
 from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
-from gateway.site.fields import Name, Permission, RecordId, SecretName, Slug
+from gateway.site.fields import Name, RecordId, SecretName, Slug
 from gateway.site.fields import Section as _Section
 from gateway.site.footage_sections import LiveSection, RtspSection, StorageSection
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
@@ -35,35 +36,6 @@ class SiteSection(_Section):
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # a folder of zones is an OSError
             raise ValueError(f"no time zone {value!r}; write one like 'America/Toronto'") from error
         return value
-
-
-class Account(_Section):
-    """`[[api.accounts]]`: who may sign in at the site. The password is the secret of that name."""
-
-    username: Name
-    password: SecretName
-    permissions: tuple[Permission, ...] = Field(default=("*",), description="permission names of the interface, or '*'")
-
-
-class ApiSection(_Section):
-    """`[api]`: where the interface and the page are served."""
-
-    host: str = Field(default="127.0.0.1", min_length=1, max_length=253)
-    port: int = Field(default=8480, ge=0, le=65535, description="0 takes a free port")
-    public_url: str | None = Field(default=None, description="where clients find it, if behind a proxy: https://…")
-    accounts: tuple[Account, ...] = ()
-    session_idle_minutes: int = Field(default=60, ge=1, le=10_080)
-    session_hours: int = Field(default=24, ge=1, le=8760, description="a session ends after so long, used or not")
-
-    @field_validator("host")
-    @classmethod
-    def _listening(cls, value: str) -> str:
-        return listening_host(value)
-
-    @field_validator("public_url")
-    @classmethod
-    def _bare_origin(cls, value: str | None) -> str | None:
-        return None if value is None else origin_of(value)
 
 
 class PolicySection(_Section):

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from gateway.site.models import Account
+from gateway.site.api_section import Account
 
 # OWASP's second choice for argon2id: 19 MiB and 2 passes, about 20 ms on an edge box.
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)

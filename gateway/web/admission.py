@@ -10,6 +10,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
 from gateway.web.bodies import PUBLISHED
+from gateway.web.callers import NOBODY, SIGNED_IN, Caller, Carrier, from_foreign_page
 from gateway.web.catalogue.legacy import PREFIX as LEGACY
 from gateway.web.catalogue.operation import Operation
 from gateway.web.envelope import as_json, failure
@@ -21,7 +22,7 @@ from gateway.web.errors import (
     refusal_of,
     second_factor_missing,
 )
-from gateway.web.sessions import Caller, Carrier, Sessions, from_foreign_page, from_own_page
+from gateway.web.sessions import Sessions
 
 log = structlog.get_logger(__name__)
 
@@ -50,12 +51,13 @@ class Admission:
         async def handler(request: web.Request) -> web.StreamResponse:
             request[_OPERATION] = operation
             caller = await self._sessions.caller(request)
+            if caller.carrier is Carrier.COOKIE and operation.method != "GET" and from_foreign_page(request):
+                if operation.rule.session:
+                    raise RequestRefused(403, "another site's page may not use the session cookie")
+                caller = NOBODY
+            request[SIGNED_IN] = caller.signed_in
             if operation.rule.session and not caller.signed_in:
                 raise authentication_required()
-            if caller.carrier is Carrier.COOKIE and operation.writes and not from_own_page(request):
-                raise RequestRefused(403, "a call with the session cookie needs the header X-Requested-With")
-            if caller.carrier is Carrier.COOKIE and operation.reads and from_foreign_page(request):
-                raise RequestRefused(403, "another site's page may not read with the session cookie")
             if operation.rule.whole and caller.mfa_pending:
                 raise second_factor_missing()
             if group := operation.rule.missing(caller.permissions):

@@ -27,7 +27,9 @@ from gateway.web.api_keys import ApiKeys
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.central_sessions import CentralSessions
 from gateway.web.central_sign_in import CentralSignIn
+from gateway.web.connections import ConnectionLimits
 from gateway.web.description import Description
+from gateway.web.forwarded import TRUSTED_PROXIES
 from gateway.web.health import Health
 from gateway.web.legacy.access import LegacyAccess
 from gateway.web.legacy.admission import LegacyAdmission
@@ -66,7 +68,6 @@ from gateway.web.status.standing import Standing
 from gateway.web.status.sync import StatusSync
 from gateway.web.status.watch import Watch
 from gateway.web.status.webhooks import StatusWebhooks
-from gateway.web.usher import Usher
 from gateway.web.v1.auth import Auth
 from gateway.web.v1.camera_events import CameraEventsFamily
 from gateway.web.v1.cameras import Cameras
@@ -210,7 +211,10 @@ def build_app(
         raise AssertionError("every operation of the catalogue has exactly one handler")
     relayed = Relayed(relay=relay, sessions=central_sessions).routes()
     doors = Doors(Admission(sessions=sessions), LegacyAdmission(keys=keys))
-    app = assembled((*routes, *relayed, *extra_routes), doors, live, Usher(clock=clock))
+    proxies = site.api.proxies()
+    limits = ConnectionLimits(clock=clock, proxies=proxies)
+    app = assembled((*routes, *relayed, *extra_routes), doors, live, limits)
+    app[TRUSTED_PROXIES] = proxies
     app[PUBLIC_URL] = site.api.public_url or ""
 
     async def changed(usernames: tuple[str, ...]) -> None:

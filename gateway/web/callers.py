@@ -11,6 +11,8 @@ from gateway.web.catalogue.operation import Rule
 from gateway.web.public_address import is_own_origin
 
 COOKIE = "session"
+SIGNED_IN = web.RequestKey("signed_in", bool)
+"""Whether the request came with a live session or a valid API key."""
 
 
 class Carrier(Enum):
@@ -67,13 +69,14 @@ def carried(request: web.Request) -> tuple[Carrier, str]:
     return Carrier.NONE, ""
 
 
-def from_own_page(request: web.Request) -> bool:
-    """Whether a request shows that no foreign page made it: such a page can set neither header."""
-    if "X-Requested-With" in request.headers:
-        return True
-    return is_own_origin(request, request.headers.get("Origin", ""))
-
-
 def from_foreign_page(request: web.Request) -> bool:
-    """Whether the browser says that another site's page, or another port of this machine, made the request."""
-    return request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin")
+    """Return whether a browser says that a page of another origin made the request.
+
+    Browsers set both headers themselves, and no page can change them. `Sec-Fetch-Site` goes first: it holds behind a
+    proxy that changes the host too. A client that sends neither is no browser, or has no page.
+    """
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site.strip().lower() not in ("none", "same-origin")
+    origin = request.headers.get("Origin")
+    return origin is not None and not is_own_origin(request, origin)

@@ -4,7 +4,7 @@
 |---|---|
 | no session, or a permission is missing | 500, as the interface document has it |
 | malformed body, wrong type, bad date | 400 |
-| a cookie session without a sign that the call comes from its own page | 403 |
+| a page of another origin with the session cookie | 403 |
 | an account of the site, where only central answers | 403 |
 | refused sign-in; unknown record or path | 404 |
 | method not allowed | 405 |

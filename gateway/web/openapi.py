@@ -21,7 +21,7 @@ _SECURITY: Schema = {
         "type": "apiKey",
         "in": "cookie",
         "name": "session",
-        "description": "The session's token. Where `x-reads` is false the call also needs the header X-Requested-With.",
+        "description": "The session's token. A page of another origin may not use it.",
     },
     "ApiKey": {"type": "http", "scheme": "bearer", "description": "An API key, of the family under /api/v1 alone."},
 }

@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from gateway.web.forwarded import TRUSTED_PROXIES, client_scheme
+
 PUBLIC_URL = web.AppKey("public_url", str)
 """`[api] public_url`, "" when it is not set."""
 
@@ -16,7 +18,7 @@ def public_origin(request: web.Request) -> str:
     What the request says is what the client, or a proxy before the gateway, wrote into `Host`: with a public address
     set it is not asked.
     """
-    return request.app.get(PUBLIC_URL, "") or str(request.url.origin())
+    return request.app.get(PUBLIC_URL, "") or str(request.url.origin().with_scheme(_scheme(request)))
 
 
 def is_own_origin(request: web.Request, origin: str) -> bool:
@@ -28,4 +30,8 @@ def is_own_origin(request: web.Request, origin: str) -> bool:
 def is_secure(request: web.Request) -> bool:
     """Whether the client speaks TLS, as far as can be known: a proxy may do so for the gateway."""
     public = urlsplit(request.app.get(PUBLIC_URL, ""))
-    return request.secure or (public.scheme == "https" and public.netloc == request.host)
+    return _scheme(request) == "https" or (public.scheme == "https" and public.netloc == request.host)
+
+
+def _scheme(request: web.Request) -> str:
+    return client_scheme(request, request.app.get(TRUSTED_PROXIES, ()))

@@ -19,6 +19,7 @@ from gateway.web.catalogue import RELAYED
 from gateway.web.catalogue.operation import Operation
 from gateway.web.central_sessions import CentralSessions
 from gateway.web.errors import AUTHENTICATION_REQUIRED, RequestRefused
+from gateway.web.forwarded import address_of
 from gateway.web.rooms import Relay
 from gateway.web.sessions import Caller
 
@@ -137,7 +138,7 @@ class Relayed:
             query=_query(request),
             headers=_named(request),
             token=token,
-            owner=caller.username or request.remote or "",
+            owner=caller.username or address_of(request),
             body=_body(request) if carries else None,
             length=length if carries else None,
         )

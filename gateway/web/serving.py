@@ -11,19 +11,23 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from gateway.domain.errors import ConfigError
+from gateway.site.api_section import TlsSection
 from gateway.web.admission import Admission, Route, errors_as_envelopes
 from gateway.web.bodies import LARGEST_BODY
 from gateway.web.catalogue.legacy import PREFIX as LEGACY
+from gateway.web.connections import KEEP_ALIVE_SECONDS, ConnectionLimits
+from gateway.web.door import Door
 from gateway.web.legacy.admission import LegacyAdmission
+from gateway.web.served_certificate import ServedCertificate
 from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC
 from gateway.web.unread import PlainHandler
-from gateway.web.usher import Usher
 from gateway.web.v1.whep import CORS, PREFIX
 
 _SHUTDOWN_SECONDS = 5.0
-USHER = web.AppKey("usher", Usher)
-"""Whoever lets connections in."""
+LIMITS = web.AppKey("limits", ConnectionLimits)
+"""The application's connection limits."""
+_AGAIN_SECONDS = "5"
 _SECURITY = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self';"
@@ -48,10 +52,10 @@ class Doors:
         return self.key.entered(route) if route.operation.path.startswith(LEGACY) else self.session.entered(route)
 
 
-def assembled(routes: Sequence[Route], doors: Doors, live: Live, usher: Usher) -> web.Application:
+def assembled(routes: Sequence[Route], doors: Doors, live: Live, limits: ConnectionLimits) -> web.Application:
     """Every route behind its door, with the files of the page; errors become envelopes, live streams end with it."""
-    app = web.Application(middlewares=[usher.asking, errors_as_envelopes], client_max_size=LARGEST_BODY)
-    app[USHER] = usher
+    app = web.Application(middlewares=[limits.asking, errors_as_envelopes], client_max_size=LARGEST_BODY)
+    app[LIMITS] = limits
     for route in routes:
         operation, handler = route.operation, doors.entered(route)
         if operation.method == "GET":
@@ -69,51 +73,49 @@ def assembled(routes: Sequence[Route], doors: Doors, live: Live, usher: Usher) -
     return app
 
 
-async def serve(app: web.Application, *, host: str, port: int, started: Callable[[int], None]) -> None:
+async def serve(
+    app: web.Application, *, host: str, port: int, started: Callable[[int], None], tls: TlsSection | None = None
+) -> None:
     """Serve until cancelled, then let requests end for at most 5 s.
 
-    At most 256 connections are held, so that clients cannot use up the files that lanes and the store need (`usher`).
+    Connections are bounded, so that clients cannot use up the files that lanes and the store need (`connections`).
 
     Args:
         app: from `build_app`.
         host: address to listen on.
         port: 0 takes a free one.
         started: called once with the port in use.
+        tls: the certificate's files, for HTTPS.
 
-    Raises ConfigError when the address cannot be had.
+    Raises ConfigError when the address cannot be had, or the certificate cannot be used.
     """
+    certificate = None if tls is None else await ServedCertificate.read(tls)
     runner = web.AppRunner(
         app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS, lingering_time=_SHUTDOWN_SECONDS
     )
     await runner.setup()
     try:
-        listening = await _listen(app, runner, host, port)
-        try:
-            started(listening.sockets[0].getsockname()[1])
-            await app[USHER].run()
-        finally:
-            listening.close()
+        door = Door(limits=app[LIMITS], answering=_answering(runner), certificate=certificate)
+        await door.run(host=host, port=port, started=started)
+    except OSError as error:
+        raise ConfigError(f"cannot serve on {host} port {port}: {error.strerror}") from error
     finally:
         await runner.cleanup()
 
 
-async def _listen(app: web.Application, runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
+def _answering(runner: web.AppRunner) -> Callable[[], PlainHandler]:
+    """Return what makes the handler of a connection's requests."""
     if runner.server is None:
         raise AssertionError("the runner was set up")
-    loop = asyncio.get_running_loop()
-    answering = partial(
+    return partial(
         PlainHandler,
         runner.server,
-        loop=loop,
+        loop=asyncio.get_running_loop(),
         headers=_SECURITY,
         access_log=None,
         lingering_time=_SHUTDOWN_SECONDS,
         auto_decompress=False,  # a small body may come to gigabytes, which no lane can wait for
     )
-    try:
-        return await loop.create_server(app[USHER].door(answering), host, port)
-    except OSError as error:
-        raise ConfigError(f"cannot serve on {host} port {port}: {error.strerror}") from error
 
 
 async def _to_page(_: web.Request) -> web.StreamResponse:
@@ -125,6 +127,10 @@ async def _secure(request: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(_SECURITY)
     if own_policy is not None:
         response.headers["Content-Security-Policy"] = own_policy
+    if request.keep_alive and response.keep_alive is not False:
+        response.headers["Keep-Alive"] = f"timeout={KEEP_ALIVE_SECONDS}"
+    if response.status == 503:
+        response.headers.setdefault("Retry-After", _AGAIN_SECONDS)
     if request.path.startswith(PREFIX):
         response.headers.update(CORS)
     if request.path.startswith("/status/static/"):

@@ -18,16 +18,17 @@ from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.store import Entry, Session, Store
 from gateway.web.accounts import KnownAccount
-from gateway.web.callers import COOKIE, NOBODY, Caller, Carrier, carried, from_foreign_page, from_own_page
+from gateway.web.callers import COOKIE, NOBODY, Caller, Carrier, carried
 from gateway.web.central_sessions import CentralSessions
 from gateway.web.central_sign_in import CentralSignIn
 from gateway.web.errors import RequestRefused
+from gateway.web.forwarded import counted_as
 from gateway.web.roster import Roster
 from gateway.web.second_factor import Proof, SecondFactor
 from gateway.web.spare_sessions import SpareSessions
 from gateway.web.throttle import Throttle
 
-__all__ = ["COOKIE", "NOBODY", "Caller", "Carrier", "Sessions", "SignedIn", "from_foreign_page", "from_own_page"]
+__all__ = ["COOKIE", "NOBODY", "Caller", "Carrier", "Sessions", "SignedIn"]
 
 log = structlog.get_logger(__name__)
 
@@ -88,16 +89,17 @@ class Sessions:
 
         Raises RequestRefused: 404 for wrong credentials, 429 after too many of them, 503 when too many wait.
         """
-        self._held_off("sign-ins", (self._by_name, (address, username)), (self._by_address, address))
+        host = counted_as(address)
+        self._held_off("sign-ins", (self._by_name, (host, username)), (self._by_address, host))
         signed_in = await self._let_in(username, password)
         if signed_in is None:
             now = self._clock.monotonic()
-            self._by_name.failed((address, username), now=now)
-            self._by_address.failed(address, now=now)
+            self._by_name.failed((host, username), now=now)
+            self._by_address.failed(host, now=now)
             known = self._roster.get(username) is not None
             await self._note_refusal(username, address, "Sign-in", known=known)
             raise RequestRefused(404, "username or password not accepted")
-        self._by_name.succeeded((address, username))
+        self._by_name.succeeded((host, username))
         return signed_in
 
     async def prove(self, caller: Caller, code: str, *, address: str) -> None:

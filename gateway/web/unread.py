@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
@@ -20,16 +20,19 @@ class PlainHandler(RequestHandler):
     Anybody on the network can send such a request as often as they like, so it is logged at debug alone.
     """
 
-    __slots__ = ("_refusal_headers", "stirred")
+    __slots__ = ("_refusal_headers", "heard", "stirred")
 
     def __init__(self, manager: web.Server, *, headers: Mapping[str, str], **options: Any) -> None:
         """`options` are `RequestHandler`'s."""
         super().__init__(manager, **options)
         self._refusal_headers = headers
         self.stirred: asyncio.Future[bool] | None = None
+        self.heard: Callable[[], None] | None = None
 
     def data_received(self, data: bytes) -> None:
         """See `RequestHandler.data_received`."""
+        if self.heard is not None:
+            self.heard()
         super().data_received(data)
         self._stir()
 

@@ -6,6 +6,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
 from gateway.web.admission import Route
+from gateway.web.callers import SIGNED_IN
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import Keys
 from gateway.web.sessions import Caller, Carrier
@@ -29,6 +30,7 @@ class LegacyAdmission:
                     "a valid API key is needed, as 'Authorization: Bearer <API_KEY>'",
                     headers={"WWW-Authenticate": "Bearer"},
                 )
+            request[SIGNED_IN] = True
             if group := rule.missing(key.permissions):
                 raise RequestRefused(403, f"permission denied: this needs {' or '.join(group)}")
             caller = Caller(username=f"key:{key.name}", permissions=key.permissions, carrier=Carrier.BEARER)

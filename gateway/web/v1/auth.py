@@ -6,11 +6,13 @@ from aiohttp import web
 
 from gateway.web.admission import Route
 from gateway.web.bodies import read_body
+from gateway.web.callers import COOKIE, Caller, Carrier, from_foreign_page
 from gateway.web.catalogue.session import LOGIN, LOGOUT, LOGOUT_BY_GET, MFA
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
+from gateway.web.forwarded import address_of
 from gateway.web.public_address import is_secure
-from gateway.web.sessions import COOKIE, Caller, Carrier, Sessions, from_foreign_page, from_own_page
+from gateway.web.sessions import Sessions
 from gateway.web.shapes.session import LoginBody, MfaBody
 
 
@@ -30,11 +32,11 @@ class Auth:
         )
 
     async def _login(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        if "Origin" in request.headers and not from_own_page(request):
+        if from_foreign_page(request):
             raise RequestRefused(403, "another site's page may not sign in here")
         wanted = await read_body(request, LoginBody)
         signed_in = await self._sessions.sign_in(
-            username=wanted.username, password=wanted.password, address=request.remote or "unknown"
+            username=wanted.username, password=wanted.password, address=address_of(request)
         )
         token = signed_in.caller.token
         response = success(session=token, user=signed_in.user, role=signed_in.role, servers=signed_in.servers)
@@ -53,5 +55,5 @@ class Auth:
         wanted = await read_body(request, MfaBody)
         if not (wanted.token or wanted.code):
             raise RequestRefused(400, "token: is missing")
-        await self._sessions.prove(caller, wanted.token or wanted.code, address=request.remote or "unknown")
+        await self._sessions.prove(caller, wanted.token or wanted.code, address=address_of(request))
         return success(mfa_enabled=True)

@@ -29,6 +29,7 @@ from gateway.web.bodies import path_id, read_body, validated
 from gateway.web.catalogue.camera_events import EVIDENCE_ACCESS, EVIDENCE_FILE, EVIDENCE_UPLOAD
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
+from gateway.web.forwarded import address_of
 from gateway.web.media import as_guarded_file
 from gateway.web.public_address import public_origin
 from gateway.web.rooms import ExhibitShelf
@@ -144,7 +145,7 @@ class EvidenceFamily:
 
         Raises StoreError: what cannot be noted is not handed out.
         """
-        address = request.remote or ""
+        address = address_of(request)
         seen, tick = (link.id, address), self._clock.monotonic()
         further = not request.headers.get("Range", "bytes=0-").startswith("bytes=0-")
         if further and tick - self._uses.get(seen, float("-inf")) < _SAME_USE_SECONDS:

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.cli import signed_in
 from gateway.cli.evidence import _download
-from gateway.cli.signed_in import Answer, answer_of
+from gateway.cli.signed_in import Answer, Gateway
 from gateway.domain.errors import GatewayError
 
 
@@ -39,7 +39,7 @@ def answering(said: bytes) -> Iterator[str]:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/status"
+            yield f"http://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()
@@ -51,12 +51,12 @@ def whole(body: bytes, *, length: int | None = None) -> bytes:
 
 def test_what_is_not_needed_is_passed_over():
     with answering(whole(b'{"waiting": 3, "success": true}')) as address:
-        assert answer_of(Books, address, {}).waiting == 3
+        assert Gateway(address).answer_of(Books, "/status", {}).waiting == 3
 
 
 def test_a_package_that_is_not_whole_is_the_gateways_fault_and_not_the_disks(tmp_path):
     with answering(whole(b"PK", length=4000)) as address, pytest.raises(GatewayError, match="broke off"):
-        _download(address, "session", tmp_path / "event.zip")
+        _download(Gateway(address), "/status", tmp_path / "event.zip")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_package_that_is_not_whole_is_the_gateways_fault_and_not_the_disks(tmp
 )
 def test_whatever_answers_is_told_in_a_sentence(said, told):
     with answering(said) as address, pytest.raises(GatewayError, match=told):
-        answer_of(Books, address, {})
+        Gateway(address).answer_of(Books, "/status", {})
 
 
 def test_a_gateway_that_hangs_in_its_answer_is_told(monkeypatch):
@@ -92,7 +92,7 @@ def test_a_gateway_that_hangs_in_its_answer_is_told(monkeypatch):
         thread.start()
         try:
             with pytest.raises(GatewayError, match="broke off"):
-                answer_of(Books, f"http://127.0.0.1:{server.getsockname()[1]}/status", {})
+                Gateway(f"http://127.0.0.1:{server.getsockname()[1]}").answer_of(Books, "/status", {})
         finally:
             go_on.set()
             thread.join()

@@ -20,6 +20,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientSession
 from argon2 import PasswordHasher
+from certificates import Pair
 
 from drivers.contract import GatePosition, PointState
 from gateway.clock import Stamp, SystemClock
@@ -38,6 +39,7 @@ from gateway.lanes.recorder import Recorder
 from gateway.recording.exhibits import ExhibitFiles
 from gateway.recording.forecast import StorageForecast
 from gateway.recording.incoming import ExhibitLimits
+from gateway.site.api_section import TlsSection
 from gateway.site.central_sections import CentralAccountsSection, CentralSection
 from gateway.site.models import Site
 from gateway.store import CardRecord, Entry, KnownRecord, Segment, Store
@@ -511,6 +513,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         site: Site = SITE,
         client: CentralClient | None = None,
         people: CentralAccounts | None = None,
+        tls: Pair | None = None,
     ) -> AsyncIterator[House]:
         loop = asyncio.get_running_loop()
         clock = SetClock()
@@ -578,11 +581,19 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
             demo_cards=cards,
         )
         port: asyncio.Future[int] = loop.create_future()
-        serving = loop.create_task(serve(app, host="127.0.0.1", port=0, started=port.set_result))
+        serving = loop.create_task(
+            serve(
+                app,
+                host="127.0.0.1",
+                port=0,
+                started=port.set_result,
+                tls=None if tls is None else TlsSection(**tls.tls),
+            )
+        )
         try:
             async with ClientSession() as client:
                 house = House(
-                    url=f"http://127.0.0.1:{await port}",
+                    url=f"{'http' if tls is None else 'https'}://127.0.0.1:{await port}",
                     store=store,
                     board=board,
                     recording=recording,

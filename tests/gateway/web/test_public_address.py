@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.site.models import ApiSection
+from gateway.site.api_section import ApiSection
 from tests.gateway.web.conftest import SITE
 
 PUBLIC = "https://gate.example.com"

@@ -104,10 +104,10 @@ async def test_who_may_not_is_refused_before_central_hears_of_it(relayed, far_ce
         assert (status, answer["companies"]) == (500, None)
         assert answer["error"].startswith("authentication required")
         cookie = {"Cookie": f"session={(await house.sign_in('boss'))['SessionID']}"}
-        async with house.client.put(f"{house.url}/v1/companies", json={"name": "x"}, headers=cookie) as refused:
+        foreign = {**cookie, "Origin": "http://evil.example"}
+        async with house.client.put(f"{house.url}/v1/companies", json={"name": "x"}, headers=foreign) as refused:
             assert refused.status == 403
-        own = {**cookie, "X-Requested-With": "page"}
-        async with house.client.put(f"{house.url}/v1/companies", json={"name": "x"}, headers=own) as taken:
+        async with house.client.put(f"{house.url}/v1/companies", json={"name": "x"}, headers=cookie) as taken:
             assert taken.status == 200
         assert [seen.path for seen in far_central.requests] == ["/v1/companies"]
 
@@ -190,7 +190,7 @@ async def test_no_cookie_or_session_passes_in_either_direction(relayed):
                 names = {name.lower() for name in answer.headers}
             assert names == {
                 "cache-control", "content-length", "content-security-policy", "content-type",
-                "cross-origin-resource-policy", "date", "etag", "referrer-policy", "server", "via",
+                "cross-origin-resource-policy", "date", "etag", "keep-alive", "referrer-policy", "server", "via",
                 "x-content-type-options",
             }  # fmt: skip
             assert answer.headers["Content-Security-Policy"] == ("sandbox; default-src 'none'; frame-ancestors 'none'")

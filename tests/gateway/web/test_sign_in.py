@@ -3,9 +3,10 @@
 import asyncio
 
 import pytest
+from aiohttp import ClientSession, CookieJar
 
 from gateway.domain.events import EventKind
-from gateway.site.models import Account
+from gateway.site.api_section import Account
 from gateway.store import Session
 from gateway.web import accounts as accounts_module
 from gateway.web.accounts import hash_accounts
@@ -48,17 +49,48 @@ async def test_each_carrier_carries(house):
         {"SessionID": token},
         {"Authorization": f"Bearer {token}"},
         {"Authorization": f"bearer {token}"},
-        {"Cookie": f"session={token}", "X-Requested-With": "edge-gateway"},
+        {"Cookie": f"session={token}"},
+        {"Cookie": f"session={token}", "Sec-Fetch-Site": "same-origin"},
+        {"Cookie": f"session={token}", "Sec-Fetch-Site": "none"},
         {"Cookie": f"session={token}", "Origin": house.url},
     ):
         async with house.client.post(f"{house.url}/v1/device/list", json={}, headers=headers) as answer:
             assert answer.status == 200, headers
 
 
+async def test_each_carrier_carries_writes(house):
+    token = (await house.sign_in())["SessionID"]
+    house.client.cookie_jar.clear()
+    for headers in ({"SessionID": token}, {"Authorization": f"Bearer {token}"}, {"Cookie": f"session={token}"}):
+        async with house.client.post(f"{house.url}/v1/device/open", json={"id": 101}, headers=headers) as answer:
+            assert answer.status == 200, headers
+    assert len(house.board.commands) == 3
+
+
+async def test_a_client_with_a_cookie_jar_signs_in_writes_and_signs_out(house):
+    house.client.cookie_jar.clear()
+    async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as client:
+        for path, body in (
+            ("/v1/auth/login", {"username": "chief", "password": "chief"}),
+            ("/v1/device/open", {"id": 101}),
+            ("/v1/auth/logout", {}),
+        ):
+            async with client.post(house.url + path, json=body) as answer:
+                assert answer.status == 200, path
+        async with client.post(f"{house.url}/v1/device/open", json={"id": 101}) as answer:
+            assert answer.status == 500
+
+
 async def test_a_foreign_page_cannot_use_the_cookie(house):
     token = (await house.sign_in())["SessionID"]
     house.client.cookie_jar.clear()
-    for origin in ({}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
+    for origin in (
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site", "Origin": house.url},
+        {"Sec-Fetch-Site": "cross-site", "X-Requested-With": "page"},
+    ):
         async with house.client.post(
             f"{house.url}/v1/device/open", json={"id": 101}, headers={"Cookie": f"session={token}", **origin}
         ) as answer:

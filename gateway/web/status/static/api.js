@@ -1,4 +1,4 @@
-// Calls to the interface. The session is in a cookie that this code cannot read; the header shows that the call is ours.
+// Calls to the interface. The session is in a cookie that this code cannot read.
 
 export class Refused extends Error {}
 
@@ -8,7 +8,7 @@ export async function call(method, path, body) {
     answer = await fetch(path, {
       method,
       credentials: "same-origin",
-      headers: { "Content-Type": "application/json", "X-Requested-With": "edge-gateway" },
+      headers: { "Content-Type": "application/json" },
       body: body === undefined ? undefined : JSON.stringify(body),
       signal: AbortSignal.timeout(20000),
     });

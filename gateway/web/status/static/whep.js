@@ -1,6 +1,5 @@
 // A camera live by WebRTC, as WHEP has it: offer, answer, and an end that frees the gateway's side at once.
 
-const HEADERS = { "X-Requested-With": "edge-gateway" };
 const CONNECT_WITHIN = 10000;
 
 export class NotShown extends Error {
@@ -26,7 +25,7 @@ export async function watch(video, cameraId, signal, live) {
     await connection.setLocalDescription(await connection.createOffer());
     const answer = await fetch(`/v1/camera/whep/${cameraId}`, {
       method: "POST",
-      headers: { ...HEADERS, "Content-Type": "application/sdp" },
+      headers: { "Content-Type": "application/sdp" },
       body: connection.localDescription.sdp,
       signal,
     });
@@ -41,7 +40,7 @@ export async function watch(video, cameraId, signal, live) {
     throw new NotShown("The gateway does not answer.", 3);
   } finally {
     // in this order: once the connection is gone there is no session any more to end
-    if (session) await fetch(session, { method: "DELETE", headers: HEADERS, keepalive: true }).catch(() => {});
+    if (session) await fetch(session, { method: "DELETE", keepalive: true }).catch(() => {});
     connection.close();
     video.srcObject = null;
   }

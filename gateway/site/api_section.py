@@ -1,0 +1,70 @@
+"""The section about the interface: where it is served, to whom, and how it is encrypted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, field_validator
+
+from gateway.site.addresses import Network, is_loopback, listening_host, networks, origin_of
+from gateway.site.fields import Name, Permission, SecretName, Section
+
+
+class Account(Section):
+    """`[[api.accounts]]`: who may sign in at the site. The password is the secret of that name."""
+
+    username: Name
+    password: SecretName
+    permissions: tuple[Permission, ...] = Field(default=("*",), description="permission names of the interface, or '*'")
+
+
+class TlsSection(Section):
+    """`[api.tls]`: the files that the interface is served over HTTPS with, in PEM form."""
+
+    certificate: str = Field(min_length=1, description="the certificate, and those it hangs on, in one file")
+    key: str = Field(min_length=1, description="its private key; only the gateway may read that file")
+
+    def beside(self, folder: Path) -> TlsSection:
+        """Return the section with relative paths taken from `folder`."""
+        return TlsSection(certificate=str(folder / self.certificate), key=str(folder / self.key))
+
+
+class ApiSection(Section):
+    """`[api]`: where the interface and the page are served."""
+
+    host: str = Field(default="127.0.0.1", min_length=1, max_length=253)
+    port: int = Field(default=8480, ge=0, le=65535, description="0 takes a free port")
+    tls: TlsSection | None = None
+    plain_http: bool = Field(default=False, description="true serves networks without TLS")
+    trusted_proxies: tuple[str, ...] = Field(default=(), max_length=64, description="addresses or networks")
+    public_url: str | None = Field(default=None, description="where clients find it, if behind a proxy: https://…")
+    accounts: tuple[Account, ...] = ()
+    session_idle_minutes: int = Field(default=60, ge=1, le=10_080)
+    session_hours: int = Field(default=24, ge=1, le=8760, description="a session ends after so long, used or not")
+
+    @field_validator("host")
+    @classmethod
+    def _listening(cls, value: str) -> str:
+        return listening_host(value)
+
+    @field_validator("public_url")
+    @classmethod
+    def _bare_origin(cls, value: str | None) -> str | None:
+        return None if value is None else origin_of(value)
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _named_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        networks(value, whose="your proxies")
+        return value
+
+    @property
+    def listens_on(self) -> str:
+        """The host that is served: loopback alone where a network would get plain HTTP that nobody asked for."""
+        if self.tls is not None or self.plain_http or is_loopback(self.host):
+            return self.host
+        return "::1" if ":" in self.host else "127.0.0.1"
+
+    def proxies(self) -> tuple[Network, ...]:
+        """Return `trusted_proxies` as networks; a single address is a network of one."""
+        return networks(self.trusted_proxies, whose="your proxies")

@@ -1,0 +1,70 @@
+"""Certificate files of `[api.tls]` as TLS contexts: one that serves, and one that trusts what is served."""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from pathlib import Path
+
+from gateway.domain.errors import ConfigError
+from gateway.site.api_section import TlsSection
+
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_LARGEST = 1024 * 1024
+
+
+def serving_context(tls: TlsSection) -> ssl.SSLContext:
+    """Return a context that serves the certificate, over TLS 1.2 or newer. Raises ConfigError with one sentence."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    certificate, key = Path(tls.certificate), Path(tls.key)
+    _first_certificate(certificate)
+    if b"ENCRYPTED" in _read(key, private=True):
+        raise ConfigError(
+            f"api.tls.key: {key} is encrypted: store the key without a passphrase, in a file of mode 0600"
+        )
+    try:
+        context.load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ConfigError(f"api.tls.key: {key} does not belong to the certificate in {certificate}") from error
+        raise ConfigError(f"api.tls: {certificate} and {key} must be a certificate and its key in PEM form") from error
+    except OSError as error:
+        raise ConfigError(f"api.tls: {certificate} and {key} cannot be read: {error.strerror}") from error
+    return context
+
+
+def trusting_context(tls: TlsSection) -> ssl.SSLContext:
+    """Return a context that trusts the site's own certificate alone, whatever name it bears. Raises ConfigError.
+
+    Commands on this machine connect to its addresses, which no certificate needs to name.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # it need not be its own issuer
+    try:
+        context.load_verify_locations(cadata=_first_certificate(Path(tls.certificate)))
+    except ssl.SSLError as error:
+        raise ConfigError(f"api.tls.certificate: {tls.certificate} is no certificate in PEM form") from error
+    return context
+
+
+def _first_certificate(path: Path) -> str:
+    """Return the certificate itself, without those of its issuers: they may have issued others."""
+    found = _CERTIFICATE.search(_read(path))
+    if found is None:
+        raise ConfigError(f"api.tls.certificate: {path} is no certificate in PEM form")
+    return found.group().decode("ascii", errors="replace")
+
+
+def _read(path: Path, *, private: bool = False) -> bytes:
+    place = "api.tls.key" if private else "api.tls.certificate"
+    try:
+        with path.open("rb") as file:
+            if private and os.fstat(file.fileno()).st_mode & 0o007:
+                raise ConfigError(f"{place}: {path} may be read by everybody; make it mode 0600")
+            return file.read(_LARGEST)
+    except OSError as error:
+        raise ConfigError(f"{place}: {path} cannot be read: {error.strerror}") from error

@@ -1,0 +1,73 @@
+"""Who is behind a proxy: the address and scheme that trusted proxies forward, and nobody else's word for them."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+
+from aiohttp import web
+
+from gateway.site.addresses import Network
+
+TRUSTED_PROXIES = web.AppKey("trusted_proxies", tuple[Network, ...])
+"""`[api] trusted_proxies`."""
+_UNKNOWN = "unknown"
+_OF_ONE_HOST = 64
+
+
+def client_address(request: web.BaseRequest, trusted: tuple[Network, ...]) -> str:
+    """Return the client's address: the last one that no trusted proxy has, read from the connection backwards.
+
+    Anybody can begin `X-Forwarded-For` with any address, so nothing before that one is believed.
+    """
+    address = parsed_address(request.remote or "")
+    if address is None:
+        return request.remote or _UNKNOWN
+    forwarded = ",".join(request.headers.getall("X-Forwarded-For", ())).split(",")
+    while forwarded and is_trusted(address, trusted):
+        nearer = parsed_address(forwarded.pop())
+        if nearer is None:
+            break
+        address = nearer
+    return str(address)
+
+
+def client_scheme(request: web.BaseRequest, trusted: tuple[Network, ...]) -> str:
+    """Return the scheme that the client speaks: a trusted proxy may speak TLS for the gateway."""
+    address = parsed_address(request.remote or "")
+    if address is not None and is_trusted(address, trusted):
+        told = ",".join(request.headers.getall("X-Forwarded-Proto", ())).rpartition(",")[2].strip().lower()
+        if told in ("http", "https"):
+            return told
+    return request.scheme
+
+
+def address_of(request: web.Request) -> str:
+    """Return the client's address by the application's trusted proxies."""
+    return client_address(request, request.app.get(TRUSTED_PROXIES, ()))
+
+
+def is_trusted(address: IPv4Address | IPv6Address, trusted: tuple[Network, ...]) -> bool:
+    """Return whether the address is a trusted proxy's."""
+    return any(address in network for network in trusted)
+
+
+def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Parse an address, one of IPv4 inside IPv6 as the former, a port after it left out. None for anything else."""
+    bare = text.strip()
+    if bare.startswith("["):
+        bare = bare[1:].partition("]")[0]
+    elif bare.count(":") == 1:
+        bare = bare.partition(":")[0]
+    try:
+        address = ip_address(bare)
+    except ValueError:
+        return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+
+
+def counted_as(address: str) -> str:
+    """Return what an address counts as where each may have only so much: a host of IPv6 has a whole network."""
+    parsed = parsed_address(address)
+    if isinstance(parsed, IPv6Address) and not parsed.is_loopback:
+        return str(IPv6Network((int(parsed), _OF_ONE_HOST), strict=False))
+    return address if parsed is None else str(parsed)
