@@ -19,6 +19,7 @@ from gateway.store.parking_entries import EntryFilter, EntryTotals
 from gateway.store.passages import RecordedPassage
 from gateway.store.read_marks import LISTS, ListName, Reader, ReadMark
 from gateway.store.records import KnownRecord, Records
+from gateway.store.references import References, Resolved
 from gateway.store.refused import Reason
 from gateway.store.remembered import RememberedAccount
 from gateway.store.second_factor_seal import UNREADABLE
@@ -60,7 +61,9 @@ __all__ = [
     "Recorded",
     "RecordedPassage",
     "Records",
+    "References",
     "RememberedAccount",
+    "Resolved",
     "Segment",
     "Session",
     "Store",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from gateway.clock import iso_utc
 from gateway.domain.parking import LONGEST_STAY, EntryStatus
 from gateway.domain.passages import Passage, PassageOutcome
-from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+from gateway.domain.writes import JsonObject
 from gateway.store.outbox_rows import insert_outbox
 
 _WENT_THROUGH = frozenset({PassageOutcome.PASSED, PassageOutcome.UNAUTHORISED})
@@ -140,7 +140,7 @@ def _told(gone: Gone, site_name: str) -> JsonObject:
         "source_name": site_name,
         "source_id": gone.passage_id,
     }
-    if passage.card_id is not None and 0 < passage.card_id < FIRST_PROVISIONAL_ID:  # below 0: a grant's code
+    if passage.card_id is not None and passage.card_id > 0:  # below 0: a grant's code
         body["access_id"] = passage.card_id
     return body
 

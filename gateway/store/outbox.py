@@ -16,6 +16,7 @@ from gateway.store.keepers import IDS, KEEPERS
 from gateway.store.outbox_rows import (
     OutboxRow,
     body_object,
+    free_waiting,
     listed_rows,
     outbox_rows,
     rewrite,
@@ -229,6 +230,7 @@ class Outbox:
             parked = connection.execute(
                 "UPDATE outbox SET tries = tries + 1, parked = 1, begun = 0, error = ? WHERE id = ?", (error, row.id)
             ).rowcount
+            free_waiting(connection, (row.id,))
             return parked > 0 and not (row.action == "create" and _overtaken(connection, row))
 
         return await self._database.write(job)

@@ -105,12 +105,22 @@ def take_out(
     numbers = tuple(row_ids)
     if not numbers:
         return 0
+    free_waiting(connection, numbers)
     gone = connection.execute(
         "DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(numbers),)
     ).rowcount
     if gone:
         connection.execute("UPDATE book SET count = count + ? WHERE name = ?", (gone, book))
     return gone
+
+
+def free_waiting(connection: sqlite3.Connection, row_ids: Sequence[int]) -> None:
+    """Rows that wait for the records of these creates are due again: they go, or tell why not. In a transaction."""
+    connection.execute(
+        "UPDATE outbox SET next_at = 0, waits_for = NULL WHERE waits_for IS NOT NULL AND waits_for IN"
+        " (SELECT record_id FROM outbox WHERE action = 'create' AND id IN (SELECT value FROM json_each(?)))",
+        (json.dumps(row_ids),),
+    )
 
 
 def supersede(

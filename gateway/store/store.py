@@ -36,6 +36,7 @@ from gateway.store.presence import PresenceRows
 from gateway.store.read_marks import ReadMarks
 from gateway.store.recent import RecentWrites
 from gateway.store.records import Records
+from gateway.store.references import References
 from gateway.store.refused import RefusedRows
 from gateway.store.remembered import Remembered
 from gateway.store.second_factor_seal import SecondFactorSeal
@@ -103,6 +104,7 @@ class Store:
         self.refused = RefusedRows(database=self._site, changes=self.changes)
         self.unknown = UnknownOutcomes(database=self._site, cards=self._cards, changes=self.changes)
         self.held = HeldWrites(database=self._site, changes=self.changes, recent=recent)
+        self.references = References(database=self._site)
         self.bases = WaitingBases(database=self._site, changes=self.changes)
         self.commands = Commands(database=self._site)
         self.sessions = Sessions(database=self._site)

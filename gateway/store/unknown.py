@@ -10,7 +10,7 @@ from gateway.store.changes import Changes
 from gateway.store.database import Database
 from gateway.store.events import insert_event
 from gateway.store.keepers import IDS
-from gateway.store.outbox_rows import OutboxRow, row_of, try_again
+from gateway.store.outbox_rows import OutboxRow, free_waiting, row_of, try_again
 
 _CARD = "access_card"
 
@@ -61,11 +61,12 @@ class UnknownOutcomes:
 
     async def leave_to_a_person(self, row: OutboxRow, *, reason: str) -> bool:
         """Looking does not tell: it waits for a person. Whether it was still there."""
-        parked = await self._database.write(
-            lambda connection: (
-                connection.execute("UPDATE outbox SET parked = 1, error = ? WHERE id = ?", (reason, row.id)).rowcount
-            )
-        )
+
+        def job(connection: sqlite3.Connection) -> int:
+            free_waiting(connection, (row.id,))
+            return connection.execute("UPDATE outbox SET parked = 1, error = ? WHERE id = ?", (reason, row.id)).rowcount
+
+        parked = await self._database.write(job)
         self._changes.bump()
         return parked > 0
 

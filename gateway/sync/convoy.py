@@ -16,6 +16,7 @@ import structlog
 
 from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
+from gateway.domain.references import may_name_provisional
 from gateway.store import Delivery, OutboxRow, Store
 from gateway.sync.central import CentralClient
 from gateway.sync.shipments import Shipment, answered_record, given_id, shipment_of
@@ -34,7 +35,8 @@ _LONGEST_SECONDS = 2.0  # then it is seen what is urgent by now
 
 def goes_along(row: OutboxRow) -> bool:
     """Whether a row may go with others: what the site records of vehicles, as long as central cannot have it yet."""
-    return row.kind in _KINDS and row.action == "create" and not row.begun
+    new = row.kind in _KINDS and row.action == "create" and not row.begun
+    return new and not may_name_provisional(row.body)
 
 
 class Convoy:

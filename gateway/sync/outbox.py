@@ -22,7 +22,7 @@ from gateway.clock import Clock
 from gateway.domain.conflicts import READS, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import Effect
-from gateway.store import OutboxRow, Store
+from gateway.store import OutboxRow, Resolved, Store
 from gateway.supervision import Backoff
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.sync.central import CentralClient
@@ -171,8 +171,8 @@ class OutboxSender:
     async def _send(self, row: OutboxRow) -> bool:
         """Try one row and keep the outcome; whether the next one may be tried at once."""
         shipment = await self._shipment(row)
-        if isinstance(shipment, str):
-            await self._park(row, shipment)
+        if isinstance(shipment, Resolved):
+            await self._cannot_go(row, shipment)
             return True
         try:
             if row.begun and not await self._is_to_go(row, shipment):
@@ -226,15 +226,28 @@ class OutboxSender:
                 return True
         return False
 
-    async def _shipment(self, row: OutboxRow) -> Shipment | str:
-        """The operation for a row and its body with central's id, or why there is none."""
+    async def _shipment(self, row: OutboxRow) -> Shipment | Resolved:
+        """Build the request for a row with central's ids, or tell why it cannot go up (now, or ever)."""
         shipment = shipment_of(row)
-        if isinstance(shipment, str) or shipment.operation.effect is Effect.CREATE:
-            return shipment
+        if isinstance(shipment, str):
+            return Resolved({}, reason=shipment)
+        resolved = await self._store.references.resolve(shipment.body)
+        if resolved.reason:
+            return resolved
+        if shipment.operation.effect is Effect.CREATE:
+            return replace(shipment, body=resolved.body)
         central_id = await self._store.held.central_id(row.kind, row.record_id)
         if central_id is None:
-            return "central has never got its record"
-        return replace(shipment, body={**shipment.body, "id": central_id})
+            return replace(resolved, reason="central has never got its record")
+        return replace(shipment, body={**resolved.body, "id": central_id})
+
+    async def _cannot_go(self, row: OutboxRow, resolved: Resolved) -> None:
+        """Put a row off until the record that it names is at central, or park it when that will never be."""
+        if resolved.waits_for is None:
+            await self._park(row, resolved.reason)
+            return
+        next_at = self._clock.wall().micros + int(self._longest * 1_000_000)
+        await self._store.references.waits(row.id, resolved, next_at=next_at)
 
     async def _settled(self, row: OutboxRow, shipment: Shipment) -> tuple[OutboxRow, Shipment] | None:
         """The row as it is to go up once central's record was looked at; None when nothing of it is left.
@@ -247,6 +260,7 @@ class OutboxSender:
         theirs = await self._at_central(shipment)
         if theirs is None:
             return row, shipment
+        base = (await self._store.references.resolve(base)).body
         settled = settle(shipment.operation, shipment.body, base, theirs)
         if settled.body == shipment.body and not settled.conflicts:
             return row, shipment

@@ -133,6 +133,7 @@ class OutboxDesk:
         record, sent = answered_record(answer, operation.resources), body_object(row.body)
         if record is None or sent is None:
             return False
+        sent = (await self._store.references.resolve(sent)).body
         if likeness(operation.lookup, sent, record, newer=None) is Likeness.OTHER:
             raise CommandRefused(f"{name} is another one: it differs in what such a record is known by")
         return True

@@ -25,6 +25,8 @@ from gateway.sync.sparing import Sparing
 
 log = structlog.get_logger(__name__)
 
+_CONFLICT = 409
+
 
 class _Way(Enum):
     THROUGH = "to central, now"
@@ -109,7 +111,12 @@ class CentralWrites:
         central_id, way = await self._way(operation, record_id)
         if self._client is None or way is not _Way.THROUGH:
             return await self._hold(operation, record_id, body, sends=way is not _Way.ALONE)
-        sent = body if central_id is None else {**body, "id": central_id}
+        resolved = await self._store.references.resolve(body)
+        if resolved.waits_for is not None:
+            return await self._hold(operation, record_id, body)
+        if resolved.reason:
+            raise CentralRefused(resolved.reason, status=_CONFLICT)
+        sent = resolved.body if central_id is None else {**resolved.body, "id": central_id}
         key = new_key()
         try:
             answer = await self._client.call(operation.method, operation.path, sent, key=key)

@@ -42,6 +42,7 @@ from gateway.web.reading import Readers
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
 from gateway.web.relay import Relayed
+from gateway.web.relayed_ids import RelayedIds
 from gateway.web.rooms import (
     Central,
     CentralAccounts,
@@ -209,7 +210,7 @@ def build_app(
     )
     if Counter(route.operation for route in routes) != Counter(OPERATIONS):
         raise AssertionError("every operation of the catalogue has exactly one handler")
-    relayed = Relayed(relay=relay, sessions=central_sessions).routes()
+    relayed = Relayed(relay=relay, sessions=central_sessions, ids=RelayedIds(references=store.references)).routes()
     doors = Doors(Admission(sessions=sessions), LegacyAdmission(keys=keys))
     proxies = site.api.proxies()
     limits = ConnectionLimits(clock=clock, proxies=proxies)

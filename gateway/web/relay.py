@@ -20,6 +20,7 @@ from gateway.web.catalogue.operation import Operation
 from gateway.web.central_sessions import CentralSessions
 from gateway.web.errors import AUTHENTICATION_REQUIRED, RequestRefused
 from gateway.web.forwarded import address_of
+from gateway.web.relayed_ids import RelayedIds
 from gateway.web.rooms import Relay
 from gateway.web.sessions import Caller
 
@@ -99,7 +100,8 @@ class _Error(BaseModel):
 class Relayed:
     """Every operation that central answers."""
 
-    def __init__(self, *, relay: Relay | None, sessions: CentralSessions) -> None:
+    def __init__(self, *, relay: Relay | None, sessions: CentralSessions, ids: RelayedIds) -> None:
+        self._ids = ids
         self._relay = relay
         self._sessions = sessions
 
@@ -115,8 +117,8 @@ class Relayed:
             raise RequestRefused(403, "only central answers this, and it does not know accounts of the site")
         if relay.away():
             raise _refused(NotRelayed(RelayRefusal.AWAY, "central cannot be reached now"))
-        asked = self._asked(relay, operation, request, caller)
         try:
+            asked = await self._ids.translate(self._asked(relay, operation, request, caller), request.content_type)
             async with relay.answer(asked) as answer:
                 _refuse_page(operation, answer)
                 start = await self._start(answer, caller)

@@ -159,10 +159,10 @@ async def test_entries_go_up_in_order_with_the_passages_that_make_them(store, pa
     assert (await store.outbox.books()).balance()
 
 
-async def test_a_card_that_central_does_not_know_yet_is_not_named_to_it(store, passes):
+async def test_a_card_that_central_does_not_know_yet_is_kept_to_be_named_when_it_goes_up(store, passes):
     await passes(NOW, card_id=2_000_000_001, credential="0042")
     ((_, _, body),) = await outbox(store)
-    assert "access_id" not in body
+    assert body["access_id"] == 2_000_000_001
 
 
 async def test_the_id_that_a_grant_has_here_does_not_go_up(store, passes, entries):

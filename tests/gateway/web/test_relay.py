@@ -15,6 +15,7 @@ from aiohttp import ClientPayloadError, FormData
 from scripted_central import said, scripted_central, silent
 from stopwatch import Stopwatch
 
+from gateway.domain.writes import CARD_CREATE
 from gateway.sync.relay import RelayLimits
 from gateway.web.catalogue import RELAYED
 
@@ -427,3 +428,21 @@ async def test_central_s_refusal_of_a_large_body_has_its_envelope(relayed, far_c
         async with house.client.put(f"{house.url}/v1/companies", data=body, headers=headers) as answer:
             assert answer.status == 413
             assert await answer.json() == {"success": False, "company": None, "error": "Request Entity Too Large"}
+
+
+async def test_a_relayed_request_names_a_card_made_here_by_central_s_id(relayed):
+    async with scripted_central(said(FAR)) as far, relayed(far.url) as house:
+        held = await house.store.held.hold(CARD_CREATE, None, {"number": "77123"}, now=1, sends=True)
+        body = {"id": held.record_id, "access_ids": [str(held.record_id)], "amount": 5}
+        status, answer = await house.call("/v1/access/credit/commit", body, user="boss")
+        assert (status, answer["error"]) == (
+            409, f"it waits for access card {held.record_id}, which central does not have yet"
+        )  # fmt: skip
+        assert not [head for head in far.heard if b"/v1/access/credit/commit" in head]
+        (row,) = [row for row in await house.store.refused.page(refused=False) if row.kind == "access_card"][-1:]
+        await house.store.outbox.delivered(row, central_id=4711)
+        headers = await house.sign_in("boss")
+        async with house.client.post(f"{house.url}/v1/access/credit/commit", json=body, headers=headers) as taken:
+            assert taken.status == 200
+        (sent,) = [head for head in far.heard if b"/v1/access/credit/commit" in head]
+        assert json.loads(sent.partition(b"\r\n\r\n")[2]) == {"id": 4711, "access_ids": ["4711"], "amount": 5}
