@@ -19,6 +19,7 @@ _TIMEX_BYTES = 512
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _TIMESYNC_MARK = Path("/run/systemd/timesync/synchronized")
 _TRUST_CHECK_SECONDS = 10.0
+_STEP_MICROS = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,17 @@ class Stamp:
     Attributes:
         micros: microseconds since 1970-01-01 UTC.
         trusted: whether the clock was known to be synchronised when this was stamped.
+        least: the earliest moment that it can be; None: the same as `micros`.
     """
 
     micros: int
     trusted: bool
+    least: int | None = None
+
+    @property
+    def at_least(self) -> int:
+        """The earliest moment that it can be: nothing ends by a time that is only believed."""
+        return self.micros if self.least is None else self.least
 
     def as_datetime(self) -> datetime:
         """The moment as an aware UTC datetime."""
@@ -50,34 +58,112 @@ class Clock(Protocol):
         ...
 
 
-class SystemClock:
-    """The machine's clocks. Wall time is trusted once the kernel or timesyncd says that it is synchronised."""
+class KeptTime:
+    """Wall time that follows the machine's clock only while that is trusted.
+
+    Otherwise it goes on from the last trusted moment by monotonic time, whatever the machine's clock is set to. Before
+    the first trusted moment it shows the machine's clock, but never less than is known to have passed.
+    """
 
     def __init__(self) -> None:
-        self._trusted = False
-        self._checked_at = float("-inf")
+        self._ahead: int | None = None
+        self._least: int | None = None
+
+    def recall(self, last: TrustedTime, *, boot_id: str) -> None:
+        """Go on from the last trusted moment of an earlier run of the program.
+
+        In the same run of the machine monotonic time went on. After a boot it is only known what it is at least.
+        """
+        if boot_id and last.boot_id == boot_id:
+            self._ahead = last.at - last.monotonic
+        else:
+            self._least = last.at
+
+    def stamp(self, machine: int, *, monotonic: int, trusted: bool) -> Stamp:
+        """The moment at which the machine's clock shows `machine` (all in micros)."""
+        if trusted:
+            self._ahead = machine - monotonic
+            return Stamp(machine, trusted=True)
+        if self._ahead is not None:
+            return Stamp(monotonic + self._ahead, trusted=False)
+        if self._least is None:
+            self._least = machine - monotonic
+        least = monotonic + self._least
+        return Stamp(max(machine, least), trusted=False, least=least)
+
+
+class MachineClock:
+    """What the machine itself says of the time."""
 
     def monotonic(self) -> float:
         """Seconds on CLOCK_MONOTONIC, the clock of the event loop too."""
         return time.monotonic()
 
+    def wall(self) -> int:
+        """Micros since 1970, as the machine's clock is set."""
+        return time.time_ns() // 1_000
+
+    def is_synchronised(self) -> bool:
+        """Whether the kernel says so: adjtimex(2), read without changing anything."""
+        try:
+            libc = ctypes.CDLL(None, use_errno=True)
+            state = libc.adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+        except (OSError, AttributeError):
+            state = _TIME_ERROR
+        return state not in (-1, _TIME_ERROR)
+
+    def marked(self) -> int | None:
+        """When timesyncd marked last that it synchronised the clock, by whatever the clock was then; None: never."""
+        try:
+            return _TIMESYNC_MARK.stat().st_mtime_ns
+        except OSError:
+            return None
+
+
+class SystemClock:
+    """The machine's clocks. Wall time is trusted once the kernel or timesyncd says that it is synchronised."""
+
+    def __init__(self, machine: MachineClock | None = None) -> None:
+        self._machine = machine or MachineClock()
+        self._kept = KeptTime()
+        self._trusted = False
+        self._mark_before: int | None = None
+        self._ahead: int | None = None
+        self._checked_at = float("-inf")
+
+    def recall(self, last: TrustedTime, *, boot_id: str) -> None:
+        """See `KeptTime.recall`."""
+        self._kept.recall(last, boot_id=boot_id)
+
+    def monotonic(self) -> float:
+        """Seconds on CLOCK_MONOTONIC, the clock of the event loop too."""
+        return self._machine.monotonic()
+
     def wall(self) -> Stamp:
-        """Now; the question of trust is asked again at most every 10 s."""
-        now = time.monotonic()
-        if now - self._checked_at >= _TRUST_CHECK_SECONDS:
+        """Now. The question of trust is asked again at most every 10 s, and whenever the clock was set.
+
+        The kernel takes its word back when the clock is set; timesyncd's mark stays, and counts once it is newer.
+        """
+        now, machine = self._machine.monotonic(), self._machine.wall()
+        monotonic = int(now * 1_000_000)
+        was_set = self._ahead is not None and abs(machine - monotonic - self._ahead) > _STEP_MICROS
+        self._ahead = machine - monotonic
+        if was_set:
+            self._mark_before = self._machine.marked()
+        if was_set or now - self._checked_at >= _TRUST_CHECK_SECONDS:
             self._checked_at = now
-            self._trusted = _is_synchronised()
-        return Stamp(micros=time.time_ns() // 1_000, trusted=self._trusted)
+            marked = self._machine.marked()
+            self._trusted = self._machine.is_synchronised() or marked not in (None, self._mark_before)
+        return self._kept.stamp(machine, monotonic=monotonic, trusted=self._trusted)
 
 
-def _is_synchronised() -> bool:
-    """Whether adjtimex(2), read without changing anything, or timesyncd's mark says so."""
-    try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        state = libc.adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
-    except (OSError, AttributeError):
-        state = _TIME_ERROR
-    return state not in (-1, _TIME_ERROR) or _TIMESYNC_MARK.exists()
+@dataclass(frozen=True, slots=True)
+class TrustedTime:
+    """A moment at which the clock was trusted, by both clocks (micros), and the run of the machine it was in."""
+
+    boot_id: str
+    monotonic: int
+    at: int
 
 
 @dataclass(frozen=True, slots=True)

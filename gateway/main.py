@@ -44,6 +44,7 @@ from gateway.supervision import Progress, Supervisor
 from gateway.sync.outbox_desk import OutboxDesk
 from gateway.sync.standing import CentralStanding
 from gateway.sync.writes import CentralWrites
+from gateway.trusted_time import TrustedTimeKeeper, read_trusted_time
 from gateway.web.accounts import hash_accounts
 from gateway.web.app import build_app
 from gateway.web.serving import serve
@@ -87,6 +88,9 @@ class House:
         self._notify = notify
         self._secrets = secrets
         self._clock = SystemClock()
+        if (last := read_trusted_time(folder.path)) is not None:
+            self._clock.recall(last, boot_id=boot_id())
+        self._trusted_time = TrustedTimeKeeper(folder=folder.path, clock=self._clock, boot_id=boot_id())
         self._progress = Progress(clock=self._clock)
         self._stop = asyncio.Event()
         self._reload_asked = asyncio.Event()
@@ -205,6 +209,7 @@ class House:
         house.keep("recording", self._recording.run)
         if self._sync is not None:
             house.keep("sync", self._sync.run)
+        house.keep("trusted time", self._trusted_time.run)
         house.keep("webhooks", self._webhooks.run)
         house.keep("event keeping", self._keeping.run)
         if self._relay is not None:

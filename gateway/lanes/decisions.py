@@ -174,6 +174,7 @@ class Decisions:
             conditions=Conditions(
                 clock_trusted=stamp.trusted,
                 recording=self._recording(),
+                at_least=stamp.at_least,
                 listed_at=self._cards.listed_at if self._has_central else None,
             ),
             shown=Shown(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
-from gateway.clock import Stamp
+from gateway.clock import KeptTime, Stamp
 
 T = TypeVar("T")
 
@@ -121,6 +121,8 @@ class VirtualClock:
         self._start = start_micros
         self._offset = 0
         self._trusted = True
+        self._kept = KeptTime()
+        self.wall()
 
     def monotonic(self) -> float:
         """Seconds of the loop."""
@@ -131,8 +133,9 @@ class VirtualClock:
         return self._start + int(self._monotonic() * 1_000_000)
 
     def wall(self) -> Stamp:
-        """What the wall shows."""
-        return Stamp(micros=self.true_micros() + self._offset, trusted=self._trusted)
+        """What the gateway makes of what the box's clock shows."""
+        shown, monotonic = self.true_micros() + self._offset, int(self._monotonic() * 1_000_000)
+        return self._kept.stamp(shown, monotonic=monotonic, trusted=self._trusted)
 
     def step(self, seconds: float) -> None:
         """The wall is off by this much from now on, and nobody vouches for it."""

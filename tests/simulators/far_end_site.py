@@ -148,7 +148,7 @@ async def alive(
         async with Supervisor(clock=clock) as lasting:
             lasting.keep("store", store.run)
             if cards:
-                await store.cards.apply(put=[CardRecord(card=card) for card in cards], remove=[], now=0)
+                await store.cards.apply(put=[CardRecord(card, "{}") for card in cards], now=0)
             lanes = Lanes(
                 site=site,
                 gates=field.gates,

@@ -12,14 +12,18 @@ from gateway.domain.presence import Presence
 
 
 class Case(NamedTuple):
-    """A card that was found, and all that its rules look at. `now` is never before what is known to be past.
+    """A card that was found, and all that its rules look at.
 
-    `grants` are those of the card's user at this lane, that first which lasts longest.
+    Attributes:
+        now: the moment of the decision, never before what is known to be past.
+        at_least: the earliest that it can be, where the clock is not trusted. What ends at a moment ends by this one.
+        grants: those of the card's user at this lane, that first which lasts longest.
     """
 
     card: Card
     credential: Credential
     now: int
+    at_least: int
     rules: AccessRules
     presence: Presence
     conditions: Conditions

@@ -66,8 +66,10 @@ def decide(
     if card is None:
         granted = verdict.reason is None
         return Decision(granted, verdict.reason or Reason.FAIL_OPEN, None, tuple(trace))
-    earliest = conditions.listed_at if conditions.listed_at and not conditions.clock_trusted else now
-    case = Case(card, credential, max(now, earliest), rules, presence, conditions, shown, grants.of_card(card))
+    past = conditions.listed_at or 0 if not conditions.clock_trusted else 0
+    at_least = max(now if conditions.at_least is None else conditions.at_least, past)
+    now = max(now, past)
+    case = Case(card, credential, now, at_least, rules, presence, conditions, shown, grants.of_card(card))
     used = coded.number if coded is not None else None
     notices: list[Reason] = []
     for name, rule in _RULES:

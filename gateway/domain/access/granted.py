@@ -24,4 +24,4 @@ def _why_not(case: Case, grant: Grant) -> str:
         return ""
     if not case.conditions.clock_trusted and case.rules.ladder.clock is Stance.SECURE:
         return "cannot be judged: the time is not certain"
-    return f"ended {case.moment(grant.valid_until)}" if case.now >= grant.valid_until else ""
+    return f"ended {case.moment(grant.valid_until)}" if case.at_least >= grant.valid_until else ""

@@ -93,11 +93,13 @@ class Conditions:
         clock_trusted: whether the wall time is known to be right.
         recording: whether what happens can be recorded.
         listed_at: when the card list was last known to be whole (wall micros); None when nobody keeps it from outside.
+        at_least: the earliest moment that it can be (wall micros); None: that of the decision. Nothing ends before it.
     """
 
     clock_trusted: bool = True
     recording: bool = True
     listed_at: int | None = None
+    at_least: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def validity(case: Case) -> Verdict:
         return UNASKED
     if card.valid_from is not None and now < card.valid_from:
         return or_granted(case, Verdict(f"from {case.moment(card.valid_from)}", Reason.NOT_YET_VALID))
-    if card.valid_until is not None and now >= card.valid_until:
+    if card.valid_until is not None and case.at_least >= card.valid_until:
         return or_granted(case, Verdict(f"until {case.moment(card.valid_until)}", Reason.EXPIRED))
     return Verdict("within")
 

@@ -237,6 +237,14 @@ def test_a_clock_that_lags_behind_what_is_known_does_not_make_cards_too_young():
     assert not judged(young, now=5, conditions=Conditions(clock_trusted=True, listed_at=NOW)).granted
 
 
+def test_card_and_grant_end_by_the_least_that_it_can_be():
+    stepped = Conditions(clock_trusted=False, at_least=NOW - HOUR)
+    assert judged(card(valid_until=NOW - 1), conditions=stepped).granted
+    assert_denied(judged(card(valid_until=NOW - HOUR), conditions=stepped), "validity", Reason.EXPIRED)
+    listed = Conditions(clock_trusted=False, at_least=NOW - HOUR, listed_at=NOW)
+    assert_denied(judged(card(valid_until=NOW - 1), conditions=listed), "validity", Reason.EXPIRED)
+
+
 def test_a_store_that_takes_nothing():
     assert judged(conditions=Conditions(recording=False)).granted
     secure = on_ladder(records=Stance.SECURE)
@@ -310,7 +318,10 @@ presences = st.builds(
     found=st.lists(cards, max_size=2),
     rules=all_rules,
     presence=presences,
-    conditions=st.builds(Conditions, st.booleans(), st.booleans(), st.sampled_from([None, NOW, NOW - 2 * HOUR])),
+    conditions=st.builds(
+        Conditions, st.booleans(), st.booleans(), st.sampled_from([None, NOW, NOW - 2 * HOUR]), st.just(None)
+    )
+    | st.builds(Conditions, st.just(False), st.booleans(), st.none(), st.just(NOW - HOUR)),
     first=st.none() | cards,
 )
 def test_nothing_is_granted_against_a_hard_rule_and_a_refusal_names_its_rule(found, rules, presence, conditions, first):
@@ -332,7 +343,7 @@ def test_nothing_is_granted_against_a_hard_rule_and_a_refusal_names_its_rule(fou
     area, entering = rules.areas["garage"], rules.way.enters == "garage"
     assert seven.status is CardStatus.ACTIVE
     assert timeless or seven.valid_from is None or seven.valid_from <= NOW
-    assert timeless or seven.valid_until is None or seven.valid_until > NOW
+    assert timeless or seven.valid_until is None or seven.valid_until > (conditions.at_least or NOW)
     assert not rules.zones or not seven.zones or seven.zones == ("a",)
     assert not rules.schedules or not seven.schedules or seven.schedules[0] != "none"
     assert timeless or not rules.schedules or not seven.schedules or seven.schedules == ("day",)

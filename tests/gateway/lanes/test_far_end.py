@@ -6,12 +6,21 @@ import time
 
 import pytest
 from far_end_site import GATE, a_barrier, alive
+from set_machine import PushedMachine
 
 from drivers.contract import GatePosition, PointState
+from gateway.clock import SystemClock, TrustedTime
 from gateway.domain.commands import GateAction
+from gateway.domain.credentials import Card, text_alias
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
+
+DAY = 86_400_000_000
+
+
+def card(number: str, **fields: object) -> Card:
+    return Card(int(number), number, aliases=(text_alias(number),), **fields)
 
 
 @pytest.fixture
@@ -45,3 +54,27 @@ async def test_boom_half_way_at_the_start_is_told_with_the_way_out_and_whoever_p
         assert "position has not been known" in await lane.told(E.TROUBLE_ENDED)
         await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
         assert lane.shown().troubles == ()
+
+
+@pytest.mark.parametrize("life", ["this one", "after a start", "after a boot"])
+async def test_step_of_an_untrusted_clock_expires_no_card(far_end, tmp_path, life):
+    barrier, _, port = far_end
+    machine = PushedMachine()
+    clock = SystemClock(machine)
+    trusted = TrustedTime("boot", int(clock.monotonic() * 1_000_000), clock.wall().micros)
+    if life == "after a boot":
+        trusted = TrustedTime("boot before", trusted.monotonic, trusted.at - trusted.monotonic)
+    machine.pushed, machine.synchronised = 3 * DAY, False
+    if life != "this one":
+        clock = SystemClock(machine)
+        clock.recall(trusted, boot_id="boot")
+    cards = (card("7", valid_until=trusted.at + DAY), card("8", valid_until=trusted.at - DAY))
+    async with alive(tmp_path, barrier=barrier, port=port, clock=clock, cards=cards) as lane:
+        await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
+        lane.arming(occupied=True)
+        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
+        lane.present("8")
+        assert "expired" in await lane.told(E.ACCESS_DENIED), "what had ended by the last trusted time stays so"
+        lane.present("7")
+        assert "card 7" in await lane.told(E.ACCESS_GRANTED)
+        await lane.sees(lambda shown: shown.position is GatePosition.OPEN)

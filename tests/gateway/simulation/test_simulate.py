@@ -193,10 +193,18 @@ def lenient_store(**keywords):
     return store
 
 
+class FollowingClock(VirtualClock):
+    """Follows whatever the machine's clock is set to."""
+
+    def wall(self):
+        return Stamp(self.true_micros() + self._offset, trusted=self._trusted)
+
+
 def expiring_decide(credential, cards, **circumstances):
-    """Believes any clock: cards end a month after the beginning."""
+    """Cards end a month after the beginning."""
     ends = 1_772_323_200_000_000 + 30 * 86_400_000_000
-    return decide(credential, tuple(replace(card, valid_until=ends) for card in cards), **circumstances)
+    ending = tuple(replace(card, valid_until=min(card.valid_until or ends, ends)) for card in cards)
+    return decide(credential, ending, **circumstances)
 
 
 def broken(promise):
@@ -228,8 +236,10 @@ def test_deliveries_that_are_not_counted_are_found():
 
 def test_cards_expired_by_a_wrong_clock_are_found(monkeypatch):
     monkeypatch.setattr(decisions, "decide", expiring_decide)
-    report = simulate(Plan(days=20, lanes=2, seed=7, faults=4.0), enough=broken("9"))
+    plan = Plan(days=20, lanes=2, seed=7, faults=4.0)
+    report = simulate(plan, parts=Parts(clock=FollowingClock), enough=broken("9"))
     assert "9 clock steps do no harm" in report.violated
+    assert not simulate(replace(plan, days=5)).violated, "the clock as it is follows no step"
 
 
 def test_a_close_on_the_first_reading_of_a_free_loop_is_found(monkeypatch):

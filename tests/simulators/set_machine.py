@@ -1,0 +1,49 @@
+"""A machine whose clocks a test sets by hand."""
+
+from __future__ import annotations
+
+import time
+
+from gateway.clock import MachineClock
+
+NOON = 1_800_000_000_000_000
+
+
+class SetMachine(MachineClock):
+    """A machine whose clocks are set by hand."""
+
+    def __init__(self, *, at: int = NOON, up: float = 1000.0, synchronised: bool = True) -> None:
+        self.at, self.up, self.synchronised = at, up, synchronised
+        self.mark: int | None = None
+
+    def monotonic(self) -> float:
+        return self.up
+
+    def wall(self) -> int:
+        return self.at
+
+    def is_synchronised(self) -> bool:
+        return self.synchronised
+
+    def marked(self) -> int | None:
+        return self.mark
+
+    def wait(self, seconds: float) -> None:
+        self.up += seconds
+        self.at += int(seconds * 1_000_000)
+
+
+class PushedMachine(MachineClock):
+    """This machine, with a push of its wall hand; whether it is synchronised is said by the test."""
+
+    def __init__(self, *, pushed: int = 0, synchronised: bool = True) -> None:
+        self.pushed, self.synchronised = pushed, synchronised
+
+    def wall(self) -> int:
+        return time.time_ns() // 1_000 + self.pushed
+
+    def is_synchronised(self) -> bool:
+        return self.synchronised
+
+    def marked(self) -> int | None:
+        return None
