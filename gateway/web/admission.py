@@ -9,7 +9,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
-from gateway.web.bodies import PUBLISHED
+from gateway.web.bodies import PUBLISHED, path_id
 from gateway.web.callers import NOBODY, SIGNED_IN, Caller, Carrier, from_foreign_page
 from gateway.web.catalogue.legacy import PREFIX as LEGACY
 from gateway.web.catalogue.operation import Operation
@@ -23,6 +23,8 @@ from gateway.web.errors import (
     second_factor_missing,
 )
 from gateway.web.sessions import Sessions
+from gateway.web.view_tokens import TOKEN, View
+from gateway.web.viewers import Viewers
 
 log = structlog.get_logger(__name__)
 
@@ -41,8 +43,9 @@ class Route:
 class Admission:
     """Lets callers in by their operation's rule."""
 
-    def __init__(self, *, sessions: Sessions) -> None:
+    def __init__(self, *, sessions: Sessions, viewers: Viewers) -> None:
         self._sessions = sessions
+        self._viewers = viewers
 
     def entered(self, route: Route) -> RawHandler:
         """The route's handler behind its rule."""
@@ -50,7 +53,7 @@ class Admission:
 
         async def handler(request: web.Request) -> web.StreamResponse:
             request[_OPERATION] = operation
-            caller = await self._sessions.caller(request)
+            caller = await self._caller(request, operation)
             if caller.carrier is Carrier.COOKIE and operation.method != "GET" and from_foreign_page(request):
                 if operation.rule.session:
                     raise RequestRefused(403, "another site's page may not use the session cookie")
@@ -67,6 +70,16 @@ class Admission:
             return await route.handler(request, caller)
 
         return handler
+
+    async def _caller(self, request: web.Request, operation: Operation) -> Caller:
+        """Return who calls. A token in the address of footage counts alone: it is refused, whatever else is carried."""
+        token = request.query.get(TOKEN)
+        if operation.view is None or token is None:
+            return await self._sessions.caller(request)
+        caller = await self._viewers.caller(token, View(operation.view, path_id(request)), operation.rule)
+        if not caller.signed_in:
+            raise RequestRefused(403, "this address is no longer good; ask for the record again, which has a new one")
+        return caller
 
 
 @web.middleware

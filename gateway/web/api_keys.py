@@ -42,15 +42,24 @@ class ApiKeys:
 
     async def of(self, request: web.Request) -> ApiKey | None:
         """The key that a request carries, or None: no key, an unknown one, one that was removed or is over."""
-        scheme, _, key = request.headers.get("Authorization", "").partition(" ")
-        key = key.strip()
-        if scheme.lower() != "bearer" or not key.isascii() or not 0 < len(key) <= _LONGEST:
+        carried = bearer(request)
+        return await self.known(carried) if carried else None
+
+    async def known(self, key: str) -> ApiKey | None:
+        """Look a key up; None for an unknown one, and for one that was removed or is over."""
+        if not key.isascii() or len(key) > _LONGEST:
             return None
         if not self._loaded:
             await self.load()
         found = self._keys.get(key_hash(key))
         over = found is not None and found.expires_at is not None and found.expires_at <= self._clock.wall().micros
         return None if over else found
+
+
+def bearer(request: web.Request) -> str:
+    """Return the key in a request's header, "" when there is none."""
+    scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
 
 
 def new_key() -> str:

@@ -80,6 +80,7 @@ from gateway.web.v1.events import EventsFamily
 from gateway.web.v1.evidence import EvidenceFamily
 from gateway.web.v1.whep import Whep
 from gateway.web.view_tokens import ViewTokens
+from gateway.web.viewers import Viewers
 
 log = structlog.get_logger(__name__)
 
@@ -159,7 +160,7 @@ def build_app(
         readers=status_readers.shown,
     )
     spreadsheets = Spreadsheets(folder=data / "spreadsheets")
-    tokens = ViewTokens(monotonic=clock.monotonic)
+    viewers = Viewers(tokens=ViewTokens(monotonic=clock.monotonic), sessions=sessions, keys=keys)
     segments = SegmentFiles(monotonic=clock.monotonic)
     moments = Moments(clock=clock, central=central, zone=ZoneInfo(site.site.timezone))
     live = Live(watch=watch, sessions=sessions, clock=clock)
@@ -180,8 +181,8 @@ def build_app(
         *CardsFamily(store=store, writes=writes, clock=clock, zone=ZoneInfo(site.site.timezone)).routes(),
         *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone), readers=readers).routes(),
-        *Cameras(store=store, recording=recording, tokens=tokens, writes=writes, segments=segments).routes(),
-        *Whep(viewing=recording.viewing, tokens=tokens, ice_servers=site.live.ice_servers).routes(),
+        *Cameras(store=store, recording=recording, viewers=viewers, writes=writes, segments=segments).routes(),
+        *Whep(viewing=recording.viewing, viewers=viewers, ice_servers=site.live.ice_servers).routes(),
         *CameraEventsFamily(
             site=site,
             store=store,
@@ -191,6 +192,7 @@ def build_app(
             moments=moments,
             segments=segments,
             readers=readers,
+            viewers=viewers,
         ).routes(),
         *EvidenceFamily(store=store, shelf=recording.exhibits, clock=clock).routes(),
         *StatusPage().routes(),
@@ -205,13 +207,13 @@ def build_app(
         *LegacyDevices(
             store=store, board=board, writes=writes, places=places_of(site), stands_alone=site.central is None
         ).routes(),
-        *LegacyVideo(site=site, store=store, recording=recording, tokens=tokens, clock=clock).routes(),
+        *LegacyVideo(site=site, store=store, recording=recording, viewers=viewers, clock=clock).routes(),
         *LegacyWebhooks(desk=webhooks).routes(),
     )
     if Counter(route.operation for route in routes) != Counter(OPERATIONS):
         raise AssertionError("every operation of the catalogue has exactly one handler")
     relayed = Relayed(relay=relay, sessions=central_sessions, ids=RelayedIds(references=store.references)).routes()
-    doors = Doors(Admission(sessions=sessions), LegacyAdmission(keys=keys))
+    doors = Doors(Admission(sessions=sessions, viewers=viewers), LegacyAdmission(keys=keys))
     proxies = site.api.proxies()
     limits = ConnectionLimits(clock=clock, proxies=proxies)
     app = assembled((*routes, *relayed, *extra_routes), doors, live, limits)

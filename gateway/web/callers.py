@@ -22,6 +22,8 @@ class Carrier(Enum):
     SESSION_ID = "SessionID header"
     BEARER = "Bearer header"
     COOKIE = "cookie"
+    KEY = "API key"
+    ADDRESS = "token in the address"
 
 
 @dataclass(frozen=True, slots=True)

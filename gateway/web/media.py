@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
+from gateway.web.view_tokens import TOKEN
+
+_COMPRESSED_AT_ONCE = 32_768
+"""Bytes; compressing more is done beside the loop."""
+_REFUSED_WEIGHT = re.compile(r"q\s*=\s*0(\.0*)?")
 _MAKING_SECONDS = 60.0
 MP4 = "video/mp4"
 SEGMENT = "video/MP2T"
@@ -46,16 +54,46 @@ def as_guarded_file(path: Path, media_type: str, *, disposition: str) -> web.Fil
     )
 
 
-def as_playlist(request: web.Request, text: str, *, lasting: bool = False) -> web.Response:
-    """A playlist, or that the caller has this one already; `lasting`: it will never change."""
-    answer = web.Response(body=text.encode(), headers={"Content-Type": PLAYLIST})
+async def as_playlist(request: web.Request, text: str, *, lasting: bool = False) -> web.Response:
+    """Answer with a playlist, or that the caller has it already. `lasting`: it will never change.
+
+    A token in the request's address is handed on in every address of the playlist: many players send nothing else.
+    """
+    if token := request.query.get(TOKEN):
+        text = with_token(text, token)
+    body = text.encode()
+    answer = web.Response(headers={"Content-Type": PLAYLIST, "Vary": "Accept-Encoding"})
+    if _takes_gzip(request):
+        body = await _compressed(body)
+        answer.headers["Content-Encoding"] = "gzip"
+    answer.body = body
     answer.headers["Cache-Control"] = "private, max-age=3600, immutable" if lasting else "private, no-cache"
-    tag = hashlib.sha256(text.encode()).hexdigest()[:32]
+    tag = hashlib.sha256(body).hexdigest()[:32]
     answer.etag = tag
     if any(known.value in (tag, "*") for known in request.if_none_match or ()):
         answer.set_status(304)
         answer.body = None
     return answer
+
+
+def with_token(playlist: str, token: str) -> str:
+    """Add the token to every address of a playlist whose addresses have no query."""
+    query = f"?{TOKEN}={token}"
+    lines = (line + query if line and not line.startswith("#") else line for line in playlist.split("\n"))
+    return "\n".join(lines)
+
+
+async def _compressed(body: bytes) -> bytes:
+    compress = partial(gzip.compress, body, 6, mtime=0)  # without a time, so that equal playlists have equal tags
+    return await asyncio.to_thread(compress) if len(body) > _COMPRESSED_AT_ONCE else compress()
+
+
+def _takes_gzip(request: web.Request) -> bool:
+    for named in request.headers.get("Accept-Encoding", "").lower().split(","):
+        coding, _, weight = named.partition(";")
+        if coding.strip() in ("gzip", "x-gzip", "*"):
+            return not _REFUSED_WEIGHT.fullmatch(weight.strip())
+    return False
 
 
 class _File(web.FileResponse):

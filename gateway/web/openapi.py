@@ -23,6 +23,12 @@ _SECURITY: Schema = {
         "name": "session",
         "description": "The session's token. A page of another origin may not use it.",
     },
+    "ViewToken": {
+        "type": "apiKey",
+        "in": "query",
+        "name": "token",
+        "description": "The token in an address that a camera's or camera event's record names; for players.",
+    },
     "ApiKey": {"type": "http", "scheme": "bearer", "description": "An API key, of the family under /api/v1 alone."},
 }
 _REFUSALS = """
@@ -104,7 +110,7 @@ def _operation(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonVal
         "x-permission": item.rule.text,
         "x-answered-by": item.answered_by,
         "x-reads": not item.writes,
-        "security": ([{"ApiKey": []}] if item.path.startswith(_LEGACY) else _SESSION) if item.rule.session else [],
+        "security": _security(item),
         "responses": _responses(item, names),
     }
     parameters: list[JsonValue] = [_place(name, item) for name in places(item.path)]
@@ -120,6 +126,14 @@ def _operation(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonVal
     elif item.answered_by == "central" and item.method != "GET":
         shown["requestBody"] = {"required": False, "content": {JSON: {"schema": {}}, "multipart/form-data": {}}}
     return shown
+
+
+def _security(item: Operation) -> list[JsonValue]:
+    if not item.rule.session:
+        return []
+    if item.path.startswith(_LEGACY):
+        return [{"ApiKey": []}]
+    return _SESSION if item.view is None else [*_SESSION, {"ViewToken": []}]
 
 
 def _responses(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonValue:

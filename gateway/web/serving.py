@@ -14,6 +14,7 @@ from gateway.domain.errors import ConfigError
 from gateway.site.api_section import TlsSection
 from gateway.web.admission import Admission, Route, errors_as_envelopes
 from gateway.web.bodies import LARGEST_BODY
+from gateway.web.catalogue import OPERATIONS
 from gateway.web.catalogue.legacy import PREFIX as LEGACY
 from gateway.web.connections import KEEP_ALIVE_SECONDS, ConnectionLimits
 from gateway.web.door import Door
@@ -23,6 +24,7 @@ from gateway.web.status.live import Live
 from gateway.web.status.page import STATIC
 from gateway.web.unread import PlainHandler
 from gateway.web.v1.whep import CORS, PREFIX
+from gateway.web.view_tokens import TOKEN
 
 _SHUTDOWN_SECONDS = 5.0
 LIMITS = web.AppKey("limits", ConnectionLimits)
@@ -38,6 +40,18 @@ _SECURITY = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "edge-gateway",
 }
+
+
+_FOOTAGE = tuple(item.path.partition("{")[0] for item in OPERATIONS if item.view is not None)
+_TOKEN_CORS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
+    "Access-Control-Allow-Headers": "Range, If-Range, If-None-Match, If-Modified-Since, Cache-Control",
+    "Access-Control-Expose-Headers": "Accept-Ranges, Content-Length, Content-Range, ETag, Retry-After",
+    "Access-Control-Max-Age": "600",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+}
+"""On every answer to an address of footage with a token: a page of any origin may play it, without a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,8 @@ def assembled(routes: Sequence[Route], doors: Doors, live: Live, limits: Connect
         operation, handler = route.operation, doors.entered(route)
         if operation.method == "GET":
             app.router.add_get(operation.path, handler, allow_head=operation.head)
+            if operation.view is not None:
+                app.router.add_route("OPTIONS", operation.path, _allow)
         else:
             app.router.add_route(operation.method, operation.path, handler)
     app.router.add_get("/status", _to_page)
@@ -118,6 +134,11 @@ def _answering(runner: web.AppRunner) -> Callable[[], PlainHandler]:
     )
 
 
+async def _allow(_: web.Request) -> web.StreamResponse:
+    """Answer what a browser asks before a page of another origin plays footage by an address with a token."""
+    return web.Response(status=204, headers={"Allow": "GET, HEAD, OPTIONS"})
+
+
 async def _to_page(_: web.Request) -> web.StreamResponse:
     raise web.HTTPMovedPermanently("/status/")
 
@@ -133,5 +154,7 @@ async def _secure(request: web.Request, response: web.StreamResponse) -> None:
         response.headers.setdefault("Retry-After", _AGAIN_SECONDS)
     if request.path.startswith(PREFIX):
         response.headers.update(CORS)
+    if TOKEN in request.query and request.path.startswith(_FOOTAGE):
+        response.headers.update(_TOKEN_CORS)
     if request.path.startswith("/status/static/"):
         response.headers["Cache-Control"] = "no-cache"

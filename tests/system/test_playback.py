@@ -1,4 +1,7 @@
-"""What the site serves of footage, played by others: ffmpeg, GStreamer, and hls.js in Chromium; and linted."""
+"""Footage of the site, played by others: ffmpeg, GStreamer, and Chromium by hls.js and by its own player; and linted.
+
+Players with nothing but an address get one with a token.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import os
 import shutil
 import subprocess
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -29,13 +33,17 @@ async ({url, session, seconds, native}) => {
   if (native) {
     video.src = url;
   } else {
-    const hls = new Hls({xhrSetup: (xhr) => xhr.setRequestHeader('SessionID', session)});
+    const hls = new Hls(session ? {xhrSetup: (xhr) => xhr.setRequestHeader('SessionID', session)} : {});
     hls.on(Hls.Events.ERROR, (_, told) => { if (told.fatal) fault = told.details; });
     hls.loadSource(url);
     hls.attachMedia(video);
   }
-  await new Promise((resolve) => video.addEventListener('loadedmetadata', resolve, {once: true}));
-  await video.play();
+  await new Promise((resolve) => {
+    video.addEventListener('loadedmetadata', resolve, {once: true});
+    video.addEventListener('error', resolve, {once: true});
+    setTimeout(resolve, 20000);
+  });
+  if (video.readyState) await video.play();
   const end = performance.now() + 20000;
   const from = video.currentTime;
   while (performance.now() < end && !fault && video.currentTime - from < seconds && !video.ended) {
@@ -63,6 +71,12 @@ class Footage:
         self.vod = f"/v1/camera/event/vod/{event['id']}"
         self.live = f"/v1/camera/live/{event['camera_id']}"
 
+    def addresses(self) -> dict[str, str]:
+        """Those for players that send no session."""
+        camera = self.site.api.call("/v1/camera", id=self.event["camera_id"])["camera"]
+        event = self.site.api.call("/v1/camera/event", id=self.event["id"])["event"]
+        return {"live": camera["hls_url"], "vod": event["vod_url"], "clip": event["clip_url"]}
+
     def get(self, path: str) -> bytes:
         status, body, _ = self.site.api.raw("GET", path)
         assert status == 200, (path, status, body)
@@ -79,10 +93,14 @@ class Footage:
         )
 
     def decoded(self, path: str, *more: str, level: str = "warning") -> int:
-        """How many frames ffmpeg decodes without a complaint of that level."""
+        """How many frames ffmpeg decodes with a session, without a complaint of that level."""
+        session = ("-headers", f"SessionID: {self.site.api.session}\r\n")
+        return self.decoded_of(self.site.api.base + path, *session, *more, level=level)
+
+    def decoded_of(self, url: str, *more: str, level: str = "warning") -> int:
+        """How many frames ffmpeg decodes of an address, without a complaint of that level."""
         run = subprocess.run(
-            [need("ffmpeg"), "-v", level, "-headers", f"SessionID: {self.site.api.session}\r\n", *more,
-             "-i", self.site.api.base + path, "-map", "0:v:0", "-f", "framemd5", "-"],
+            [need("ffmpeg"), "-v", level, *more, "-i", url, "-map", "0:v:0", "-f", "framemd5", "-"],
             capture_output=True, timeout=60, check=False,
         )  # fmt: skip
         assert run.returncode == 0, run.stderr.decode()
@@ -144,40 +162,60 @@ def test_ffmpeg_plays_all(footage, tmp_path):
     assert footage.decoded(f"{footage.live}/master.m3u8", "-t", "4", level="error") >= 30
 
 
+def by_gstreamer(url: str, *more: str) -> int:
+    """How many pictures GStreamer shows."""
+    player = Path(__file__).parents[1] / "simulators" / "gst_hls_player.py"
+    run = subprocess.run(["/usr/bin/python3", str(player), url, *more], capture_output=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr.decode()
+    return int(run.stdout)
+
+
+def test_gstreamer_plays_the_playlists_by_their_addresses(footage):
+    found = footage.addresses()
+    assert by_gstreamer(found["vod"]) == footage.decoded(f"{footage.vod}/master.m3u8")
+    assert by_gstreamer(found["live"], "--pictures", "60") >= 60
+
+
+def test_ffmpeg_plays_all_by_its_address(footage):
+    found = footage.addresses()
+    recorded, clip = footage.decoded_of(found["vod"]), footage.decoded_of(found["clip"])
+    assert recorded >= clip > 50
+    assert footage.decoded_of(found["live"], "-t", "4", level="error") >= 30
+
+
 @pytest.fixture
-def signed_in(footage):
-    """The site as it is to one who is signed in: GStreamer's demuxer hands no session on to what a playlist names."""
-
-    class Asks(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            status, body, headers = footage.site.api.raw("GET", self.path)
-            self.send_response(status)
-            self.send_header("Content-Type", headers["Content-Type"])
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Asks) as server:
+def foreign_page(browser, tmp_path):
+    """A page of another origin, without cookies: it can play by an address alone."""
+    if not PLAYER.is_file():
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("hls.js is missing: make test installs it")
+    (tmp_path / "index.html").write_text("<!doctype html><title>Player</title>")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
+        page = browser.new_context().new_page()
+        page.goto(f"http://127.0.0.1:{server.server_port}/index.html")
+        page.add_script_tag(content=PLAYER.read_text())
+        yield page
         server.shutdown()
         thread.join()
 
 
-def test_gstreamer_plays_the_recorded_playlist(footage, signed_in):
-    player = Path(__file__).parents[1] / "simulators" / "gst_hls_player.py"
-    run = subprocess.run(
-        ["/usr/bin/python3", str(player), f"{signed_in}{footage.vod}/master.m3u8"],
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr.decode()
-    assert int(run.stdout) == footage.decoded(f"{footage.vod}/master.m3u8")
+@pytest.mark.parametrize("native", [False, True], ids=["hls.js", "the browser's own player"])
+def test_a_page_of_another_origin_plays_all_by_its_address(footage, foreign_page, native):
+    """The browser's own player is what Safari is: it sets no header, and takes an address alone."""
+    for name, url in footage.addresses().items():
+        by_itself = native or name == "clip"
+        seen = foreign_page.evaluate(PLAY, {"url": url, "session": "", "seconds": 3, "native": by_itself})
+        assert (seen["fault"], seen["error"]) == ("", None), (name, seen)
+        assert seen["at"] >= 3, (name, seen)
+        assert seen["frames"] > 15, (name, seen)
+
+
+def test_no_token_is_in_a_log(footage):
+    tokens = [url.partition("token=")[2] for url in footage.addresses().values()]
+    log = footage.site.log.read_text()
+    assert all(token and token not in log for token in tokens)
 
 
 def test_chromium_plays_the_playlists_by_a_javascript_player_and_the_clip_by_itself(footage, browser):

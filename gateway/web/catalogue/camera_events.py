@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.web.bodies import ById
-from gateway.web.catalogue.operation import OPEN, Operation, needs
+from gateway.web.catalogue.operation import OPEN, Operation, ViewKind, needs
 from gateway.web.shapes.camera_events import (
     CameraEventAnswer,
     CameraEventListBody,
@@ -82,6 +82,8 @@ CAMERA_EVENT_CLIP = Operation(
     head=True,
     purpose="The recorded clip",
     answer_type="video/mp4",
+    refuses=(403,),
+    view=ViewKind.RECORDED,
 )
 CAMERA_EVENT_VOD = Operation(
     "GET",
@@ -92,6 +94,8 @@ CAMERA_EVENT_VOD = Operation(
     purpose="The recorded footage as HLS: master.m3u8 and what it names",
     answer_type="application/vnd.apple.mpegurl",
     other_types=("video/MP2T",),
+    refuses=(403,),
+    view=ViewKind.RECORDED,
 )
 EVIDENCE_UPLOAD = Operation(
     "POST",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.web.bodies import Body, ById
-from gateway.web.catalogue.operation import OPEN, UNCONFIRMED, Operation, needs
+from gateway.web.catalogue.operation import OPEN, UNCONFIRMED, Operation, ViewKind, needs
 from gateway.web.shapes.cameras import (
     CameraAnswer,
     CamerasAnswer,
@@ -87,6 +87,8 @@ CAMERA_LIVE = Operation(
     purpose="What is recorded now as HLS: master.m3u8 and what it names",
     answer_type="application/vnd.apple.mpegurl",
     other_types=("video/MP2T",),
+    refuses=(403,),
+    view=ViewKind.LIVE,
 )
 CAMERA_VIEW_RULE = needs("can_view_cameras")
 # Entered by a session of that rule or by a camera's token; a view that there is, by whoever knows its address.

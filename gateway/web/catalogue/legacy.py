@@ -68,7 +68,8 @@ STREAM = Operation(
     "GET",
     "/api/v1/video/stream/{camera_id}",
     needs("can_view_cameras"),
-    purpose="Where a camera is watched live, with a token for some minutes",
+    purpose="Where a camera is watched live, by an address with a token",
+    query=shapes.StreamQuery,
     answer=shapes.StreamTold,
 )
 CAMERAS = Operation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from enum import Enum
 from typing import Literal
 
 from pydantic import BaseModel
@@ -86,6 +87,17 @@ def may_also_need(*permissions: str) -> Rule:
     return Rule(depending=permissions)
 
 
+class ViewKind(Enum):
+    """Kinds of footage that an address with a token opens."""
+
+    WATCH = 1
+    """The beginning of watching a camera by WebRTC."""
+    LIVE = 2
+    """A camera's live playlists and their segments."""
+    RECORDED = 3
+    """A camera event's clip, its playlists and their segments."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of the interface.
@@ -109,6 +121,8 @@ class Operation:
         reads: whether a POST changes nothing, as the interface's lists and single records: a session cookie is then
             enough. Where the interface leaves it open, a POST counts as a write.
         answered_by: the gateway itself, or central through it.
+        view: of a GET: what a token in the address opens without a session. It answers OPTIONS too, for players in
+            pages of other origins.
         page: of what central answers: a page for people may come, or the way to one.
     """
 
@@ -129,6 +143,7 @@ class Operation:
     reads: bool = False
     answered_by: Literal["gateway", "central"] = "gateway"
     page: bool = False
+    view: ViewKind | None = None
 
     @property
     def writes(self) -> bool:

@@ -6,6 +6,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
 from gateway.web.admission import Route
+from gateway.web.api_keys import bearer
 from gateway.web.callers import SIGNED_IN
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import Keys
@@ -33,7 +34,9 @@ class LegacyAdmission:
             request[SIGNED_IN] = True
             if group := rule.missing(key.permissions):
                 raise RequestRefused(403, f"permission denied: this needs {' or '.join(group)}")
-            caller = Caller(username=f"key:{key.name}", permissions=key.permissions, carrier=Carrier.BEARER)
+            caller = Caller(
+                username=f"key:{key.name}", permissions=key.permissions, token=bearer(request), carrier=Carrier.KEY
+            )
             return await route.handler(request, caller)
 
         return handler

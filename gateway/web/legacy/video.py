@@ -14,6 +14,7 @@ from gateway.store import Store
 from gateway.web.admission import Route
 from gateway.web.bodies import path_id, read_query
 from gateway.web.catalogue.legacy import CAMERAS, RECORDING_CLIP, RECORDINGS, STREAM
+from gateway.web.catalogue.operation import ViewKind
 from gateway.web.dates import from_micros, until_micros
 from gateway.web.errors import RequestRefused
 from gateway.web.legacy.answers import number_of, told
@@ -27,11 +28,14 @@ from gateway.web.shapes.legacy import (
     RecordingsQuery,
     RecordingsTold,
     RecordingTold,
+    StreamQuery,
     StreamTold,
 )
+from gateway.web.v1.cameras import LIVE_PREFIX
 from gateway.web.v1.records import camera_status_word
 from gateway.web.v1.whep import PREFIX
-from gateway.web.view_tokens import LIFE_SECONDS, ViewTokens
+from gateway.web.view_tokens import TOKEN, View
+from gateway.web.viewers import Viewers
 
 _EVER = 2**62
 
@@ -39,10 +43,10 @@ _EVER = 2**62
 class LegacyVideo:
     """Cameras of this site: what others record, central knows."""
 
-    def __init__(self, *, site: Site, store: Store, recording: Recording, tokens: ViewTokens, clock: Clock) -> None:
+    def __init__(self, *, site: Site, store: Store, recording: Recording, viewers: Viewers, clock: Clock) -> None:
         self._store = store
         self._recording = recording
-        self._tokens = tokens
+        self._viewers = viewers
         self._clock = clock
         self._zone = ZoneInfo(site.site.timezone)
         self._locations = {camera: lane.name for lane in reversed(site.lanes) for camera in lane.cameras}
@@ -56,21 +60,25 @@ class LegacyVideo:
             Route(RECORDING_CLIP, self._clip),
         )
 
-    async def _stream(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        """The token is good for the beginning of a view, for five minutes; a view that has begun goes on."""
+    async def _stream(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Give an address with a token: of a WebRTC view, or with `protocol=hls` of the live playlist."""
+        by_hls = read_query(request, StreamQuery).protocol == "hls"
         camera_id = number_of(request.match_info["camera_id"], "camera")
         if all(seen.camera_id != camera_id for seen in self._recording.cameras()):
             raise NotFoundError(f"this site has no camera {camera_id}")
         newest = await self._store.segments.latest(camera_id)
-        token = self._tokens.issue(camera_id)
-        await self._recording.viewing.expect(camera_id)
+        kind = ViewKind.LIVE if by_hls else ViewKind.WATCH
+        token = self._viewers.token(View(kind, camera_id), caller)
+        path = f"{LIVE_PREFIX}{camera_id}/master.m3u8" if by_hls else f"{PREFIX}{camera_id}"
+        if not by_hls:
+            await self._recording.viewing.expect(camera_id)
         return told(
             StreamTold(
-                stream_url=f"{public_origin(request)}{PREFIX}{camera_id}?token={token}",
-                protocol="webrtc",
+                stream_url=f"{public_origin(request)}{path}?{TOKEN}={token.text}",
+                protocol="hls" if by_hls else "webrtc",
                 resolution=f"{newest.width}x{newest.height}" if newest is not None and newest.width else None,
-                token=token,
-                expires_at=iso_utc(self._clock.wall().micros + int(LIFE_SECONDS * 1_000_000)),
+                token=token.text,
+                expires_at=iso_utc(self._clock.wall().micros + int(token.seconds * 1_000_000)),
             )
         )
 

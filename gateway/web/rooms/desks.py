@@ -102,6 +102,10 @@ class Keys(Protocol):
         """The key that a request carries; None without one that counts."""
         ...
 
+    async def known(self, key: str) -> KnownKey | None:
+        """Look a key up; None when it does not count, or no longer does."""
+        ...
+
 
 class SiteFile(Protocol):
     """The site file of the gateway that runs."""

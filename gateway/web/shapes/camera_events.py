@@ -67,7 +67,8 @@ class FootageGap(BaseModel):
 class CameraEventRecord(BaseModel):
     """A camera event, with the paths of its media. `ready`: all the footage that will ever be there is there.
 
-    `footage` says how much that is, and `gaps` what is missing; with "none" there are no paths.
+    `footage` says how much that is, and `gaps` what is missing; with "none" there are no paths. `clip_url` and
+    `vod_url` are whole addresses that hold a token, so that players need no session.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -86,8 +87,10 @@ class CameraEventRecord(BaseModel):
     ready: bool
     incident: bool
     clip: str
+    clip_url: str
     thumbnail: str
     vod: str
+    vod_url: str
     footage: Literal["coming", "whole", "part", "none"] = "coming"
     gaps: tuple[FootageGap, ...] = ()
     evidence: tuple[EvidenceRecord, ...] = ()

@@ -40,13 +40,18 @@ class ChangedCamera(CameraFields):
 
 
 class CameraRecord(BaseModel):
-    """A camera: central's own fields, and over them the site's. `stream` is where it is watched, "" for nowhere."""
+    """A camera: central's own fields, and over them the site's.
+
+    `stream` is where it is watched by WebRTC (WHEP), `hls_url` by HLS; both are "" for a camera of another site. Either
+    address holds a token, so that players need no session.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     id: int
     name: str
     stream: str
+    hls_url: str
     status: str
     at_site: bool
     sync: Literal["in_step", "waiting", "refused", "taken_back"] = "in_step"

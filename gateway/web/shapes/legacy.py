@@ -147,11 +147,20 @@ class DevicesTold(Told):
     total: int
 
 
+class StreamQuery(BaseModel):
+    """How a camera is to be watched."""
+
+    protocol: Literal["webrtc", "hls"] = "webrtc"
+
+
 class StreamTold(Told):
-    """Where a camera is watched: WHEP, for whoever holds the token. `resolution` is null before the first footage."""
+    """Where a camera is watched, by WHEP or HLS, with the token in the address.
+
+    `resolution` is null before the first footage.
+    """
 
     stream_url: str
-    protocol: Literal["webrtc"]
+    protocol: Literal["webrtc", "hls"]
     resolution: str | None
     token: str
     expires_at: str

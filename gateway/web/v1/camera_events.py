@@ -31,6 +31,7 @@ from gateway.web.catalogue.camera_events import (
     CAMERA_EVENT_THUMBNAIL,
     CAMERA_EVENT_VOD,
 )
+from gateway.web.catalogue.operation import ViewKind
 from gateway.web.dates import from_micros, until_micros
 from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
@@ -48,6 +49,8 @@ from gateway.web.shapes.camera_events import (
 )
 from gateway.web.taken import followed
 from gateway.web.v1.records import camera_event_record, site_only_among
+from gateway.web.view_tokens import View
+from gateway.web.viewers import Viewers
 
 _KIND: Final = "camera_event"
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
@@ -78,7 +81,9 @@ class CameraEventsFamily:
         moments: Moments,
         segments: SegmentFiles,
         readers: Readers,
+        viewers: Viewers,
     ) -> None:
+        self._viewers = viewers
         self._segments = segments
         self._readers = readers
         self._store = store
@@ -125,6 +130,7 @@ class CameraEventsFamily:
                 waiting=waiting.get(item.id, ()),
                 missing=missing.get(item.id),
                 site_only=item.id in site_only,
+                address=self._address(request, caller, item),
             )
             for item in known
         )
@@ -137,9 +143,9 @@ class CameraEventsFamily:
             request, await success_listed(request, "events", events, count=page.count, **cursor), taken
         )
 
-    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
-        return success(event=await self._shown(await self._known(wanted.id)))
+        return success(event=await self._shown(await self._known(wanted.id), request, caller))
 
     async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, NewCameraEvent)
@@ -168,12 +174,12 @@ class CameraEventsFamily:
             clock_trusted=event.clock_trusted,
         )
         recorded = await self._store.journal.record(Entry(events=(event,), moments=(moment,)))
-        return success(event=await self._shown(await self._known(recorded.camera_event_ids[0])))
+        return success(event=await self._shown(await self._known(recorded.camera_event_ids[0]), request, caller))
 
     async def _change(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         change = await read_change(request, ChangedCameraEvent)
         known = await self._known(change.id)
-        shown = (await self._shown(known)).model_dump(mode="json")
+        shown = (await self._shown(known, request, caller)).model_dump(mode="json")
         _wanted, sent = change.to(shown, ChangedCameraEvent)
         said: JsonObject = {name: value for name, value in sent.items() if not change.leaves(name, shown)}
         if said:
@@ -181,13 +187,13 @@ class CameraEventsFamily:
             text = f"{caller.username} changed camera event {known.id}: {', '.join(said)}."
             before = {f"{name}_before": getattr(known, name) for name in said}
             await self._tell(EventKind.CAMERA_EVENT_CHANGED, known, caller, text, before)
-        return success(event=await self._shown(await self._known(known.id)))
+        return success(event=await self._shown(await self._known(known.id), request, caller))
 
     async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """The event that it proves stays, and so does the passage."""
         wanted = await read_body(request, ById)
         known = await self._known(wanted.id)
-        shown = await self._shown(known)
+        shown = await self._shown(known, request, caller)
         try:
             sync = (await self._writes.write(WRITE_DELETE, {"id": known.id})).sync_of_deleted
         except CentralRefused as error:
@@ -218,16 +224,16 @@ class CameraEventsFamily:
         file = request.match_info["file"]
         async with in_time():
             if file == "master.m3u8":
-                return as_playlist(request, await self._recording.vod_master(known))
+                return await as_playlist(request, await self._recording.vod_master(known))
             if file == "index.m3u8":
                 text = await self._recording.vod_media(known)
-                return as_playlist(request, text, lasting="#EXT-X-ENDLIST" in text)
+                return await as_playlist(request, text, lasting="#EXT-X-ENDLIST" in text)
             if segment := _SEGMENT_FILE.fullmatch(file):
                 path = await self._recording.vod_segment(known, int(segment[1]))
                 return await self._segments.answer(request, path)
         raise NotFoundError(f"camera event {known.id} has no such file")
 
-    async def _shown(self, known: CameraEvent) -> CameraEventRecord:
+    async def _shown(self, known: CameraEvent, request: web.Request, caller: Caller) -> CameraEventRecord:
         exhibits = await self._store.exhibits.of((known.id,))
         missing = await self._store.segments.missing((known,) if known.ready else ())
         waiting = await self._store.held.waiting(_KIND, known.id)
@@ -238,7 +244,13 @@ class CameraEventsFamily:
             waiting=waiting,
             missing=missing.get(known.id),
             site_only=known.id in site_only,
+            address=self._address(request, caller, known),
         )
+
+    def _address(self, request: web.Request, caller: Caller, known: CameraEvent) -> Callable[[str], str]:
+        """Return what makes an address of a path of this camera event's footage."""
+        view = View(ViewKind.RECORDED, known.id)
+        return lambda path: self._viewers.address(request, path, view, caller)
 
     async def _site_only(
         self, known: Iterable[CameraEvent], waiting: Mapping[int, Sequence[WaitingWrite]]

@@ -27,18 +27,20 @@ from gateway.web.catalogue.cameras import (
     CAMERA_STATUS,
     CAMERA_THUMBNAIL,
 )
+from gateway.web.catalogue.operation import ViewKind
 from gateway.web.envelope import success, success_listed
 from gateway.web.errors import RequestRefused
 from gateway.web.media import JPEG, as_file, as_playlist, in_time
-from gateway.web.public_address import public_origin
 from gateway.web.rooms import CameraView, CentralWrites, Recording
 from gateway.web.segments import SegmentFiles
 from gateway.web.sessions import Caller
 from gateway.web.shapes.cameras import ChangedCamera, NewCamera
 from gateway.web.v1.records import Record, camera_record, camera_status
 from gateway.web.v1.whep import PREFIX
-from gateway.web.view_tokens import ViewTokens
+from gateway.web.view_tokens import View
+from gateway.web.viewers import Viewers
 
+LIVE_PREFIX = "/v1/camera/live/"
 _KIND = "camera"
 _OF_THE_SITE_FILE = frozenset(Camera.model_fields) - {"id", "name"}
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
@@ -52,14 +54,14 @@ class Cameras:
         *,
         store: Store,
         recording: Recording,
-        tokens: ViewTokens,
+        viewers: Viewers,
         writes: CentralWrites,
         segments: SegmentFiles,
     ) -> None:
         self._segments = segments
         self._writes = writes
         self._store = store
-        self._tokens = tokens
+        self._viewers = viewers
         self._recording = recording
 
     def routes(self) -> tuple[Route, ...]:
@@ -75,51 +77,51 @@ class Cameras:
             Route(CAMERA_LIVE, self._live),
         )
 
-    async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """A camera of central's. What this gateway records is in the site file."""
         _wanted, body = await read_new(request, NewCamera)
         written = await self._writes.write(WRITE_CREATE, body)
         known = None if written.record_id is None else await self._store.cameras.get(written.record_id)
-        return success(camera=written.record if known is None else await self._shown(known, request))
+        return success(camera=written.record if known is None else await self._shown(known, request, caller))
 
-    async def _change(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _change(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         change = await read_change(request, ChangedCamera)
         known = await self._known(change.id)
-        shown = await self._shown(known, request)
+        shown = await self._shown(known, request, caller)
         _wanted, body = change.to(shown, ChangedCamera)
         if known.at_site:
             for name in sorted(_OF_THE_SITE_FILE & change.names):
                 if not change.leaves(name, shown):
                     raise RequestRefused(409, f"{name}: the site file says what it is for camera {known.id}")
         await self._writes.write(WRITE_UPDATE, {**body, "id": known.id})
-        return success(camera=await self._shown(await self._known(known.id), request))
+        return success(camera=await self._shown(await self._known(known.id), request, caller))
 
-    async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
         known = await self._known(wanted.id)
         if known.at_site:
             raise RequestRefused(
                 409, f"camera {known.id} is recorded by this site; take it out of the site file before it is deleted"
             )
-        shown = await self._shown(known, request)
+        shown = await self._shown(known, request, caller)
         written = await self._writes.write(WRITE_DELETE, {"id": known.id})
         shown.pop("sync_error", None)
         return success(camera={**shown, "sync": written.sync_of_deleted})
 
-    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         await read_body(request, Body)
         known = await self._store.cameras.all()
         waiting = defaultdict[int, list[WaitingWrite]](list)
         for write in await self._store.held.waiting(_KIND):
             waiting[write.record_id].append(write)
-        cameras = (self._record(item, request, waiting[item.id]) for item in known)
+        cameras = (self._record(item, request, caller, waiting[item.id]) for item in known)
         return await success_listed(request, "cameras", cameras, count=len(known))
 
-    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
         known = await self._known(wanted.id)
         await self._recording.viewing.expect(known.id)
-        return success(camera=await self._shown(known, request))
+        return success(camera=await self._shown(known, request, caller))
 
     async def _status(self, request: web.Request, _: Caller) -> web.StreamResponse:
         camera_id = path_id(request)
@@ -136,9 +138,9 @@ class Cameras:
         camera_id, file = path_id(request), request.match_info["file"]
         async with in_time():
             if file == "master.m3u8":
-                return as_playlist(request, await self._recording.live.master(camera_id))
+                return await as_playlist(request, await self._recording.live.master(camera_id))
             if file == "index.m3u8":
-                return as_playlist(request, await self._recording.live.playlist(camera_id))
+                return await as_playlist(request, await self._recording.live.playlist(camera_id))
             if segment := _SEGMENT_FILE.fullmatch(file):
                 path = await self._recording.live.segment(camera_id, int(segment[1]))
                 return await self._segments.answer(request, path)
@@ -150,13 +152,23 @@ class Cameras:
             raise NotFoundError(f"there is no camera {camera_id}")
         return known
 
-    async def _shown(self, known: KnownRecord, request: web.Request) -> Record:
-        return self._record(known, request, await self._store.held.waiting(_KIND, known.id))
+    async def _shown(self, known: KnownRecord, request: web.Request, caller: Caller) -> Record:
+        return self._record(known, request, caller, await self._store.held.waiting(_KIND, known.id))
 
-    def _record(self, known: KnownRecord, request: web.Request, waiting: Sequence[WaitingWrite]) -> Record:
+    def _record(
+        self, known: KnownRecord, request: web.Request, caller: Caller, waiting: Sequence[WaitingWrite]
+    ) -> Record:
         seen = self._seen(known.id)
-        stream = f"{public_origin(request)}{PREFIX}{known.id}?token={self._tokens.issue(known.id)}" if seen else ""
-        return camera_record(known, seen, stream=stream, waiting=waiting)
+        if seen is None:
+            return camera_record(known, None, waiting=waiting)
+        watch, live = View(ViewKind.WATCH, known.id), View(ViewKind.LIVE, known.id)
+        return camera_record(
+            known,
+            seen,
+            stream=self._viewers.address(request, f"{PREFIX}{known.id}", watch, caller),
+            hls_url=self._viewers.address(request, f"{LIVE_PREFIX}{known.id}/master.m3u8", live, caller),
+            waiting=waiting,
+        )
 
     def _seen(self, camera_id: int) -> CameraView | None:
         return next((item for item in self._recording.cameras() if item.camera_id == camera_id), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -53,14 +53,17 @@ def camera_event_record(
     waiting: Sequence[WaitingWrite] = (),
     missing: Sequence[Missing] | None = None,
     site_only: bool = False,
+    address: Callable[[str], str],
 ) -> CameraEventRecord:
     """A camera event as the interface shows it, with what was added to it and what waits of it for central.
 
     `missing`: what of its time no footage is of, None while some may still come. `site_only`: central never gets it.
+    `address`: makes an address with a token of a path of its footage.
     """
     media = "/v1/camera/event"
     extent = "coming" if missing is None else extent_of(missing, event.pinned_from, event.pinned_until)
     there = extent != "none"
+    clip, vod = f"{media}/clip/{event.id}", f"{media}/vod/{event.id}/master.m3u8"
     standing = standing_with_central(waiting, site_only=site_only)
     return CameraEventRecord.model_validate(
         {
@@ -77,9 +80,11 @@ def camera_event_record(
             "clock_trusted": event.clock_trusted,
             "ready": event.ready,
             "incident": event.incident,
-            "clip": f"{media}/clip/{event.id}" if there else "",
+            "clip": clip if there else "",
+            "clip_url": address(clip) if there else "",
             "thumbnail": f"{media}/thumbnail/{event.id}" if there else "",
-            "vod": f"{media}/vod/{event.id}/master.m3u8" if there else "",
+            "vod": vod if there else "",
+            "vod_url": address(vod) if there else "",
             "footage": extent,
             "gaps": tuple(
                 {
@@ -152,15 +157,22 @@ def command_record(command: Command) -> Record:
 
 
 def camera_record(
-    known: KnownRecord, seen: CameraView | None, *, stream: str, waiting: Sequence[WaitingWrite] = ()
+    known: KnownRecord,
+    seen: CameraView | None,
+    *,
+    stream: str = "",
+    hls_url: str = "",
+    waiting: Sequence[WaitingWrite] = (),
 ) -> Record:
-    """A camera as the interface shows it. `stream` is its WHEP address, "" for one that is not recorded here.
+    """A camera as the interface shows it. `stream` is its WHEP address, `hls_url` that of its live playlist; both are
+    "" for a camera that is not recorded here.
 
     Its name is central's, which people can change; the site file's as long as central has none.
     """
     central = _central(known)
     name = _text(central, "name").strip() or known.name
-    record: Record = {**central, "id": known.id, "name": name, "stream": stream, "at_site": known.at_site}
+    record: Record = {**central, "id": known.id, "name": name, "at_site": known.at_site}
+    record |= {"stream": stream, "hls_url": hls_url}
     record |= standing_with_central(waiting)
     record["status"] = camera_status_word(seen.condition) if seen else _text(central, "status") or "unknown"
     return record

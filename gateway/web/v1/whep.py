@@ -25,6 +25,7 @@ from aiohttp import web
 from gateway.domain.errors import NotFoundError
 from gateway.domain.viewing import NotShown, ViewRefusal
 from gateway.web.admission import Route
+from gateway.web.api_keys import bearer
 from gateway.web.bodies import path_id, read_text
 from gateway.web.catalogue.cameras import (
     CAMERA_VIEW_RULE,
@@ -34,10 +35,12 @@ from gateway.web.catalogue.cameras import (
     CAMERA_WHEP_OPTIONS,
     CAMERA_WHEP_SESSION_OPTIONS,
 )
+from gateway.web.catalogue.operation import ViewKind
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import Viewing
 from gateway.web.sessions import Caller
-from gateway.web.view_tokens import ViewTokens
+from gateway.web.view_tokens import TOKEN, View
+from gateway.web.viewers import Viewers
 
 SDP = "application/sdp"
 FRAGMENT = "application/trickle-ice-sdpfrag"
@@ -74,9 +77,9 @@ _RETRY_AFTER = MappingProxyType({ViewRefusal.NO_SOURCE: "5", ViewRefusal.FULL: "
 class Whep:
     """`/v1/camera/whep`."""
 
-    def __init__(self, *, viewing: Viewing, tokens: ViewTokens, ice_servers: Sequence[str]) -> None:
+    def __init__(self, *, viewing: Viewing, viewers: Viewers, ice_servers: Sequence[str]) -> None:
         self._viewing = viewing
-        self._tokens = tokens
+        self._viewers = viewers
         self._links = [f'<{server}>; rel="ice-server"' for server in ice_servers]
 
     def routes(self) -> tuple[Route, ...]:
@@ -91,7 +94,7 @@ class Whep:
 
     async def _open(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         camera_id = path_id(request)
-        self._admit(request, caller, camera_id)
+        await self._admit(request, caller, camera_id)
         offer = await _text(request, SDP)
         try:
             opened = await self._viewing.open(camera_id, offer)
@@ -126,19 +129,19 @@ class Whep:
         accepts = {} if "view" in request.match_info else {"Accept-Post": SDP}
         return web.Response(status=204, headers={**_PREFLIGHT, **accepts})
 
-    def _admit(self, request: web.Request, caller: Caller, camera_id: int) -> None:
-        """Let whoever has a session with the permission in, or a token of this camera."""
-        scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
-        tokens = [request.query.get("token", ""), bearer.strip() if scheme.lower() == "bearer" else ""]
-        if any(token and self._tokens.admits(token, camera_id) for token in tokens):
-            return
+    async def _admit(self, request: web.Request, caller: Caller, camera_id: int) -> None:
+        """Let in a session with the permission, or a token of this camera."""
         if caller.may(CAMERA_VIEW_RULE):
             return
+        view = View(ViewKind.WATCH, camera_id)
+        for token in (request.query.get(TOKEN), bearer(request)):
+            if token and (await self._viewers.caller(token, view, CAMERA_VIEW_RULE)).signed_in:
+                return
         if caller.signed_in:
             raise RequestRefused(403, "permission denied: this needs can_view_cameras")
         raise RequestRefused(
             401,
-            "sign in, or ask for the camera's record: its stream address is good for some minutes",
+            "sign in, or ask for the camera's record: its stream address is good for 5 minutes",
             headers={"WWW-Authenticate": "Bearer"},
         )
 
