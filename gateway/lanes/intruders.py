@@ -22,10 +22,9 @@ _SAME_VEHICLE_SECONDS = 10.0
 
 
 def on_closing_loop(turn: Turn) -> None:
-    """Something came onto the closing loop; under a closed gate it cannot pass."""
-    if turn.state.gate.position is GatePosition.CLOSED and not let_in_before(turn):
-        return
+    """Note what came onto the closing loop; under a closed gate it cannot pass yet."""
     state, now = turn.state, turn.now.at
+    shut = state.gate.position is GatePosition.CLOSED and not let_in_before(turn)
     moved_on = state.moved_on
     if moved_on is not None and now - moved_on.at > turn.rules.leaving:
         moved_on = None
@@ -35,8 +34,18 @@ def on_closing_loop(turn: Turn) -> None:
         first=state.phase is Phase.IDLE and state.leaving is None and moved_on is None,
         moved_on=moved_on is not None,
         drops_out=now - state.left_at < _DROPS_OUT_SECONDS,
+        shut=shut,
     )
-    turn.set(intruder=intruder, moved_on=None)
+    turn.set(intruder=intruder, moved_on=moved_on if shut else None)
+
+
+def gate_seen(turn: Turn, position: GatePosition) -> None:
+    """A gate that is off its closed limit lets pass whoever waits under it, or is open for who has the right of way."""
+    intruder = turn.state.intruder
+    if intruder is None or not intruder.shut or position in {GatePosition.CLOSED, GatePosition.UNKNOWN}:
+        return
+    given = turn.state.phase in {Phase.OPENING, Phase.OPEN, Phase.PASSING}
+    turn.set(intruder=None if given else replace(intruder, shut=False))
 
 
 def _moved_at(state: LaneState, now: float) -> float:
@@ -60,8 +69,11 @@ def let_in_before(turn: Turn) -> RememberedGrant | None:
 def came_from_behind(turn: Turn) -> bool:
     """Whether what comes onto the arming loop came over the closing loop first; then it wants out, not in."""
     intruder = turn.state.intruder
-    recent = turn.now.at - turn.state.closing.since <= turn.rules.leaving
+    may_go_since = max(turn.state.closing.since, turn.state.off_closed_at or 0.0)
+    recent = turn.now.at - may_go_since <= turn.rules.leaving
     if intruder is None or not intruder.first or intruder.drops_out or turn.rules.two_way or not recent:
+        return False
+    if intruder.shut:
         return False
     turn.set(intruder=replace(intruder, reached_arming=True))
     return True
@@ -70,11 +82,10 @@ def came_from_behind(turn: Turn) -> bool:
 def left_closing_loop(turn: Turn, intruder: Intruder) -> None:
     """The closing loop is free again: tell what that was."""
     turn.set(intruder=None)
-    if turn.now.at < turn.state.closing.chatters_until():
+    if turn.now.at < turn.state.closing.chatters_until() or intruder.shut:
         return
     if intruder.first and intruder.reached_arming and not turn.rules.two_way:
-        _wrong_way(turn, intruder.visit)
-        turn.set(leaving=Leaving(Side.NEAR, until=turn.now.at + turn.rules.leaving))
+        went_wrong_way(turn, intruder.visit)
         return
     state, visit = turn.state, intruder.visit
     behind = state.closing_gate is not None and state.passed_at >= (state.off_closed_at or state.left_at)
@@ -130,12 +141,15 @@ def _sees_arrivals(turn: Turn) -> bool:
     return all(state.loop(side).fresh(turn.now.at, rules.stale) is not PointState.UNKNOWN for side in turn.sides())
 
 
-def _wrong_way(turn: Turn, visit: Visit) -> None:
+def went_wrong_way(turn: Turn, visit: Visit) -> None:
+    """A vehicle left against the lane's direction, and is on the arming loop still. Whoever opened let it pass."""
     against = "exit" if turn.rules.direction == "entry" else "entry"
     outcome, reason = PassageOutcome.UNAUTHORISED, "wrong_way"
     kept = turn.state.kept_at(turn.now.at, turn.now.at)
     if kept is not None:
         outcome, reason = PassageOutcome.PASSED, kept.reason
+    elif visit.opened_by:
+        outcome, reason = PassageOutcome.PASSED, visit.opened_by
     passage = replace(turn.passage(visit, outcome, reason=reason), direction=against)
     turn.tell(
         EventKind.WRONG_WAY,
@@ -143,3 +157,4 @@ def _wrong_way(turn: Turn, visit: Visit) -> None:
         passage=passage,
         filmed_from=visit.arrived.micros,
     )
+    turn.set(leaving=Leaving(Side.NEAR, until=turn.now.at + turn.rules.leaving))

@@ -144,7 +144,8 @@ def _closing_reported(turn: Turn, event: m.InputReported) -> None:
         elif turn.state.phase is not Phase.PASSING and (before is PointState.OFF or intruders.let_in_before(turn)):
             intruders.on_closing_loop(turn)
     elif event.state is PointState.OFF and before is not PointState.OFF:
-        if turn.state.phase is Phase.PASSING:
+        visit = turn.state.visit
+        if turn.state.phase is Phase.PASSING or (visit is not None and visit.against):
             visits.left_closing_loop(turn)
         elif turn.state.intruder is not None:
             intruders.left_closing_loop(turn, turn.state.intruder)
@@ -156,6 +157,7 @@ def _gate_reported(turn: Turn, event: m.GateReported) -> None:
     before, known = turn.state.gate.position, turn.state.gate.known
     turn.observe(event)
     troubles.follow_gate(turn, known)
+    intruders.gate_seen(turn, event.position)
     flights.settle(turn, event)
     if event.position is GatePosition.OPEN:
         turn.set(keeping=Keeping())

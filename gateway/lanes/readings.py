@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from drivers.contract import Feedback, PointState
+from drivers.contract import Feedback, GatePosition, PointState
 from gateway.domain.credentials import Credential
 from gateway.domain.events import EventKind
 from gateway.lanes import messages as m
@@ -40,7 +40,7 @@ def card_read(turn: Turn, event: m.CardRead) -> None:
     _turn_to_reader(turn, reader_id)
     visit = turn.state.visit
     if visit is not None and _stands(turn, visit.side):
-        _presented(turn, visit, reader_id, credential)
+        _presented_unless_suppressed(turn, visit, reader_id, credential)
     elif _may_come(turn, reader_id):
         _hold(turn, EarlyCard(reader_id, credential, until=turn.now.at + turn.rules.card_early))
     else:
@@ -119,6 +119,8 @@ def watch(turn: Turn) -> None:
     best = state.votes.best()
     if best is None or now < state.votes.due or not _stands(turn, state.visit.side) or turn.rules.pin:
         return  # where a PIN is wanted, a plate opens nothing; a blocked one still stops its card
+    if _is_suppressed(turn):
+        return
     credential = Credential(plate=best.plate)
     visit = replace(state.visit, credential=credential, decision=None, asked_by=best.camera_id)
     turn.set(votes=state.votes.taken(best))
@@ -137,6 +139,8 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     second = (state.second_until,) if state.second_until is not None else ()
     if state.phase is not Phase.ARMED:
         return early
+    if state.closing.is_on() and state.votes.readings:
+        early = (*early, state.closing.since + rules.input_stuck)
     return (*early, *second, state.awaited_pin.until if state.awaited_pin is not None else state.votes.due)
 
 
@@ -155,10 +159,31 @@ def _presented(turn: Turn, visit: Visit, reader_id: int, credential: Credential)
         _ask(turn, visit, credential)
 
 
+def _presented_unless_suppressed(turn: Turn, visit: Visit, reader_id: int, credential: Credential) -> None:
+    if not _is_suppressed(turn):
+        _presented(turn, visit, reader_id, credential)
+        return
+    turn.set(early=None, note=f"{named(credential)} does not count {_COMES_OUT}")
+    turn.commands.append(m.Show(reader_id, Feedback.DENIED))
+    _ignored(turn, reader_id, _COMES_OUT, credential)
+
+
+def _is_suppressed(turn: Turn) -> bool:
+    """Whether a vehicle stands behind the closed gate that came there first: opened for another, it would come out.
+
+    A closing loop that counts as stuck tells of no vehicle.
+    """
+    state, rules = turn.state, turn.rules
+    if rules.two_way or state.gate.position is not GatePosition.CLOSED or not state.closing.is_on():
+        return False
+    return state.closing.since < state.arming.since and turn.now.at < state.closing.since + rules.input_stuck
+
+
 def _may_come(turn: Turn, reader_id: int) -> bool:
     """Whether a vehicle may be about to be seen at this reader: nobody is on its loop, nor in the lane unasked."""
     side = Side.FAR if reader_id in turn.rules.far_readers else Side.NEAR
-    return turn.state.intruder is None and not turn.state.loop(side).is_on()
+    intruder = turn.state.intruder
+    return (intruder is None or intruder.shut) and not turn.state.loop(side).is_on()
 
 
 def _hold(turn: Turn, early: EarlyCard) -> None:
@@ -177,9 +202,10 @@ def _watch_early(turn: Turn) -> None:
         _turn_to_reader(turn, early.reader_id)
         visit = turn.state.visit
         if visit is not None and _stands(turn, visit.side):
-            _presented(turn, visit, early.reader_id, early.credential)
+            _presented_unless_suppressed(turn, visit, early.reader_id, early.credential)
             return
-    if turn.now.at >= early.until or turn.state.intruder is not None:
+    intruder = turn.state.intruder
+    if turn.now.at >= early.until or (intruder is not None and not intruder.shut):
         turn.set(early=None)
         _ignored(turn, early.reader_id, _why_nobody_stands(turn), early.credential)
 
@@ -265,6 +291,7 @@ def _missing(turn: Turn, visit: Visit, text: str, reason: str) -> None:
     )
 
 
+_COMES_OUT = "while a vehicle that came the other way is on the closing loop"
 _WAY_IS_GIVEN = "a vehicle already has its right of way"
 _NO_VEHICLE = "without a vehicle on the arming loop"
 _LOOP_UNKNOWN = "while the arming loop is not known: its device does not answer"

@@ -25,6 +25,7 @@ class Visit:
         followed: another vehicle came onto the arming loop while this one was under the gate.
         followers: vehicles that went on from there while the closing loop was never free.
         asked_by: the reader that read the credential, 0 for none.
+        against: it came over the closing loop to the arming loop: it goes against the lane's direction.
     """
 
     arrived: Stamp
@@ -37,6 +38,7 @@ class Visit:
     followed: bool = False
     followers: int = 0
     asked_by: int = 0
+    against: bool = False
 
     @property
     def granted(self) -> bool:
@@ -55,6 +57,7 @@ class Intruder:
         moved_on: whether the arming loop was released for it, which tells it from the vehicle before.
         drops_out: the closing loop was free for a moment only: it may be the vehicle before.
         reached_arming: whether it came onto the arming loop from there.
+        shut: the gate has been closed all the while, so that it cannot have passed.
     """
 
     visit: Visit
@@ -63,6 +66,7 @@ class Intruder:
     moved_on: bool = False
     drops_out: bool = False
     reached_arming: bool = False
+    shut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

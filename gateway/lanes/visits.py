@@ -31,7 +31,8 @@ def arrived(turn: Turn, side: Side, *, free_for: float = float("inf")) -> None:
         return
     visit, phase = turn.state.visit, turn.state.phase
     if visit is not None and not visit.vehicle_seen:
-        turn.set(visit=replace(visit, vehicle_seen=True, side=side))
+        against = turn.state.closing.is_on() and not turn.rules.two_way
+        turn.set(visit=replace(visit, vehicle_seen=not against, side=side, against=against))
     elif visit is not None and phase is Phase.PASSING and side is visit.side and visit.arming_released:
         turn.set(votes_behind=turn.state.votes_behind.recent(since=turn.now.at - turn.rules.plate_early))
         turn.set(visit=replace(visit, followed=visit.followed or free_for >= _GAP_SECONDS))
@@ -58,7 +59,7 @@ def arming_released(turn: Turn, side: Side, *, held_for: float) -> None:
         tried = visit.credential is not None
         is_vehicle = tried or held_for >= _VEHICLE_SECONDS
         intruder = turn.state.intruder
-        if intruder is not None and (intruder.drops_out or not intruder.first):
+        if intruder is not None and not intruder.shut and (intruder.drops_out or not intruder.first):
             # It drives on behind the vehicle before; what it is will be told when it has passed.
             moved_on = intruder.moved_on or is_vehicle
             turn.set(intruder=replace(intruder, visit=visit, first=False, moved_on=moved_on))
@@ -140,6 +141,11 @@ def left_closing_loop(turn: Turn) -> None:
     """The closing loop is free: passed when the arming loop was released too, else it stands before the gate again."""
     visit, passing_since = turn.state.visit, turn.state.since
     if visit is None:
+        return
+    if visit.against:
+        intruders.went_wrong_way(turn, visit)
+        turn.set(passed_at=turn.now.at, moved_on=None)
+        _next(turn, passed=True)
         return
     if not visit.arming_released and turn.state.loop(visit.side).is_on():
         # Under a gate that is not open nothing was passing: it is still to open, in a time of its own.

@@ -78,3 +78,39 @@ async def test_step_of_an_untrusted_clock_expires_no_card(far_end, tmp_path, lif
         lane.present("7")
         assert "card 7" in await lane.told(E.ACCESS_GRANTED)
         await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
+
+
+async def test_card_does_not_count_while_a_vehicle_that_came_the_other_way_is_behind_the_closed_gate(far_end, tmp_path):
+    barrier, _, port = far_end
+    async with alive(tmp_path, barrier=barrier, port=port, cards=(card("7"),)) as lane:
+        await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
+        lane.under(occupied=True)
+        await lane.sees(lambda shown: shown.under is PointState.ON)
+        lane.arming(occupied=True)
+        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
+        lane.present("7")
+        assert "came the other way" in await lane.told(E.CARD_IGNORED)
+        assert E.ACCESS_GRANTED not in await lane.kinds()
+        lane.under(occupied=False)
+        await lane.sees(lambda shown: shown.under is PointState.OFF)
+        lane.present("7")
+        assert "card 7" in await lane.told(E.ACCESS_GRANTED), "it has gone back; the way is free"
+
+
+async def test_vehicle_that_leaves_through_an_entry_is_a_wrong_way_passage(far_end, tmp_path):
+    barrier, _, port = far_end
+    async with alive(tmp_path, barrier=barrier, port=port) as lane:
+        await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
+        lane.under(occupied=True)
+        await lane.sees(lambda shown: shown.under is PointState.ON)
+        await lane.lanes.command(device_id=GATE, action=GateAction.OPEN, source="user:guard")
+        await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
+        lane.arming(occupied=True)
+        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
+        lane.under(occupied=False)
+        await lane.told(E.WRONG_WAY)
+        lane.arming(occupied=False)
+        await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
+        (passage,) = [one.passage for one in await lane.passages()]
+        assert (passage.direction, passage.outcome, passage.reason) == ("exit", P.PASSED, "user:guard")
+        assert E.VEHICLE_BACKED_OUT not in await lane.kinds()
