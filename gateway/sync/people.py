@@ -8,6 +8,7 @@ import structlog
 
 from gateway.domain.accounts import CentralAdmission
 from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.writes import JsonObject
 from gateway.sync.answers import CentralFailed
 from gateway.sync.central import CentralClient
 from gateway.sync.roles import RoleMap, name_of, permissions_of
@@ -30,9 +31,16 @@ class CentralPeople:
         body = await self._client.call_for(
             "POST", "/v1/auth/login", {"username": username, "password": password}, token=None, hide=password
         )
-        token, user, role = body.get("session"), body.get("user"), body.get("role")
-        if not isinstance(token, str) or not 0 < len(token) <= _LONGEST_TOKEN or not _plain(token):
+        admission = self.admitted(body)
+        if admission is None:
             raise CentralFailed("POST /v1/auth/login: answered without a session")
+        return admission
+
+    def admitted(self, answer: JsonObject) -> CentralAdmission | None:
+        """Read an answer that signs somebody in; None for one without a session."""
+        token, user, role = answer.get("session"), answer.get("user"), answer.get("role")
+        if not isinstance(token, str) or not 0 < len(token) <= _LONGEST_TOKEN or not _plain(token):
+            return None
         # Only a plain no is none: the document has a boolean here, and whatever else stands there proves nothing.
         mfa_enabled = not isinstance(user, dict) or user.get("mfa_enabled") is not False
         return CentralAdmission(
@@ -42,7 +50,7 @@ class CentralPeople:
             permissions=permissions_of(role, self._roles),
             user=user if isinstance(user, dict) and "mfa_enabled" in user else {"mfa_enabled": mfa_enabled},
             role=role,
-            servers=body.get("servers") or [],
+            servers=answer.get("servers") or [],
         )
 
     async def prove(self, token: str, code: str) -> None:

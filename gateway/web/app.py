@@ -29,6 +29,7 @@ from gateway.web.central_sessions import CentralSessions
 from gateway.web.central_sign_in import CentralSignIn
 from gateway.web.connections import ConnectionLimits
 from gateway.web.description import Description
+from gateway.web.external_sign_in import ExternalSignIn
 from gateway.web.forwarded import TRUSTED_PROXIES
 from gateway.web.health import Health
 from gateway.web.legacy.access import LegacyAccess
@@ -212,7 +213,10 @@ def build_app(
     )
     if Counter(route.operation for route in routes) != Counter(OPERATIONS):
         raise AssertionError("every operation of the catalogue has exactly one handler")
-    relayed = Relayed(relay=relay, sessions=central_sessions, ids=RelayedIds(references=store.references)).routes()
+    relayed = (
+        *Relayed(relay=relay, sessions=central_sessions, ids=RelayedIds(references=store.references)).routes(),
+        *ExternalSignIn(relay=relay, sessions=sessions).routes(),
+    )
     doors = Doors(Admission(sessions=sessions, viewers=viewers), LegacyAdmission(keys=keys))
     proxies = site.api.proxies()
     limits = ConnectionLimits(clock=clock, proxies=proxies)

@@ -227,7 +227,7 @@ class Asked(Generic[M, T]):
     async def read(self, request: web.Request) -> T:
         """What is made of the request's body. Raises what `read_body` and `made` raise."""
         _refuse_unpublished(request, self._model)
-        raw = await _read(request)
+        raw = await read_bytes(request)
         if (known := self._known.get(raw)) is not None:
             return known
         asked = self._made(validated(_object(raw), self._model))
@@ -240,7 +240,7 @@ class Asked(Generic[M, T]):
 
 async def _read_object(request: web.Request) -> Fields:
     """The request's body. An empty one counts as `{}`."""
-    return _object(await _read(request))
+    return _object(await read_bytes(request))
 
 
 def _object(raw: bytes) -> Fields:
@@ -274,7 +274,7 @@ def read_query(request: web.Request, model: type[M]) -> M:
 async def read_text(request: web.Request) -> str:
     """The request's body as text. Raises RequestRefused."""
     try:
-        return (await _read(request)).decode()
+        return (await read_bytes(request)).decode()
     except UnicodeDecodeError as error:
         raise RequestRefused(400, "the body is not UTF-8 text") from error
 
@@ -287,7 +287,8 @@ def path_id(request: web.Request) -> int:
     return int(text)
 
 
-async def _read(request: web.Request) -> bytes:
+async def read_bytes(request: web.Request) -> bytes:
+    """Return the request's body, of at most 1 MiB. Raises RequestRefused."""
     try:
         if request.content.is_eof():  # it has come already
             return await request.read()

@@ -8,7 +8,7 @@ from enum import Enum
 from aiohttp import web
 
 from gateway.web.catalogue.operation import Rule
-from gateway.web.public_address import is_own_origin
+from gateway.web.public_address import is_own_origin, is_secure
 
 COOKIE = "session"
 SIGNED_IN = web.RequestKey("signed_in", bool)
@@ -82,3 +82,8 @@ def from_foreign_page(request: web.Request) -> bool:
         return site.strip().lower() not in ("none", "same-origin")
     origin = request.headers.get("Origin")
     return origin is not None and not is_own_origin(request, origin)
+
+
+def set_session_cookie(request: web.Request, response: web.Response, token: str) -> None:
+    """Give a browser its session."""
+    response.set_cookie(COOKIE, token, path="/", httponly=True, samesite="Strict", secure=is_secure(request))

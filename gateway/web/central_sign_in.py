@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from gateway.clock import Clock
 from gateway.domain.accounts import CentralAdmission
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
+from gateway.domain.writes import JsonObject
 from gateway.store import RememberedAccount, Store
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import CentralAccounts
@@ -29,6 +30,10 @@ _DAY = 86_400_000_000
 _CLOCK_SLACK = 300_000_000
 _MOST_ASKING = 8
 _AGAIN_SECONDS = "30"
+_NOT_REMEMBERED = (
+    "central cannot be reached, and this site does not remember an account of this name; try again later,"
+    " or sign in with an account of the site"
+)
 _ONLY_CENTRAL = "central cannot be reached, and only it can judge this account's second factor; try again later"
 
 
@@ -66,8 +71,8 @@ class CentralSignIn:
     async def let_in(self, username: str, password: str) -> Letting | None:
         """The account, or None when it is refused.
 
-        Raises RequestRefused (503) when too many are asked for at once, and while central is away for an account whose
-        second factor only central can judge.
+        Raises RequestRefused (503) when too many are asked for at once, and while central is away for an account that
+        only central can judge: it is not remembered, or has a second factor.
         """
         if self._asking >= _MOST_ASKING:
             raise RequestRefused(503, "too many sign-ins at once; try again", headers={"Retry-After": "2"})
@@ -92,6 +97,10 @@ class CentralSignIn:
             mfa_pending=admission.mfa_enabled,
             token=admission.token,
         )
+
+    def admitted(self, answer: JsonObject) -> CentralAdmission | None:
+        """Read central's answer to a sign-in by others than central itself; None for one without a session."""
+        return self._central.admitted(answer)
 
     async def prove(self, token: str, code: str) -> bool:
         """Whether central accepts the code. Raises RequestRefused (503) while central does not say."""
@@ -130,11 +139,15 @@ class CentralSignIn:
             await self._remembered.forget(username, sessions=True)
 
     async def _from_memory(self, username: str, password: str) -> Letting | None:
+        """Let an account in that signed in lately; None for a wrong password. Raises RequestRefused (503).
+
+        Of an account that is not remembered nobody here can say whether its password is right.
+        """
         known = await self._recall(username)
         age = self._clock.wall().micros - known.verified_at if known else 0
-        fresh = known is not None and -_CLOCK_SLACK <= age < self._life
-        right = await self._roster.matches(known.password_hash if known and fresh else None, password)
-        if known is None or not right:
+        if known is None or not -_CLOCK_SLACK <= age < self._life:
+            raise RequestRefused(503, _NOT_REMEMBERED, headers={"Retry-After": _AGAIN_SECONDS})
+        if not await self._roster.matches(known.password_hash, password):
             return None
         if known.mfa:
             raise RequestRefused(503, _ONLY_CENTRAL, headers={"Retry-After": _AGAIN_SECONDS})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 
 from aiohttp import web
@@ -19,7 +19,6 @@ from gateway.web.catalogue import RELAYED
 from gateway.web.catalogue.operation import Operation
 from gateway.web.central_sessions import CentralSessions
 from gateway.web.errors import AUTHENTICATION_REQUIRED, RequestRefused
-from gateway.web.forwarded import address_of
 from gateway.web.relayed_ids import RelayedIds
 from gateway.web.rooms import Relay
 from gateway.web.sessions import Caller
@@ -86,6 +85,8 @@ _FROM_CENTRAL = {
     # A page of central's shares the gateway's address: it may neither run anything there nor be taken for the gateway.
     "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
 }
+STRANGERS = "nobody"
+"""Who asks without a session. All of them together have no more places than one caller, so that others keep theirs."""
 _LONGEST_ERROR = 4096
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _OF_A_PROXY = frozenset({413, 429, 502, 503, 504})
@@ -98,7 +99,7 @@ class _Error(BaseModel):
 
 
 class Relayed:
-    """Every operation that central answers."""
+    """Every operation that central answers, but for those that sign people in."""
 
     def __init__(self, *, relay: Relay | None, sessions: CentralSessions, ids: RelayedIds) -> None:
         self._ids = ids
@@ -107,7 +108,8 @@ class Relayed:
 
     def routes(self) -> tuple[Route, ...]:
         """The operations that are relayed."""
-        return tuple(Route(operation, partial(self._relayed, operation)) for operation in RELAYED)
+        others = (operation for operation in RELAYED if not operation.signs_in)
+        return tuple(Route(operation, partial(self._relayed, operation)) for operation in others)
 
     async def _relayed(self, operation: Operation, request: web.Request, caller: Caller) -> web.StreamResponse:
         relay = self._relay
@@ -116,7 +118,7 @@ class Relayed:
         if operation.rule.session and not caller.central:
             raise RequestRefused(403, "only central answers this, and it does not know accounts of the site")
         if relay.away():
-            raise _refused(NotRelayed(RelayRefusal.AWAY, "central cannot be reached now"))
+            raise refused(NotRelayed(RelayRefusal.AWAY, "central cannot be reached now"))
         try:
             asked = await self._ids.translate(self._asked(relay, operation, request, caller), request.content_type)
             async with relay.answer(asked) as answer:
@@ -124,7 +126,7 @@ class Relayed:
                 start = await self._start(answer, caller)
                 return await _passed_on(request, answer, start)
         except NotRelayed as error:
-            raise _refused(error) from error
+            raise refused(error) from error
 
     def _asked(self, relay: Relay, operation: Operation, request: web.Request, caller: Caller) -> RelayedRequest:
         token = self._sessions.token_of(caller) if operation.rule.session else ""
@@ -136,11 +138,11 @@ class Relayed:
             raise RequestRefused(413, "the body is larger than is relayed")
         return RelayedRequest(
             method=operation.method,
-            path=_path(operation, request),
-            query=_query(request),
-            headers=_named(request),
+            path=path_of(operation, request),
+            query=query_of(request),
+            headers=headers_of(request),
             token=token,
-            owner=caller.username or address_of(request),
+            owner=caller.username or STRANGERS,
             body=_body(request) if carries else None,
             length=length if carries else None,
         )
@@ -163,9 +165,8 @@ class Relayed:
 async def _passed_on(request: web.Request, answer: RelayedAnswer, start: bytes) -> web.StreamResponse:
     """The answer as it comes; one that breaks off is cut off here too, so that nobody takes it for whole."""
     response = web.StreamResponse(status=answer.status, headers=_FROM_CENTRAL)
-    for name, value in answer.headers:
-        if name.lower() in _ANSWERED and _VALUE.fullmatch(value):
-            response.headers.add(name, value)
+    for name, value in passed_headers(answer):
+        response.headers.add(name, value)
     response.headers.setdefault("Cache-Control", "no-store")
     if answer.length is not None:
         response.content_length = answer.length
@@ -184,21 +185,29 @@ async def _passed_on(request: web.Request, answer: RelayedAnswer, start: bytes) 
     return response
 
 
-def _path(operation: Operation, request: web.Request) -> str:
+def passed_headers(answer: RelayedAnswer) -> Iterator[tuple[str, str]]:
+    """Return those headers of central's that are the caller's concern."""
+    for name, value in answer.headers:
+        if name.lower() in _ANSWERED and _VALUE.fullmatch(value):
+            yield name, value
+
+
+def path_of(operation: Operation, request: web.Request) -> str:
     """The operation's path with the request's places, each one plain segment. Raises RequestRefused."""
     if not all(_PLACE.fullmatch(value) for value in request.match_info.values()):
         raise RequestRefused(404, "there is no record with this id")
     return operation.path.format_map(request.match_info)
 
 
-def _query(request: web.Request) -> str:
+def query_of(request: web.Request) -> str:
+    """Return the query as it goes over the line. Raises RequestRefused."""
     query = request.rel_url.raw_query_string
     if not _QUERY.fullmatch(query):
         raise RequestRefused(400, "the query cannot be relayed")
     return query
 
 
-def _named(request: web.Request) -> Headers:
+def headers_of(request: web.Request) -> Headers:
     """The headers that are central's concern, without those that the client's line keeps. Raises RequestRefused."""
     kept = {name.strip().lower() for value in request.headers.getall("Connection", ()) for name in value.split(",")}
     found = tuple((name, value) for name, value in request.headers.items() if name.lower() in _ASKED - kept)
@@ -255,7 +264,8 @@ def _sign_in_again() -> RequestRefused:
     return RequestRefused(500, f"{AUTHENTICATION_REQUIRED} by central: sign in again")
 
 
-def _refused(error: NotRelayed) -> RequestRefused:
+def refused(error: NotRelayed) -> RequestRefused:
+    """Return how a request is refused that got no answer of central's."""
     again = _AGAIN_SECONDS.get(error.refusal)
     return RequestRefused(
         _STATUS[error.refusal], str(error), headers={"Retry-After": again} if again is not None else None

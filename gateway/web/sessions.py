@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import secrets
+from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -14,17 +15,19 @@ from aiohttp import web
 from pydantic import JsonValue
 
 from gateway.clock import Clock
+from gateway.domain.accounts import LONGEST_NAME
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind, Scalar
+from gateway.domain.writes import JsonObject
 from gateway.store import Entry, Session, Store
 from gateway.web.accounts import KnownAccount
 from gateway.web.callers import COOKIE, NOBODY, Caller, Carrier, carried
 from gateway.web.central_sessions import CentralSessions
-from gateway.web.central_sign_in import CentralSignIn
+from gateway.web.central_sign_in import CentralSignIn, Letting
 from gateway.web.errors import RequestRefused
 from gateway.web.forwarded import counted_as
 from gateway.web.roster import Roster
-from gateway.web.second_factor import Proof, SecondFactor
+from gateway.web.second_factor import Proof, SecondFactor, recovery_hash
 from gateway.web.spare_sessions import SpareSessions
 from gateway.web.throttle import Throttle
 
@@ -36,6 +39,7 @@ _MINUTE = 60_000_000
 _TOUCH_EVERY = _MINUTE
 _PENDING_MINUTES = 10
 _LAST_SECONDS = 2.0
+_MOST_PROVEN = 256
 _MOST_WAITING = 16
 _LONGEST_TOKEN = 256
 
@@ -82,6 +86,7 @@ class Sessions:
         self._by_name = Throttle(free=5)
         self._by_address = Throttle(free=100)  # all who share a way out of a site share this
         self._by_code = Throttle(free=5)  # of an account, wherever its codes come from: they are short
+        self._proven: OrderedDict[str, bytes] = OrderedDict()
         self._waiting = 0
 
     async def sign_in(self, *, username: str, password: str, address: str) -> SignedIn:
@@ -102,24 +107,55 @@ class Sessions:
         self._by_name.succeeded((host, username))
         return signed_in
 
+    async def adopt(self, answer: JsonObject) -> SignedIn | None:
+        """Begin a session for whom central has signed in by an identity provider; None where its answer has none.
+
+        Raises RequestRefused where central's accounts may not sign in at the site.
+        """
+        if not isinstance(answer.get("session"), str):
+            return None
+        admission = None if self._central is None else self._central.admitted(answer)
+        if self._central is None or admission is None:
+            raise RequestRefused(403, "accounts of central may not sign in at this site")
+        letting = Letting(
+            role_name=admission.role_name,
+            permissions=admission.permissions,
+            user=admission.user,
+            role=admission.role,
+            servers=admission.servers,
+            mfa_pending=admission.mfa_enabled,
+            token=admission.token,
+        )
+        return await self._let_in_as(self._central, _name_of(admission.user), letting)
+
     async def prove(self, caller: Caller, code: str, *, address: str) -> None:
-        """Prove the second factor of a session.
+        """Prove the second factor of a session. The code that proved it may be sent again.
 
         Raises RequestRefused: 400 for a wrong code, 429 after too many of them, 503 while central cannot judge it.
         """
         if not caller.mfa_pending:
             account = None if caller.central else self._roster.get(caller.username)
+            if self._proven.get(caller.token) == recovery_hash(code):
+                return  # the answer to it was lost, and its client sends it again
             proven = caller.central or (account is not None and account.totp_secret)
             raise RequestRefused(400, "no code is awaited" if proven else "this account has no second factor")
         self._held_off("codes", (self._by_code, caller.username))
         # Counted before it is judged: tries that are made side by side are not judged for free.
         self._by_code.failed(caller.username, now=self._clock.monotonic())
-        if not await self._proves(caller, code):
+        try:
+            proven = await self._proves(caller, code)
+        except (RequestRefused, StoreError):
+            self._by_code.forgive(caller.username)
+            raise
+        if not proven:
             await self._note_refusal(caller.username, address, "The second factor", known=True)
             doubtful = self._second_factor.doubtful and not caller.central
             unset = ": the gateway's clock is not set; use a recovery code" if doubtful else ""
             raise RequestRefused(400, f"the code is not accepted{unset}")
         self._by_code.succeeded(caller.username)
+        self._proven[caller.token] = recovery_hash(code)
+        if len(self._proven) > _MOST_PROVEN:
+            self._proven.popitem(last=False)
         now = self._now()
         await self._sessions.complete(caller.token, seen_at=now, expires_at=now + min(self._idle, self._longest))
 
@@ -221,8 +257,9 @@ class Sessions:
 
     async def _let_in_by_central(self, central: CentralSignIn, username: str, password: str) -> SignedIn | None:
         letting = await central.let_in(username, password)
-        if letting is None:
-            return None
+        return None if letting is None else await self._let_in_as(central, username, letting)
+
+    async def _let_in_as(self, central: CentralSignIn, username: str, letting: Letting) -> SignedIn | None:
         session = Session(
             username, 0, 0, 0,
             central=True, mfa_pending=letting.mfa_pending, role=letting.role_name, permissions=letting.permissions,
@@ -306,3 +343,12 @@ class Sessions:
         except StoreError as error:
             # What happened stands whether or not it can be written down.
             log.warning("not_recorded", what=text, error=str(error))
+
+
+def _name_of(user: JsonValue) -> str:
+    """Return the name of a user of central's as far as its record tells one."""
+    fields = user if isinstance(user, dict) else {}
+    names = (fields.get(name) for name in ("username", "email", "name"))
+    return next(
+        (name for name in names if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME), "an account of central"
+    )

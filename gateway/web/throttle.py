@@ -39,6 +39,13 @@ class Throttle:
             del self._known[next(iter(self._known))]  # the one that failed longest ago
         self._known[key] = _Failures(count=count, last=now, until=now + wait)
 
+    def forgive(self, key: Hashable) -> None:
+        """Take back the latest failure of `key`: nobody could judge it."""
+        known = self._known.get(key)
+        if known is not None:
+            known.count -= 1
+            known.until = known.last
+
     def succeeded(self, key: Hashable) -> None:
         """`key` got in: its failures are forgotten."""
         self._known.pop(key, None)

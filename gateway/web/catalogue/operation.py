@@ -66,6 +66,8 @@ class Rule:
 
 
 OPEN = Rule(session=False, whole=False)
+NO_SESSION = Rule(session=False, whole=False, confirmed=False)
+"""No session is needed, and central decides."""
 SIGNED_IN = Rule()
 UNCONFIRMED = Rule(confirmed=False)
 HALF_SIGNED_IN = Rule(whole=False)
@@ -124,6 +126,7 @@ class Operation:
         view: of a GET: what a token in the address opens without a session. It answers OPTIONS too, for players in
             pages of other origins.
         page: of what central answers: a page for people may come, or the way to one.
+        signs_in: of what central answers: it may begin a session; a page may come too.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -144,6 +147,7 @@ class Operation:
     answered_by: Literal["gateway", "central"] = "gateway"
     page: bool = False
     view: ViewKind | None = None
+    signs_in: bool = False
 
     @property
     def writes(self) -> bool:

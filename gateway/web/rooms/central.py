@@ -126,6 +126,10 @@ class CentralAccounts(Protocol):
         """A session at central. Raises CentralRefused, and CentralUnavailable when central does not say."""
         ...
 
+    def admitted(self, answer: JsonObject) -> CentralAdmission | None:
+        """What an answer of central's that signs somebody in says; None for one without a session."""
+        ...
+
     async def prove(self, token: str, code: str) -> None:
         """Prove a session's second factor. Raises CentralRefused for a wrong code, CentralUnavailable."""
         ...

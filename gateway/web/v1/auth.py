@@ -6,12 +6,11 @@ from aiohttp import web
 
 from gateway.web.admission import Route
 from gateway.web.bodies import read_body
-from gateway.web.callers import COOKIE, Caller, Carrier, from_foreign_page
+from gateway.web.callers import COOKIE, Caller, Carrier, from_foreign_page, set_session_cookie
 from gateway.web.catalogue.session import LOGIN, LOGOUT, LOGOUT_BY_GET, MFA
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.forwarded import address_of
-from gateway.web.public_address import is_secure
 from gateway.web.sessions import Sessions
 from gateway.web.shapes.session import LoginBody, MfaBody
 
@@ -40,7 +39,7 @@ class Auth:
         )
         token = signed_in.caller.token
         response = success(session=token, user=signed_in.user, role=signed_in.role, servers=signed_in.servers)
-        response.set_cookie(COOKIE, token, path="/", httponly=True, samesite="Strict", secure=is_secure(request))
+        set_session_cookie(request, response, token)
         return response
 
     async def _logout(self, request: web.Request, caller: Caller) -> web.StreamResponse:

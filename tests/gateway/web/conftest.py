@@ -32,6 +32,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.domain.viewing import NotShown, ViewOpened, ViewRefusal
+from gateway.domain.writes import JsonObject
 from gateway.lanes.areas import Areas
 from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
 from gateway.lanes.orders import Order, OrderKind
@@ -635,6 +636,9 @@ class Letter:
             token=session.token, mfa_enabled=not session.complete, role_name="of central",
             permissions=session.account.permissions, user={}, role={}, servers=[],
         )  # fmt: skip
+
+    def admitted(self, answer: JsonObject) -> CentralAdmission | None:
+        raise AssertionError("nobody signs in by a provider here")
 
     async def prove(self, token: str, code: str) -> None:
         raise CentralRefused("no")

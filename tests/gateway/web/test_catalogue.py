@@ -35,6 +35,13 @@ WITHOUT_SESSION = {
     "/.well-known/oauth-authorization-server",
     "/.well-known/oauth-protected-resource",
     "/v1/auth/login",
+    "/v1/auth/oauth2",
+    "/v1/sso/authorize",
+    "/v1/sso/callback",
+    "/v1/sso/saml/metadata",
+    "/v1/sso/saml/login",
+    "/v1/sso/saml/acs",
+    "/v1/sso/saml/exchange",
 }
 """The document lets only `/` in without a session; nobody has one at the probes, at discovery and at signing in."""
 

@@ -1,29 +1,28 @@
 """Discovery for MCP clients, and sign-in by others than central itself.
 
-The discovery documents are what a client reads before it signs in, so they are relayed without a session. Everything
-else needs one, as the interface says of all that it does not call open.
+Clients use them before they have a session, so none is asked for. Where one of them signs somebody in, the gateway
+begins a session of its own (`gateway.web.external_sign_in`). Only the providers are administered with a session.
 """
 
 from __future__ import annotations
 
-from gateway.web.catalogue.operation import UNCONFIRMED, Operation, Rule, needs
-from gateway.web.catalogue.relayed.row import posts, relayed
+from gateway.web.catalogue.operation import NO_SESSION, Operation, needs
+from gateway.web.catalogue.relayed.row import relayed, signing_in
 
-_DISCOVERY = Rule(session=False, whole=False, confirmed=False)
 _PROVIDERS = needs("can_edit_settings", "can_edit_users")
 
 WELL_KNOWN: tuple[Operation, ...] = (
     relayed(
         "GET",
         "/.well-known/oauth-authorization-server",
-        _DISCOVERY,
+        NO_SESSION,
         "",
         "Authorization server metadata for MCP clients",
     ),
     relayed(
         "GET",
         "/.well-known/oauth-protected-resource",
-        _DISCOVERY,
+        NO_SESSION,
         "",
         "Protected-resource discovery for MCP clients",
     ),
@@ -31,29 +30,14 @@ WELL_KNOWN: tuple[Operation, ...] = (
 
 OPERATIONS: tuple[Operation, ...] = (
     *WELL_KNOWN,
-    relayed(
-        "POST",
-        "/v1/auth/oauth2",
-        UNCONFIRMED,
-        "session",
-        "Establish a session by configured external sign-in",
-        page=True,
-    ),
-    *posts(
-        "/v1/sso/",
-        UNCONFIRMED,
-        "session",
-        (
-            ("authorize", "Initiate SSO login"),
-            ("callback", "OAuth2 callback"),
-            ("saml/login", "Initiate SAML login"),
-            ("saml/acs", "SAML assertion consumer"),
-            ("saml/exchange", "Exchange a one-time SAML handoff code"),
-        ),
-        page=True,
-    ),
-    relayed("GET", "/v1/sso/saml/login", UNCONFIRMED, "session", "Initiate SAML login", page=True),
-    relayed("GET", "/v1/sso/saml/metadata", UNCONFIRMED, "metadata", "SAML service-provider metadata"),
+    signing_in("POST", "/v1/auth/oauth2", "Establish a session by configured external sign-in"),
+    signing_in("POST", "/v1/sso/authorize", "Initiate SSO login"),
+    signing_in("POST", "/v1/sso/callback", "OAuth2 callback"),
+    signing_in("POST", "/v1/sso/saml/login", "Initiate SAML login"),
+    signing_in("POST", "/v1/sso/saml/acs", "SAML assertion consumer"),
+    signing_in("POST", "/v1/sso/saml/exchange", "Exchange a one-time SAML handoff code"),
+    signing_in("GET", "/v1/sso/saml/login", "Initiate SAML login"),
+    relayed("GET", "/v1/sso/saml/metadata", NO_SESSION, "metadata", "SAML service-provider metadata"),
     relayed("POST", "/v1/sso/admin/providers", _PROVIDERS, "providers", "List SSO providers", reads=True),
     relayed("PUT", "/v1/sso/admin/provider", _PROVIDERS, "provider", "Create an SSO provider"),
     relayed("PATCH", "/v1/sso/admin/provider", _PROVIDERS, "provider", "Update an SSO provider"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Literal
 
-from gateway.web.catalogue.operation import Operation, Rule, needs
+from gateway.web.catalogue.operation import NO_SESSION, Operation, Rule, needs
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -15,6 +15,11 @@ def relayed(
 ) -> Operation:
     """One operation of central's."""
     return Operation(method, path, rule, resource, purpose=purpose, reads=reads, answered_by="central", page=page)
+
+
+def signing_in(method: Method, path: str, purpose: str) -> Operation:
+    """Return one operation of central's that may begin a session."""
+    return Operation(method, path, NO_SESSION, "session", purpose=purpose, answered_by="central", signs_in=True)
 
 
 def posts(
