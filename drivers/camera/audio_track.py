@@ -10,8 +10,8 @@ from drivers.camera.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio
 from drivers.camera.rtsp_dialogue import Encoding, Media
 from drivers.contract import ProtocolViolation
 
-_IN_STEP_TICKS = TICKS_PER_SECOND * 4 // 100
-"""So far sound may be from its pictures unnoticed (ITU-R BT.1359 allows 45 ms of lead)."""
+_IN_STEP_TICKS = TICKS_PER_SECOND * 2 // 100
+"""So far sound may be from its pictures before it is put right (ITU-R BT.1359 allows 45 ms of lead)."""
 _ROUGH_TICKS = TICKS_PER_SECOND // 2
 """So far the times of arrival may differ from the count before they are believed instead."""
 _LONGEST_LAG_TICKS = 3 * TICKS_PER_SECOND
@@ -44,8 +44,8 @@ class PictureTime:
 class AudioClock:
     """RTP times of sound into ticks of the pictures' time line.
 
-    By the camera's sender reports where both streams have them and they can be true; otherwise sound belongs to the
-    picture it arrived with.
+    By the camera's sender reports where both streams have them and they can be true; until then by the times that the
+    camera told when it began to play (RTP-Info); otherwise sound belongs to the picture it arrived with.
     """
 
     def __init__(self, *, rate: int) -> None:
@@ -55,6 +55,11 @@ class AudioClock:
         self._base = 0
         self._picture: SenderReport | None = None
         self._sound: SenderReport | None = None
+        self._begun: tuple[SenderReport, SenderReport] | None = None
+
+    def begun(self, *, picture: int, sound: int) -> None:
+        """Note which RTP times of both streams are the same moment (RFC 2326, 12.33)."""
+        self._begun = SenderReport(0, picture), SenderReport(0, sound)
 
     def picture_reported(self, report: SenderReport) -> None:
         """The camera told its pictures' clock."""
@@ -88,11 +93,15 @@ class AudioClock:
         return pts
 
     def _by_reports(self, raw: int, picture: PictureTime) -> int | None:
-        if self._picture is None or self._sound is None:
+        if self._picture is not None and self._sound is not None:
+            of_picture, of_sound = self._picture, self._sound
+        elif self._begun is not None:
+            of_picture, of_sound = self._begun
+        else:
             return None
-        since_sound = _difference(raw, self._sound.timestamp) * TICKS_PER_SECOND // self._rate
-        apart = (self._sound.clock - self._picture.clock) * TICKS_PER_SECOND >> 32
-        since_picture = _difference(picture.timestamp, self._picture.timestamp) * TICKS_PER_SECOND // picture.rate
+        since_sound = _difference(raw, of_sound.timestamp) * TICKS_PER_SECOND // self._rate
+        apart = (of_sound.clock - of_picture.clock) * TICKS_PER_SECOND >> 32
+        since_picture = _difference(picture.timestamp, of_picture.timestamp) * TICKS_PER_SECOND // picture.rate
         return picture.pts + apart + since_sound - since_picture
 
 

@@ -120,6 +120,21 @@ def parse_session(value: str) -> SessionTold:
     return SessionTold(name=name, timeout=seconds)
 
 
+def parse_rtp_info(value: str) -> dict[str, int]:
+    """Read the RTP time at which each stream begins (RFC 2326, 12.33), by the last part of the stream's address."""
+    found: dict[str, int] = {}
+    for entry in value.split(","):
+        told = {name.strip().lower(): text for name, _, text in (part.partition("=") for part in entry.split(";"))}
+        if (time := told.get("rtptime", "").strip()).isdecimal():
+            found[last_part(told.get("url", ""))] = int(time) & 0xFFFFFFFF
+    return found
+
+
+def last_part(url: str) -> str:
+    """The last part of an address, which tells the streams of one camera apart."""
+    return url.strip().rstrip("/").rpartition("/")[2]
+
+
 def parse_challenges(value: str) -> list[Challenge]:
     """All that `WWW-Authenticate` offers and we can do, the strongest first."""
     found = []

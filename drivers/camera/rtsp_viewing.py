@@ -17,7 +17,15 @@ from drivers.camera.datagrams import RtpPorts
 from drivers.camera.depacketizer import Reordering
 from drivers.camera.errors import AccountRefused, CameraEnded, CameraRefused, CameraUnreachable
 from drivers.camera.rtsp_connection import Account, Packets, RtspConnection
-from drivers.camera.rtsp_dialogue import Media, RtspResponse, SessionTold, parse_description, parse_session
+from drivers.camera.rtsp_dialogue import (
+    Media,
+    RtspResponse,
+    SessionTold,
+    last_part,
+    parse_description,
+    parse_rtp_info,
+    parse_session,
+)
 
 Transport = Literal["tcp", "udp"]
 _MOST_REDIRECTS = 3
@@ -62,6 +70,8 @@ class RtspViewing:
         self._keepalive = "OPTIONS"
         self._keepalive_at = 0.0
         self._ssrc = secrets.token_bytes(4)
+        self.begins: tuple[int | None, ...] = ()
+        """The RTP time of each medium at which the camera said it begins to play; None where it did not say."""
 
     @property
     def over(self) -> Transport:
@@ -115,7 +125,10 @@ class RtspViewing:
                     self._ports.pop().close()
                 break
             playing += 1
-        _expect(connection.ask("PLAY", self._url, {**self._session_header(), "Range": "npt=0.000-"}))
+        answer = connection.ask("PLAY", self._url, {**self._session_header(), "Range": "npt=0.000-"})
+        _expect(answer)
+        told = parse_rtp_info(answer.headers.get("rtp-info", ""))
+        self.begins = tuple(told.get(last_part(medium.control)) for medium in media[:playing])
         self._keepalive_at = self._monotonic() + self._keepalive_seconds()
         self._poll.register(connection.fileno(), select.POLLIN)
         for ports in self._ports:

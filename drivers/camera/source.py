@@ -78,6 +78,9 @@ class RtspSource:
             self.why_silent = "the camera refused to send its audio"
         else:
             self._sound = sound.track()
+            picture_begins, sound_begins = self._viewing.begins
+            if picture_begins is not None and sound_begins is not None:
+                self._sound.clock.begun(picture=picture_begins, sound=sound_begins)
         return self._track.format
 
     @property

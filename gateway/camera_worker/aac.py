@@ -17,7 +17,7 @@ from drivers.contract import DeviceFault
 _BITS_PER_SECOND = 32_000
 _UNIT = 1024
 _FLOAT = 4
-_BROKEN_TICKS = TICKS_PER_SECOND * 6 // 100
+_BROKEN_TICKS = TICKS_PER_SECOND // 100
 """Sound that does not follow within it does not belong to what is held."""
 
 

@@ -1,8 +1,11 @@
-"""Segments into one MP4 that starts at once (`moov` first): remuxed, never decoded. Blocking."""
+"""Segments into one MP4 that starts at once (`moov` first): remuxed, never decoded. Blocking.
+
+Each segment is read twice: first for the times of its pictures, since what a picture is shown after and how long it
+lasts depends on those that are decoded later; then to be copied.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import compress
@@ -16,8 +19,10 @@ from av.stream import Stream
 from av.video.stream import VideoStream
 
 from drivers.camera.frames import TICKS_PER_SECOND
+from gateway.camera_worker.clip_times import Footage, Placed, Plan, plan
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing, inside, written_whole
-from gateway.camera_worker.sound_stream import announces_sound, shown_after_decoding, video_type
+from gateway.camera_worker.movie_header import end_at
+from gateway.camera_worker.sound_stream import announces_sound, video_type
 from gateway.domain.clip_codec import fits
 from gateway.domain.footage import ClipCut, CutClip, parse_segment_path
 
@@ -34,8 +39,8 @@ def cut_clip(media: Path, request: CutClip) -> ClipCut:
 
     Segments follow one another without a pause, each as long as its name says; where footage is missing between two,
     the clip goes on with what comes next, as it does where segments are left out because they are in another codec than
-    fills most of it. Frames before time 0 are those that the edit list hides: players decode them
-    to show what follows (ISO/IEC 14496-12, 8.6.6).
+    fills most of it. The edit list hides frames before time 0 and after the end: players decode them to show others
+    (ISO/IEC 14496-12, 8.6.6).
 
     Raises:
         BadRequest: a path leads out of the media folder, or is no segment's.
@@ -48,13 +53,16 @@ def cut_clip(media: Path, request: CutClip) -> ClipCut:
     with written_whole(output) as temporary:
         target = av.open(str(temporary), "w", format="mp4", options={"movflags": "+faststart"})
         try:
-            _copy_all(sources, target, skip=skip, end=end)
+            planned = plan([Footage(each.duration, _times(each.path)) for each in sources], skip=skip, end=end)
+            _copy_all(sources, target, planned)
             target.close()
         except av.error.FFmpegError as error:
             if isinstance(error, OSError):
                 raise OSError(error.errno, error.strerror) from error
             raise MediaMissing(f"the clip cannot be made from these segments ({type(error).__name__})") from error
-    return ClipCut(output=request.output, size=output.stat().st_size, duration=end - skip)
+        if planned.shows_after_end:
+            end_at(temporary, seconds=planned.lasts * _TIME_BASE)
+    return ClipCut(output=request.output, size=output.stat().st_size, duration=planned.lasts * 100 // 9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,104 +93,49 @@ def _segment(media: Path, path: str) -> _Source:
 
 def _in_one_codec(sources: list[_Source], *, skip: int, leave_off: int) -> tuple[list[_Source], int, int]:
     """The segments that one sample entry describes, and from where until where in them the clip is."""
-    skip = min(skip, max(0, sources[0].duration - 1))
-    end = max(skip + 1, sum(source.duration for source in sources) - leave_off)
+    whole = sum(source.duration for source in sources)
+    skip = min(skip, max(0, whole - 1))
+    end = max(skip + 1, whole - leave_off)
     lasting: list[int] = []
+    hidden: list[int] = []
     passed = 0
     for source in sources:
-        lasting.append(min(passed + source.duration, end) - max(passed, skip))
+        lasting.append(max(0, min(passed + source.duration, end) - max(passed, skip)))
+        hidden.append(max(0, min(source.duration, skip - passed)))
         passed += source.duration
     held = fits((source.codec, lasts) for source, lasts in zip(sources, lasting, strict=True))
-    kept = list(compress(sources, held))
-    skipped = skip if held[0] else 0
-    return kept, skipped, skipped + sum(lasts for lasts in compress(lasting, held) if lasts > 0)
+    skipped = sum(compress(hidden, held))
+    return list(compress(sources, held)), skipped, skipped + sum(compress(lasting, held))
 
 
-def _copy_all(sources: list[_Source], target: OutputContainer, *, skip: int, end: int) -> None:
-    tracks: _Tracks | None = None
-    passed = 0
-    ahead = max(shown_after_decoding(source.head) for source in sources)
+def _copy_all(sources: list[_Source], target: OutputContainer, planned: Plan) -> None:
     sounding = next((source.path for source in sources if announces_sound(source.head)), None)
-    for segment in sources:
-        path, duration = segment.path, segment.duration
-        with _opened(path, known=tracks is not None) as source:
-            if not source.streams.video:
-                raise MediaMissing(f"segment {path.name} holds no video")
+    tracks: _Tracks | None = None
+    for segment, place in zip(sources, planned.places, strict=True):
+        with _opened(segment.path, known=tracks is not None) as source:
             if tracks is None:
                 tracks = _Tracks(target, pictures=source.streams.video[0], sounding=sounding)
-            span = _Span(
-                begin=_ticks(passed - skip),
-                end=_ticks(min(passed + duration, end) - skip),
-                ahead=ahead,
-                is_last=passed + duration >= end,
-            )
-            tracks.copy(source, span)
-        passed += duration
-        if passed >= end:
-            return
+            tracks.copy(source, place)
+
+
+def _times(path: Path) -> list[int]:
+    """When the pictures of a segment are shown, in the order in which they are decoded."""
+    with _opened(path, known=True) as source:
+        if not source.streams.video:
+            raise MediaMissing(f"segment {path.name} holds no video")
+        return [
+            packet.pts for packet in source.demux(source.streams.video[0]) if packet.size and packet.pts is not None
+        ]
 
 
 def _opened(path: Path, *, known: bool = False) -> InputContainer:
-    """A segment to read. `known`: what it holds is like another, so that no picture of it is decoded to learn more:
-    that would take most of a clip's time.
+    """Open a segment. `known`: what it holds is like another, so that no picture of it is decoded to learn more: that
+    would take most of a clip's time.
     """
     try:
         return av.open(str(path), "r", format="mpegts", options=_UNDECODED if known else {})
     except (av.error.FFmpegError, OSError) as error:
         raise MediaMissing(f"segment {path.name} cannot be read ({type(error).__name__})") from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """A segment's place in the clip, in ticks.
-
-    Attributes:
-        begin: when its first picture is shown.
-        end: until when its last one is.
-        ahead: how much earlier the first is decoded: as much as in that of all segments that reorders most, so that
-            each is decoded after those of the segment before.
-        is_last: whether it is the clip's last.
-    """
-
-    begin: int
-    end: int
-    ahead: int
-    is_last: bool
-
-    def is_over(self, picture: Packet[Stream]) -> bool:
-        """Whether neither this picture nor any after it belongs to the segment's place."""
-        # After the clip's last segment nothing else is decoded, so that it may go on until what is shown is whole.
-        return (picture.dts or 0) >= (self.end if self.is_last else self.end - self.ahead)
-
-    def shows(self, picture: Packet[Stream]) -> bool:
-        """Whether it is shown in the segment's place, and not only decoded there for the sake of others."""
-        return not self.is_last or (picture.pts or 0) < self.end
-
-
-class _Pictures:
-    """Those of one segment that are needed, in the order of decoding, each with how long it lasts."""
-
-    def __init__(self, span: _Span, *, show: Callable[[Packet[Stream], int], None]) -> None:
-        self._span = span
-        self._show = show
-        self._held: Packet[Stream] | None = None
-        self._pending: list[Packet[Stream]] = []
-
-    def take(self, picture: Packet[Stream]) -> None:
-        """The next one; whether it is needed may be known only with one of those after it."""
-        self._pending.append(picture)
-        if not self._span.shows(picture):
-            return
-        for needed in self._pending:
-            if self._held is not None:
-                self._show(self._held, (needed.dts or 0) - (self._held.dts or 0))
-            self._held = needed
-        self._pending.clear()
-
-    def end(self) -> None:
-        """There are no more: the last one lasts until the segment's end."""
-        if self._held is not None:
-            self._show(self._held, max(1, self._span.end - (self._held.pts or 0)))
 
 
 class _Tracks:
@@ -200,59 +153,32 @@ class _Tracks:
                 if source.streams.audio and source.streams.audio[0].codec_context.sample_rate:
                     self._sound = target.add_stream_from_template(source.streams.audio[0])
 
-    def copy(self, source: InputContainer, span: _Span) -> None:
-        """Copy a segment: its first picture is shown at the span's begin, and the last before its end lasts until then.
-
-        Pictures that are shown after the end are copied where others, shown before it, are decoded from them.
-        """
-        shift: int | None = None
-        decoded_shift = 0
-        pictures = _Pictures(span, show=self._show)
-        early: list[Packet[Stream]] = []
+    def copy(self, source: InputContainer, place: Placed) -> None:
+        """Copy what the clip holds of a segment."""
         streams: list[Stream] = [source.streams.video[0]]
         if self._sound is not None and source.streams.audio:
             streams.append(source.streams.audio[0])
+        pictures = iter(place.pictures)
         for packet in source.demux(streams):
-            if not packet.size or packet.dts is None or packet.pts is None:
+            if not packet.size or packet.pts is None:
                 continue
             if packet.stream.type == "audio":
-                if shift is None:
-                    early.append(packet)
-                else:
-                    self._hear(packet, shift, span.end)
-                continue
-            if shift is None:
-                shift = span.begin - packet.pts
-                decoded_shift = span.begin - span.ahead - packet.dts
-                # a file begins with a picture, but its packet is whole only when the next one begins
-                for piece in early:
-                    self._hear(piece, shift, span.end)
-            packet.dts += decoded_shift
-            packet.pts += shift
-            if span.is_over(packet):
-                break
-            pictures.take(packet)
-        pictures.end()
+                self._hear(packet, place)
+            elif (picture := next(pictures, None)) is not None:
+                packet.pts, packet.dts, packet.duration = picture.pts, picture.dts, picture.lasts
+                packet.time_base = _TIME_BASE
+                packet.stream = self._pictures
+                self._target.mux_one(packet)
 
-    def _show(self, picture: Packet[Stream], lasts: int) -> None:
-        picture.time_base = _TIME_BASE
-        picture.stream = self._pictures
-        picture.duration = lasts
-        self._target.mux_one(picture)
-
-    def _hear(self, packet: Packet[Stream], shift: int, end: int) -> None:
+    def _hear(self, packet: Packet[Stream], place: Placed) -> None:
         """Copy a piece of sound that is heard within the clip, and begins after the one before."""
         if self._sound is None or packet.pts is None:
             return
-        pts = packet.pts + shift
-        if pts + (packet.duration or 0) <= 0 or pts < self._heard_until or pts >= end:
+        pts = packet.pts + place.shift
+        if pts + (packet.duration or 0) <= 0 or pts < self._heard_until or pts >= place.sound_end:
             return
         packet.pts = packet.dts = pts
         packet.time_base = _TIME_BASE
         packet.stream = self._sound
         self._heard_until = pts + _LEAST_SOUND_TICKS
         self._target.mux_one(packet)
-
-
-def _ticks(micros: int) -> int:
-    return round(micros * 9 / 100)

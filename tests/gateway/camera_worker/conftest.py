@@ -103,15 +103,16 @@ def encoded():
 class GstCamera:
     """GStreamer's RTSP server as a camera that can be switched off and on."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, program: str = "gst_rtsp_server.py") -> None:
         self._arguments = arguments
+        self._program = program
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
 
     def on(self) -> None:
+        port = ("--port", str(self.port))
         self._process = subprocess.Popen(
-            ["/usr/bin/python3", str(SIMULATORS / "gst_rtsp_server.py"), "--port", str(self.port), *self._arguments],
-            stdout=subprocess.PIPE,
+            ["/usr/bin/python3", str(SIMULATORS / self._program), *port, *self._arguments], stdout=subprocess.PIPE
         )
         self.port = int(self._process.stdout.readline())
 
@@ -139,8 +140,8 @@ def gst_camera():
         pytest.fail(text) if os.environ.get("CI") == "true" else pytest.skip(text)
     cameras: list[GstCamera] = []
 
-    def start(*arguments: str) -> GstCamera:
-        camera = GstCamera(*arguments)
+    def start(*arguments: str, program: str = "gst_rtsp_server.py") -> GstCamera:
+        camera = GstCamera(*arguments, program=program)
         cameras.append(camera)
         camera.on()
         return camera

@@ -1,0 +1,129 @@
+"""When the pictures of a clip are shown and decoded, from the times in its segments. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+_CONTINUES_TICKS = 4_500
+_WRAP = 1 << 33
+
+
+@dataclass(frozen=True, slots=True)
+class Footage:
+    """A segment that a clip takes pictures from: how many micros it lasts, and its pictures' times in coded order."""
+
+    duration: int
+    times: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture's place in the clip, in ticks: when it is shown, when it is decoded, and how long it is shown."""
+
+    pts: int
+    dts: int
+    lasts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A segment's place in the clip.
+
+    Attributes:
+        pictures: of its pictures, in coded order, those that the clip holds.
+        shift: ticks from a time in the segment to the clip's.
+        sound_end: the clip's time from which nothing is heard of the segment's sound.
+    """
+
+    pictures: tuple[Picture, ...]
+    shift: int
+    sound_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A clip: the places of its segments, and how many ticks it lasts."""
+
+    places: tuple[Placed, ...]
+    lasts: int
+
+    @property
+    def shows_after_end(self) -> bool:
+        """Whether pictures are in it that are shown after its end: others are decoded from them."""
+        return any(picture.pts >= self.lasts for place in self.places for picture in place.pictures)
+
+
+def plan(segments: Sequence[Footage], *, skip: int, end: int) -> Plan:
+    """Place segments one after the other, each as long as it lasts; the clip shows `[skip, end)` of them (micros).
+
+    It begins with the picture that is on show then: players begin at a picture, and would move the pictures against the
+    sound. Kept is every picture up to the last one, in coded order, that is shown before the end. Decoding times are
+    the times of showing in ascending order, moved ahead by as much as reordering needs, so that they always grow.
+    """
+    begins = [ticks_of(micros) for micros in _begins(segments)]
+    shifts = [begin - segment.times[0] if segment.times else 0 for begin, segment in zip(begins, segments, strict=True)]
+    shown = [
+        [time + shift for time in _unwrapped(segment.times)] for segment, shift in zip(segments, shifts, strict=True)
+    ]
+    first = max((at for times in shown for at in times if at <= ticks_of(skip)), default=ticks_of(skip))
+    until = max(1, ticks_of(end) - first)
+    pictures = _timed(_needed([at - first for times in shown for at in times], until), until)
+    found: list[Placed] = []
+    passed = 0
+    for number, times in enumerate(shown):
+        held = pictures[passed : passed + len(times)]
+        passed += len(times)
+        runs_on = number + 1 < len(shown) and _runs_on(segments[number], segments[number + 1])
+        sound_end = until if number + 1 == len(shown) or runs_on else min(begins[number + 1] - first, until)
+        found.append(Placed(tuple(held), shifts[number] - first, sound_end))
+    return Plan(tuple(found), until)
+
+
+def ticks_of(micros: int) -> int:
+    """Micros in ticks."""
+    return round(micros * 9 / 100)
+
+
+def _begins(segments: Sequence[Footage]) -> list[int]:
+    """When each begins, in micros."""
+    begins, passed = [], 0
+    for segment in segments:
+        begins.append(passed)
+        passed += segment.duration
+    return begins
+
+
+def _unwrapped(times: Sequence[int]) -> list[int]:
+    """Times near the first one, though the count of a transport stream began anew between them."""
+    return [times[0] + (time - times[0] + _WRAP // 2) % _WRAP - _WRAP // 2 for time in times] if times else []
+
+
+def _runs_on(before: Footage, after: Footage) -> bool:
+    """Whether two segments are of one run of the camera, so that the sound of one may be in the other's file."""
+    if not before.times or not after.times:
+        return False
+    apart = (after.times[0] - before.times[0]) % _WRAP
+    return abs(apart - ticks_of(before.duration)) <= _CONTINUES_TICKS
+
+
+def _needed(shown: list[int], until: int) -> list[int]:
+    last = max((number for number, pts in enumerate(shown) if pts < until), default=-1)
+    return shown[: last + 1]
+
+
+def _timed(shown: list[int], until: int) -> list[Picture]:
+    if not shown:
+        return []
+    ascending = sorted(shown)
+    for number in range(1, len(ascending)):
+        ascending[number] = max(ascending[number], ascending[number - 1] + 1)
+    ahead = max(at - pts for at, pts in zip(ascending, shown, strict=True))
+    in_order = sorted(range(len(shown)), key=shown.__getitem__)
+    lasts = [0] * len(shown)
+    for number, following in pairwise(in_order):
+        next_shown = shown[following] if shown[number] >= until else min(shown[following], until)
+        lasts[number] = max(1, next_shown - shown[number])
+    lasts[in_order[-1]] = max(1, until - shown[in_order[-1]])
+    return [Picture(pts, at - ahead, each) for pts, at, each in zip(shown, ascending, lasts, strict=True)]

@@ -1,0 +1,85 @@
+"""How far sound is from its pictures in clips of real streams: each full second a flash and a beep.
+
+FLASH_RUNS=20 measures longer than the suite does: so many connections, each at another moment of the camera's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from pathlib import Path
+
+import av
+import pytest
+
+from gateway.domain.footage import WorkerCamera
+
+RUNS = int(os.environ.get("FLASH_RUNS", "3"))
+LARGEST_SKEW = 0.040
+WHITE, LOUD = 128, 0.05
+
+
+def flashes(file: Path) -> list[float]:
+    """When pictures turn white."""
+    found, before = [], True
+    with av.open(str(file)) as source:
+        for frame in source.decode(video=0):
+            plane = frame.planes[0]
+            white = bytes(plane)[plane.line_size * plane.height // 2 + plane.width // 2] > WHITE
+            if white and not before:
+                found.append(frame.time)
+            before = white
+    return found
+
+
+def beeps(file: Path) -> list[float]:
+    """When a tone begins after silence."""
+    found, quiet_since = [], None
+    with av.open(str(file)) as source:
+        for frame in source.decode(audio=0):
+            samples = memoryview(bytes(frame.planes[0])).cast("f")[: frame.samples]
+            for number, sample in enumerate(samples):
+                at = frame.time + number / frame.sample_rate
+                if abs(sample) > LOUD:
+                    if quiet_since is not None and at - quiet_since > 0.3:
+                        found.append(at)
+                    quiet_since = at
+                elif quiet_since is None:
+                    quiet_since = at
+    return found
+
+
+def skews(file: Path) -> list[float]:
+    """By how much each beep is later than the flash next to it, in seconds."""
+    seen = flashes(file)
+    heard = beeps(file)
+    return [
+        min((at - flash for flash in seen), key=abs) for at in heard if seen and seen[0] - 0.5 < at < seen[-1] + 0.5
+    ]
+
+
+@pytest.mark.parametrize(
+    "camera", [("--sound", "aac"), ("--sound", "pcmu"), ("--sound", "aac", "--b-frames", "2")], ids=" ".join
+)
+async def test_sound_is_within_forty_milliseconds_of_its_pictures(start_worker, gst_camera, camera):
+    url = gst_camera(*camera, program="gst_flash_beep.py").url()
+    worker = await start_worker()
+    cameras = []
+    for number in range(1, RUNS + 1):
+        cameras.append(WorkerCamera(camera_id=number, url=url, segment_seconds=1.0, audio=True))
+        await worker.assign(*cameras)
+        await asyncio.sleep(random.uniform(0.1, 0.7))
+    await worker.until(lambda: all(len(worker.segments(each.camera_id)) >= 5 for each in cameras), 60.0)
+    measured = {}
+    for each in cameras:
+        paths = [segment.path for segment in worker.segments(each.camera_id)[:5]]
+        skip = random.randrange(400_000)
+        body = {"segments": paths, "output": f"{each.camera_id}.mp4", "skip": skip, "leave_off": 300_000}
+        status, told = await worker.ask("POST", "/clips", body)
+        assert status == 200, told
+        found = skews(worker.media / told["output"])
+        assert len(found) >= 3
+        measured[each.camera_id] = [round(skew * 1_000) for skew in found]
+    print("milliseconds that sound is late, by connection:", measured)
+    assert all(abs(skew) <= 1_000 * LARGEST_SKEW for found in measured.values() for skew in found), measured

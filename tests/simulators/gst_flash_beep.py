@@ -1,0 +1,62 @@
+"""GStreamer's RTSP server as a camera that flashes and beeps each full second: run by Debian's Python, prints its port.
+
+Arguments: [--port N] [--sound aac|pcmu|opus] [--b-frames N]. Streams at /cam.
+All viewers share one encoder, as at a camera.
+"""
+
+import argparse
+
+import gi
+
+gi.require_version("Gst", "1.0")
+gi.require_version("GstRtspServer", "1.0")
+from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402  # versions are chosen first
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--port", default="0")
+parser.add_argument("--sound", choices=("aac", "pcmu", "opus"), default="aac")
+parser.add_argument("--b-frames", type=int, default=0)
+asked = parser.parse_args()
+
+WIDTH, HEIGHT, RATE = 160, 120, 25
+SOUNDS = {
+    "aac": (48_000, "voaacenc ! rtpmp4gpay name=pay1 pt=97"),
+    "pcmu": (8_000, "mulawenc ! rtppcmupay name=pay1 pt=0"),
+    "opus": (48_000, "opusenc ! rtpopuspay name=pay1 pt=97"),
+}
+
+Gst.init(None)
+rate, encoder = SOUNDS[asked.sound]
+tune = "speed-preset=veryfast b-adapt=false" if asked.b_frames else "speed-preset=ultrafast tune=zerolatency"
+factory = GstRtspServer.RTSPMediaFactory()
+factory.set_launch(
+    f"( videotestsrc is-live=true pattern=black ! video/x-raw,format=I420,width={WIDTH},height={HEIGHT},"
+    f"framerate={RATE}/1 ! videobalance name=flash ! queue "
+    f"! x264enc {tune} bframes={asked.b_frames} key-int-max={RATE} "
+    "bitrate=300 ! rtph264pay name=pay0 pt=96 config-interval=-1 "
+    f"audiotestsrc is-live=true wave=ticks tick-interval={Gst.SECOND} sine-periods-per-tick=100 freq=1000 "
+    f"samplesperbuffer={rate // 50} ! audio/x-raw,rate={rate},channels=1 ! queue ! audioconvert ! {encoder} )"
+)
+factory.set_shared(True)
+
+
+def flash(pad, info):
+    """Make the pictures of the first tenth of each second white."""
+    is_on = info.get_buffer().pts % Gst.SECOND < Gst.SECOND // 10
+    pad.get_parent_element().set_property("brightness", 1.0 if is_on else 0.0)
+    return Gst.PadProbeReturn.OK
+
+
+def configure(_factory, media):
+    element = media.get_element().get_by_name("flash")
+    element.get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, flash)
+
+
+factory.connect("media-configure", configure)
+server = GstRtspServer.RTSPServer()
+server.set_service(asked.port)
+server.set_address("127.0.0.1")
+server.get_mount_points().add_factory("/cam", factory)
+server.attach(None)
+print(server.get_bound_port(), flush=True)
+GLib.MainLoop().run()
