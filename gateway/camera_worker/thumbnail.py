@@ -1,17 +1,25 @@
-"""The first keyframe of a segment as a JPEG. The one place that decodes, one frame at a time. Blocking."""
+"""The picture of a moment as a JPEG, decoded from the entry point before it. The one place that decodes. Blocking."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
 import av
 import av.error
+from av.packet import Packet
 from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
 
+from drivers.camera.frames import TICKS_PER_SECOND
+from gateway.camera_worker.clip_times import ticks_of
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing, inside, written_whole
 from gateway.domain.footage import TakeThumbnail, ThumbnailTaken, parse_segment_path
+
+_NEAR_TICKS = TICKS_PER_SECOND
 
 
 def take_thumbnail(media: Path, request: TakeThumbnail) -> ThumbnailTaken:
@@ -19,14 +27,20 @@ def take_thumbnail(media: Path, request: TakeThumbnail) -> ThumbnailTaken:
 
     Raises:
         BadRequest: a path leads out of the media folder, or is no segment's.
-        MediaMissing: the segment is gone or its first frame cannot be decoded.
+        MediaMissing: a segment is gone, or no picture of it can be decoded.
         OSError: the output cannot be written.
     """
-    if parse_segment_path(request.segment) is None:
-        raise BadRequest("not the path of a segment")
+    parsed = [parse_segment_path(path) for path in request.segments]
     output = inside(media, request.output)
+    begins, passed = [], 0
+    for segment in parsed:
+        if segment is None:
+            raise BadRequest("not the path of a segment")
+        begins.append(ticks_of(passed))
+        passed += segment[2]
+    files = [(inside(media, path), begin) for path, begin in zip(request.segments, begins, strict=True)]
     try:
-        picture = _jpeg(_first_frame(inside(media, request.segment)), request.width)
+        picture = _jpeg(_nearest(files, ticks_of(request.at)), request.width)
     except (av.error.FFmpegError, FileNotFoundError) as error:
         raise MediaMissing(f"no picture in this segment ({type(error).__name__})") from error
     with written_whole(output) as temporary:
@@ -34,11 +48,48 @@ def take_thumbnail(media: Path, request: TakeThumbnail) -> ThumbnailTaken:
     return ThumbnailTaken(output=request.output, size=len(picture))
 
 
-def _first_frame(segment: Path) -> VideoFrame:
-    with av.open(str(segment), "r", format="mpegts") as source:
-        for frame in source.decode(video=0):
-            return frame
-    raise MediaMissing("no picture in this segment")
+def _nearest(files: list[tuple[Path, int]], moment: int) -> VideoFrame:
+    """The whole picture nearest to a moment, in ticks; a damaged one where none is whole."""
+    found: tuple[tuple[bool, int], VideoFrame] | None = None
+    for frame in _decoded(files, moment):
+        rank = frame.is_corrupt, abs((frame.pts or 0) - moment)
+        if found is None or rank < found[0]:
+            found = rank, frame
+        elif (frame.pts or 0) > moment and not found[0][0]:
+            break
+    if found is None:
+        raise MediaMissing("no picture in this segment")
+    return found[1]
+
+
+def _decoded(files: list[tuple[Path, int]], moment: int) -> Iterator[VideoFrame]:
+    """The pictures of these segments, decoded as one stream; far before the moment, those alone that others need."""
+    decoder: VideoCodecContext | None = None
+    for file, begin in files:
+        with av.open(str(file), "r", format="mpegts") as source:
+            if not source.streams.video:
+                raise MediaMissing("no picture in this segment")
+            if decoder is None:
+                decoder = source.streams.video[0].codec_context
+                decoder.flags |= int(av.codec.context.Flags.output_corrupt)
+            for packet in _placed(source.demux(source.streams.video[0]), begin):
+                decoder.skip_frame = "NONREF" if (packet.pts or 0) < moment - _NEAR_TICKS else "DEFAULT"
+                with contextlib.suppress(av.error.InvalidDataError):  # one that is damaged; the next may be whole
+                    yield from decoder.decode(packet)
+    if decoder is not None:
+        yield from decoder.decode(None)
+
+
+def _placed(packets: Iterator[Packet[VideoStream]], begin: int) -> Iterator[Packet[VideoStream]]:
+    """The pictures of a segment, at times of which its first picture's is `begin`."""
+    shift: int | None = None
+    for packet in packets:
+        if not packet.size or packet.pts is None:
+            continue
+        shift = begin - packet.pts if shift is None else shift
+        packet.pts += shift
+        packet.dts = None
+        yield packet
 
 
 def _jpeg(frame: VideoFrame, width: int) -> bytes:

@@ -213,9 +213,12 @@ class ClipCut(_Wire):
 
 
 class TakeThumbnail(_Wire):
-    """`POST /thumbnails`: decode the first keyframe of a segment into a JPEG at `output`."""
+    """`POST /thumbnails`: decode consecutive segments up to a moment, `at` micros after the first picture, and make the
+    picture nearest to it a JPEG at `output`.
+    """
 
-    segment: str
+    segments: tuple[str, ...] = Field(min_length=1, max_length=100)
+    at: int = Field(default=0, ge=0)
     output: str
     width: int = Field(default=640, ge=64, le=3840)
 

@@ -20,6 +20,7 @@ from gateway.domain.footage import CutClip, TakeThumbnail
 from gateway.domain.passages import CameraEvent
 from gateway.recording import readiness
 from gateway.recording.kept_files import FileJobs, KeptFiles
+from gateway.recording.lead_in import LONGEST_LEAD_IN, lead_in
 from gateway.recording.readiness import Coverage
 from gateway.recording.worker_client import WorkerClient
 from gateway.store import Segment, Store
@@ -102,12 +103,13 @@ class Clips:
                 raise self._still_recording(event)
             held = of_clip([segment.edge for segment in footage], event.pinned_from, event.pinned_until)
             segments = tuple(compress(footage, held))
+            lead = await self._lead_in(segments[0], event.pinned_from)
             if len(segments) > _LONGEST_CLIP_SEGMENTS:
                 raise CameraUnavailable(f"camera event {event.id} is too long for one clip; use its playlist")
             clip = CutClip(
-                segments=tuple(segment.path for segment in segments),
+                segments=tuple(segment.path for segment in (*lead, *segments)),
                 output=output,
-                skip=max(0, event.pinned_from - segments[0].started_at),
+                skip=sum(segment.duration for segment in lead) + max(0, event.pinned_from - segments[0].started_at),
                 leave_off=max(0, segments[-1].ended_at - event.pinned_until),
             )
             await self._worker(event.camera_id).cut(clip)
@@ -122,7 +124,7 @@ class Clips:
             nearest = min(segments, key=lambda segment: _distance(segment, event.date_at))
             if nearest.ended_at <= event.date_at and not self.is_complete(event):
                 raise self._still_recording(event)
-            await self._worker(event.camera_id).take(TakeThumbnail(segment=nearest.path, output=output))
+            await self._take(nearest, event.date_at, output)
 
         return await self._thumbnails.get(f"{event.id}.jpg", take)
 
@@ -149,9 +151,25 @@ class Clips:
             newest = await self._store.segments.between(camera_id, shown, shown + 1)
             if not newest:
                 raise NotFoundError(f"there is no footage of camera {camera_id}")
-            await self._worker(camera_id).take(TakeThumbnail(segment=newest[-1].path, output=output))
+            await self._take(newest[-1], newest[-1].started_at, output)
 
         return await self._stills.get(f"{camera_id}-{shown}.jpg", take)
+
+    async def _take(self, segment: Segment, moment: int, output: str) -> None:
+        """Make the picture of a segment that is nearest to a moment (wall micros)."""
+        moment = max(segment.started_at, min(moment, segment.ended_at - 1))
+        lead = await self._lead_in(segment, moment)
+        asked = TakeThumbnail(
+            segments=tuple(each.path for each in (*lead, segment)),
+            at=sum(each.duration for each in lead) + moment - segment.started_at,
+            output=output,
+        )
+        await self._worker(segment.camera_id).take(asked)
+
+    async def _lead_in(self, first: Segment, moment: int) -> tuple[Segment, ...]:
+        begin = first.started_at - LONGEST_LEAD_IN
+        earlier = await self._store.segments.between(first.camera_id, begin, first.started_at)
+        return lead_in([segment for segment in earlier if segment.id != first.id], first, moment)
 
     def _still_recording(self, event: CameraEvent) -> CameraUnavailable:
         coverage, at = readiness.read(self._clock, self._boot_id).of(event, self._coverage(event.camera_id))

@@ -27,7 +27,8 @@ SOUNDS = {
 
 Gst.init(None)
 rate, encoder = SOUNDS[asked.sound]
-tune = "speed-preset=veryfast b-adapt=false" if asked.b_frames else "speed-preset=ultrafast tune=zerolatency"
+reordering = "speed-preset=veryfast b-adapt=false rc-lookahead=0 sync-lookahead=0"
+tune = reordering if asked.b_frames else "speed-preset=ultrafast tune=zerolatency"
 factory = GstRtspServer.RTSPMediaFactory()
 factory.set_launch(
     f"( videotestsrc is-live=true pattern=black ! video/x-raw,format=I420,width={WIDTH},height={HEIGHT},"

@@ -149,14 +149,14 @@ def test_faults_are_told_and_leave_nothing(tmp_path, record):
     with pytest.raises(MediaMissing):
         cut_clip(tmp_path, CutClip(segments=paths, output="x.mp4"))
     with pytest.raises(MediaMissing):
-        take_thumbnail(tmp_path, TakeThumbnail(segment=paths[0], output="x.jpg"))
+        take_thumbnail(tmp_path, TakeThumbnail(segments=paths[:1], output="x.jpg"))
     assert not list(tmp_path.glob("*x.*"))
 
 
 def test_a_thumbnail_keeps_proportions_and_is_not_blown_up(tmp_path, record, judge):
     paths = record(1)
     for width, size in ((160, (160, 90)), (1920, (320, 180))):
-        taken = take_thumbnail(tmp_path, TakeThumbnail(segment=paths[0], output="x.jpg", width=width))
+        taken = take_thumbnail(tmp_path, TakeThumbnail(segments=paths[:1], output="x.jpg", width=width))
         stream = judge.probe(tmp_path / "x.jpg")["streams"][0]
         assert (stream["width"], stream["height"]) == size
         assert taken.size == (tmp_path / "x.jpg").stat().st_size

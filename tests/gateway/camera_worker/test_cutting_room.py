@@ -18,7 +18,7 @@ from gateway.camera_worker.cutting_room import CutterLost, CuttingRoom
 from gateway.camera_worker.media_paths import MediaMissing
 from gateway.domain.footage import TakeThumbnail
 
-JOB = TakeThumbnail(segment="1/2026010100/1_1.ts", output="t.jpg")
+JOB = TakeThumbnail(segments=("1/2026010100/1_1.ts",), output="t.jpg")
 
 
 async def test_a_cutter_that_nobody_needs_any_more_ends(tmp_path):

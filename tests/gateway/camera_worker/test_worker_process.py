@@ -196,7 +196,7 @@ async def test_clips_and_thumbnails_over_the_socket(start_worker, own_camera, ju
     status, cut = await worker.ask("POST", "/clips", {"segments": paths, "output": "clips/9/a.mp4"})
     assert (status, cut["output"]) == (200, "clips/9/a.mp4")
     assert judge.decode(worker.media / cut["output"]) == ""
-    status, taken = await worker.ask("POST", "/thumbnails", {"segment": paths[0], "output": "t.jpg", "width": 100})
+    status, taken = await worker.ask("POST", "/thumbnails", {"segments": paths[:1], "output": "t.jpg", "width": 100})
     assert status == 200
     assert judge.probe(worker.media / taken["output"])["streams"][0]["width"] == 100
     for body, wanted in (
@@ -255,7 +255,7 @@ async def test_what_takes_memory_is_not_where_cameras_are_recorded_and_may_die_w
     await worker.until(lambda: len(worker.segments()) >= 2)
     paths = [segment.path for segment in worker.segments()[:2]]
     assert children_of(worker.process.pid) == []
-    assert (await worker.ask("POST", "/thumbnails", {"segment": paths[0], "output": "t.jpg"}))[0] == 200
+    assert (await worker.ask("POST", "/thumbnails", {"segments": paths[:1], "output": "t.jpg"}))[0] == 200
     (cutter,) = children_of(worker.process.pid)
     assert "libavcodec" in libraries(cutter)
     # a segment that cannot be read to its end: the cutter hangs in it, and is killed there
@@ -274,7 +274,7 @@ async def test_what_takes_memory_is_not_where_cameras_are_recorded_and_may_die_w
         os.kill(cutter, signal.SIGKILL)
         os.close(writing[0])
 
-    ordered = worker.ask("POST", "/thumbnails", {"segment": endless, "output": "e.jpg"})
+    ordered = worker.ask("POST", "/thumbnails", {"segments": [endless], "output": "e.jpg"})
     (status, failed), _ = await asyncio.gather(ordered, kill_it())
     assert (status, "recording went on" in failed["error"]) == (500, True)
     status, cut = await worker.ask("POST", "/clips", {"segments": paths, "output": "clips/a.mp4"})
