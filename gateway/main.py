@@ -273,12 +273,19 @@ class House:
         log.info("interface_served", host=self._site.api.listens_on, port=port)
 
     async def _tell_when_ready(self) -> None:
-        """READY once every device has answered or was found to be away: from then on lanes are under control."""
+        """Tell systemd once every device has answered or was found to be away: then the lanes are under control.
+
+        The log says `gateway_ready` only when the interface is served too. Lanes do not wait for it.
+        """
         version, until = self._store.changes.version, self._clock.monotonic() + _CONTROL_SECONDS
         starting = self._interface_fault
         while self._clock.monotonic() < until and (self._lanes.under_control() or self._interface_fault == starting):
             version = await self._store.changes.beyond(version, within=1.0)
         self._notify.ready(self._status())
+        if self._interface_fault:
+            log.warning("lanes_ready_without_interface", why=self._interface_fault)
+        while self._interface_fault:
+            version = await self._store.changes.beyond(version, within=60.0)
         log.info("gateway_ready")
 
     def _not_ready(self) -> tuple[str, ...]:

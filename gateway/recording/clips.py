@@ -82,10 +82,16 @@ class Clips:
             CameraUnavailable: none yet, and there may still be some.
             NotFoundError: none, and there will be none.
         """
+        segments, _ = await self._footage(event)
+        return segments
+
+    async def _footage(self, event: CameraEvent) -> tuple[tuple[Segment, ...], bool]:
+        """Return the segments of an event, and whether they are all that will come. Raises as `footage`."""
+        complete = self.is_complete(event)  # asked first: what is complete now is among the rows read next
         segments = await self._store.segments.of_event(event)
         if segments:
-            return segments
-        if self.is_complete(event):
+            return segments, complete
+        if complete:
             missing = (await self._store.segments.missing((event,)))[event.id]
             why = "; ".join(gap.why for gap in missing)
             raise NotFoundError(f"there is no footage of camera event {event.id}: {why}")
@@ -98,8 +104,8 @@ class Clips:
         """
 
         async def cut(output: str) -> None:
-            footage = await self.footage(event)
-            if not self.is_complete(event):
+            footage, complete = await self._footage(event)
+            if not complete:
                 raise self._still_recording(event)
             held = of_clip([segment.edge for segment in footage], event.pinned_from, event.pinned_until)
             segments = tuple(compress(footage, held))
@@ -120,9 +126,9 @@ class Clips:
         """A picture of the moment of the event. Raises NotFoundError, or CameraUnavailable with one sentence."""
 
         async def take(output: str) -> None:
-            segments = await self.footage(event)
+            segments, complete = await self._footage(event)
             nearest = min(segments, key=lambda segment: _distance(segment, event.date_at))
-            if nearest.ended_at <= event.date_at and not self.is_complete(event):
+            if nearest.ended_at <= event.date_at and not complete:
                 raise self._still_recording(event)
             await self._take(nearest, event.date_at, output)
 

@@ -44,7 +44,10 @@ def test_lanes_work_while_somebody_else_has_the_port(make_site, notices, wait_un
         heard: list[str] = []
         while "READY=1" not in heard or not any(line.startswith("STATUS=") and "port" in line for line in heard):
             heard += notices.recv(4096).decode().splitlines()
+        wait_until(lambda: "lanes_ready_without_interface" in site.tail(), within=5, why="the log says so")
+        assert "gateway_ready" not in site.log.read_text(), "nobody could ask it anything"
     wait_until(site.up, within=15, why="the interface is served once the port is free")
+    wait_until(lambda: "gateway_ready" in site.log.read_text(), within=5, why="now it is ready")
 
 
 def test_a_second_gateway_on_the_same_data_is_refused_in_one_sentence(make_site):
