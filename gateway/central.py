@@ -21,9 +21,11 @@ from gateway.sync.field_map import CardFieldMap
 from gateway.sync.lane_commands import LaneCommands, Meaning
 from gateway.sync.outbox import OutboxSender
 from gateway.sync.people import CentralPeople
+from gateway.sync.reconcile import Reconcile
 from gateway.sync.relay import CentralRelay, RelayLimits
 from gateway.sync.roles import RoleMap
 from gateway.sync.runner import Sync
+from gateway.sync.site_cards import SiteCards
 from gateway.sync.used_codes import UsedCodes
 
 
@@ -111,6 +113,13 @@ def sync_with_central(
             clock=clock,
             files=exhibits.lost,
             may_take=site.central.write_may_take_seconds,
+        ),
+        reconcile=Reconcile(
+            client=client,
+            store=store,
+            clock=clock,
+            cards=SiteCards(store=store, clock=clock, zone=zone, fields=card_fields(site)),
+            set_back=down.set_back,
         ),
         commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),
         clock_alert_seconds=site.central.clock_alert_seconds,

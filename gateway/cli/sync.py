@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="See how the site stands with central, and fetch everything anew.\n\n"
+    help="See how the site stands with central, fetch everything anew, and send what central has lost.\n\n"
     "Example: edge-gateway sync status --site /etc/edge-gateway/site.toml --user technician",
 )
 _LOOK_SECONDS = 0.5
@@ -29,6 +30,8 @@ class _State(Answer):
     pulled: str
     progress: str
     refreshing: bool
+    reconciling: bool
+    reconciled: str
     incomplete: bool
     notices: tuple[str, ...]
 
@@ -102,21 +105,29 @@ def refresh(site: SiteFile, user: User) -> None:
     """
     with signed_in(site, user) as gateway:
         gateway.asked("/status/sync/refresh", {})
-        said = ""
-        while (state := _state(gateway)).refreshing:
-            if state.reachable is False:
-                raise GatewayError(
-                    f"central does not answer: {state.error}; everything is fetched anew as soon as it does"
-                )
-            if state.progress not in ("", said):
-                said = state.progress
-                typer.echo(said)
-            time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
+        state = _followed(gateway, lambda state: state.refreshing, away="everything is fetched anew as soon as it does")
         typer.echo("\n".join(_lines(state)))
         if state.incomplete:
             raise GatewayError(
                 "central did not give all of it, or not so that it can be believed; the list above says what"
             )
+
+
+@app.command("reconcile")
+def reconcile(
+    site: SiteFile,
+    user: User,
+    days: Annotated[int, typer.Option("--days", min=1, max=400, help="Compare what is not older than this.")] = 30,
+) -> None:
+    """Compare what this site sent with what central has, and send again what is missing there: after central was
+    restored from a backup. Exit status 1 when central does not answer.
+
+    Example: edge-gateway sync reconcile --days 14 --site /etc/edge-gateway/site.toml --user technician
+    """
+    with signed_in(site, user) as gateway:
+        gateway.asked("/status/sync/reconcile", {"days": days})
+        state = _followed(gateway, lambda state: state.reconciling, away="comparing goes on as soon as it does")
+        typer.echo(state.reconciled)
 
 
 @app.command("readers")
@@ -150,6 +161,19 @@ def _reader_line(reader: _Reader) -> str:
 
 def _state(gateway: Gateway) -> _State:
     return gateway.answer_of(_Sync, "/status/sync", {}).sync
+
+
+def _followed(gateway: Gateway, busy: Callable[[_State], bool], *, away: str) -> _State:
+    """Show the progress until it is over; raise GatewayError with what happens later while central does not answer."""
+    said = ""
+    while busy(state := _state(gateway)):
+        if state.reachable is False:
+            raise GatewayError(f"central does not answer: {state.error}; {away}")
+        if state.progress not in ("", said):
+            said = state.progress
+            typer.echo(said)
+        time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
+    return state
 
 
 def _lines(state: _State) -> list[str]:

@@ -124,6 +124,8 @@ class EventKind(IntEnum):
     CLOCKS_DIFFER = 512
     CLOCKS_AGREE = 513
     NOT_PERMITTED = 514
+    CENTRAL_SET_BACK = 515
+    CENTRAL_RECONCILED = 516
     WEBHOOK_DISABLED = 521
     WEBHOOK_BACKLOG_FULL = 522
     WEBHOOK_ENABLED = 523
@@ -220,6 +222,8 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.CLOCKS_DIFFER: ("Central's clock differs", Category.SYNC, Severity.ALARM),
         EventKind.CLOCKS_AGREE: ("Central's clock agrees again", Category.SYNC, Severity.INFO),
         EventKind.NOT_PERMITTED: ("Not permitted at central", Category.SYNC, Severity.WARNING),
+        EventKind.CENTRAL_SET_BACK: ("Central was set back", Category.SYNC, Severity.ALARM),
+        EventKind.CENTRAL_RECONCILED: ("Records sent to central again", Category.SYNC, Severity.NOTICE),
         EventKind.WEBHOOK_DISABLED: ("Webhook disabled", Category.SYNC, Severity.WARNING),
         EventKind.WEBHOOK_BACKLOG_FULL: ("Webhook backlog full", Category.SYNC, Severity.WARNING),
         EventKind.WEBHOOK_ENABLED: ("Webhook enabled", Category.SYNC, Severity.NOTICE),

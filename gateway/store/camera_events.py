@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.clock import iso_utc
 from gateway.domain.passages import CameraEvent
+from gateway.domain.writes import JsonObject
 from gateway.store.changes import Changes
 from gateway.store.database import Database, is_id
 from gateway.store.event_footage import LONGEST_PIN
@@ -182,6 +184,28 @@ class CameraEvents:
             lambda connection: connection.execute("UPDATE camera_event SET ready = 1 WHERE id = ?", (camera_event_id,)),
             then=self._changes.bump,
         )
+
+
+def camera_event_of(row: Mapping[str, Any]) -> CameraEvent:
+    """Read a row by the names of its columns."""
+    return _camera_event(tuple(row[name.strip()] for name in _COLUMNS.split(",")))
+
+
+def camera_event_body(event: CameraEvent, *, site_name: str) -> JsonObject:
+    """Build what creates a camera event at central."""
+    return {
+        "camera_id": event.camera_id,
+        "name": event.name,
+        "description": event.description,
+        "date_at": iso_utc(event.date_at),
+        "start_date": iso_utc(event.pinned_from),
+        "end_date": iso_utc(event.pinned_until),
+        "clock_trusted": event.clock_trusted,
+        "lane": event.lane_id,
+        "source_event_id": event.event_id,
+        "source_id": event.id,
+        "source_name": site_name,
+    }
 
 
 def _camera_event(row: tuple[Any, ...]) -> CameraEvent:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gateway.clock import iso_utc
 from gateway.domain.parking import LONGEST_STAY, EntryStatus
@@ -123,6 +124,38 @@ def _insert(
         ),
     )
     return int(cursor.lastrowid or 0)
+
+
+def entry_bodies(row: Mapping[str, Any], *, site_name: str) -> tuple[JsonObject, tuple[JsonObject, ...]]:
+    """Build what creates an entry at central, and the change that follows, from its row by the names of its columns."""
+    is_exit = row["entry_at"] is None
+    passage = row["exit_passage"] if is_exit else row["entry_passage"]
+    body: JsonObject = {
+        "device_id": row["exit_device_id"] if is_exit else row["entry_device_id"],
+        "type": "exit" if is_exit else "entry",
+        "date_at": iso_utc(row["exit_at"] if is_exit else row["entry_at"]),
+        "plate": row["plate"],
+        "credential": row["credential"],
+        "lane": row["exit_lane"] if is_exit else row["entry_lane"],
+        "area": row["area"],
+        "clock_trusted": bool(row["clock_trusted"]),
+    }
+    if row["card_id"] is not None and row["card_id"] > 0:
+        body["access_id"] = row["card_id"]
+    if passage is not None:
+        body |= {"source_name": site_name, "source_id": passage}
+    said = json.loads(row["record"])
+    body |= {name: said[name] for name in ("note", "data") if said.get(name)}
+    if is_exit or row["status"] == EntryStatus.OPEN:
+        return body, ()
+    change: JsonObject = {"status": row["status"]}
+    if row["exit_at"] is not None:
+        change |= {
+            "exit_at": iso_utc(row["exit_at"]),
+            "exit_device_id": row["exit_device_id"],
+            "exit_lane": row["exit_lane"],
+        }
+    return body, (change,)
 
 
 def _told(gone: Gone, site_name: str) -> JsonObject:

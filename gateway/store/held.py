@@ -22,7 +22,7 @@ from gateway.store.changes import Changes
 from gateway.store.conflicts import base_of, note_base
 from gateway.store.database import Database, is_id
 from gateway.store.deliveries import take_id_from
-from gateway.store.keepers import IDS, KEEPERS
+from gateway.store.keepers import IDS, KEEPERS, GivenIds
 from gateway.store.outbox_rows import (
     body_text,
     insert_outbox,
@@ -228,6 +228,8 @@ class HeldWrites:
                 for had in IDS[operation.kind].owners(connection, (record_id,)).values():
                     at = Stamp(now, trusted=False)
                     take_id_from(connection, operation.kind, had, record_id, to=record_id, at=at)
+                if isinstance(keeper, GivenIds):
+                    keeper.note(connection, record_id)
             known = keeper.site_id(connection, record_id)
             self._recent.note(operation.kind, record_id, known)
             if operation.effect is Effect.DELETE:

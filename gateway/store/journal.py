@@ -5,24 +5,24 @@ A passage, its events, the footage it pins and what must go up to central are re
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gateway.clock import ClockOffset, iso_utc
+from gateway.clock import ClockOffset
 from gateway.domain.announcements import Places
 from gateway.domain.commands import Command
 from gateway.domain.events import Event, EventKind, Severity
-from gateway.domain.passages import Moment, Passage
+from gateway.domain.passages import CameraEvent, Moment, Passage
 from gateway.domain.presence import OUTSIDE, Correction, Movement
+from gateway.store.camera_events import camera_event_body
 from gateway.store.changes import Changes
 from gateway.store.commands import put_command
 from gateway.store.database import Database
 from gateway.store.entry_rows import Gone, record_entry
 from gateway.store.event_footage import LONGEST_PIN
 from gateway.store.events import insert_event
-from gateway.store.outbox_rows import insert_outbox
+from gateway.store.outbox_rows import body_text, insert_outbox
 from gateway.store.presence import record_correction, record_movement
 from gateway.store.webhook_queue import feed_webhooks
 
@@ -151,24 +151,26 @@ class Journal:
         )
         camera_event_id = int(cursor.lastrowid or 0)
         if self._sends:
-            body = {
-                "camera_id": moment.camera_id,
-                "name": moment.name,
-                "description": moment.description,
-                "date_at": iso_utc(event.date_at),
-                "start_date": iso_utc(moment.pinned_from),
-                "end_date": iso_utc(moment.pinned_until),
-                "clock_trusted": moment.clock_trusted,
-                "lane": event.lane_id,
-                "source_event_id": event_id,
-                "source_id": camera_event_id,
-                "source_name": self._site_name,
-            }
+            made = CameraEvent(
+                id=camera_event_id,
+                central_id=None,
+                camera_id=moment.camera_id,
+                event_id=event_id,
+                lane_id=event.lane_id,
+                name=moment.name,
+                description=moment.description,
+                date_at=event.date_at,
+                pinned_from=moment.pinned_from,
+                pinned_until=moment.pinned_until,
+                clock_trusted=moment.clock_trusted,
+                ready=False,
+                incident=event.severity >= Severity.WARNING,
+            )
             insert_outbox(
                 connection,
                 kind="camera_event",
                 record_id=camera_event_id,
-                body=json.dumps(body, separators=(",", ":"), ensure_ascii=False),
+                body=body_text(camera_event_body(made, site_name=self._site_name)),
                 now=event.date_at,
                 asked=event.kind in _MARKED,
             )

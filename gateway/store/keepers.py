@@ -111,6 +111,12 @@ class GivenIds:
         )
         return central_id
 
+    def note(self, connection: sqlite3.Connection, central_id: int) -> None:
+        """Remember that a record with this id of central's was made here, though it never had an id of the site's."""
+        connection.execute(
+            "INSERT OR IGNORE INTO provisional (kind, central_id) VALUES (?, ?)", (self._kind, central_id)
+        )
+
     def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
         """The newest ids that central gave to records that were made here."""
         rows = connection.execute(

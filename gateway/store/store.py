@@ -23,6 +23,7 @@ from gateway.store.events import Events
 from gateway.store.exhibits import Exhibits
 from gateway.store.footage_links import FootageLinks
 from gateway.store.footage_times import FootageTimes
+from gateway.store.given_records import GivenRecords
 from gateway.store.grants import Grants
 from gateway.store.held import HeldWrites
 from gateway.store.journal import Journal
@@ -103,6 +104,7 @@ class Store:
         self.outbox = Outbox(database=self._site, recent=recent)
         self.refused = RefusedRows(database=self._site, changes=self.changes)
         self.unknown = UnknownOutcomes(database=self._site, cards=self._cards, changes=self.changes)
+        self.given = GivenRecords(database=self._site, changes=self.changes, site_name=site_name)
         self.held = HeldWrites(database=self._site, changes=self.changes, recent=recent)
         self.references = References(database=self._site)
         self.bases = WaitingBases(database=self._site, changes=self.changes)

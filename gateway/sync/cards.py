@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import TypeVar
 
 from gateway.clock import Clock
+from gateway.domain.writes import JsonObject
 from gateway.store import Store
 from gateway.store.card_rows import ReadyCard
 from gateway.store.cards import CardChanges
@@ -17,9 +19,11 @@ from gateway.sync.card_pages import CardPages
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap, CardMapper
 from gateway.sync.gone_cards import GoneCards, Missing
+from gateway.sync.known_there import is_still, marks_of
 from gateway.sync.listed_card import ListedCard, listed_elsewhere, listed_here
 from gateway.sync.page_size import PageSize
 from gateway.sync.paged_walk import PagedWalk, PageMemory, SeePage, Told, nobody
+from gateway.sync.set_back import SetBack
 from gateway.sync.site_cards import KIND
 from gateway.sync.sweep import Page, Tally, read_waiting, waiting_text
 
@@ -69,8 +73,18 @@ class CardPull:
     """
 
     def __init__(
-        self, *, client: CentralClient, store: Store, clock: Clock, zone: tzinfo, fields: CardFieldMap
+        self,
+        *,
+        client: CentralClient,
+        store: Store,
+        clock: Clock,
+        zone: tzinfo,
+        fields: CardFieldMap,
+        set_back: SetBack,
     ) -> None:
+        """`set_back`: while central lacks what was sent, it takes no card away that was made here."""
+        self._set_back = set_back
+        self._given = store.given
         self._client = client
         self._by_id = ById(client=client, path="/v1/access", names=("access_card", "access", "card"))
         self._pages = PageSize()
@@ -94,7 +108,8 @@ class CardPull:
         """
         anew = anew or await self._cards.remembered(_MAP) != self._map_mark
         written = self._held.pull_begins(KIND)
-        walk = _Walk(anew=anew, written=written)
+        made_here = frozenset(await self._given.cards() if self._set_back.suspected else ())
+        walk = _Walk(anew=anew, written=written, made_here=made_here)
         gone = await self._gone_cards(walk)
         began = self._cards.generation
         if anew or began != self._generation:
@@ -166,9 +181,9 @@ class CardPull:
             walk.removed += done.removed
 
     async def _own(self, walk: _Walk) -> frozenset[int]:
-        """Cards that were written meanwhile, or wait to go up: that central's list lacks them says nothing."""
+        """Find the cards that were written meanwhile or wait to go up: that central's list lacks them says nothing."""
         waiting = await self._held.waiting(KIND)
-        return frozenset(walk.written).union(write.record_id for write in waiting)
+        return walk.made_here.union(walk.written, (write.record_id for write in waiting))
 
     async def _walk(self, walk: _Walk, told: Told = nobody, see_page: SeePage | None = None) -> Tally:
         async def make(page: Page) -> list[ListedCard]:
@@ -231,6 +246,9 @@ class CardPull:
                         continue
                     listed = listed_here(card_id, record, None)
                 is_new = card_id not in known
+                if card_id in walk.made_here and not is_new and _is_another(known[card_id], theirs.record):
+                    in_step = False
+                    continue
                 if card_id in walk.written or (is_new and arriving.created and arriving.is_own(theirs.record)):
                     in_step = False
                     continue
@@ -258,15 +276,21 @@ class CardPull:
 class _Walk:
     """A pull under way: whether all are mapped anew, and what was done.
 
-    `written`: cards that central has written since, which the pull may bring as they were before.
+    `written`: cards that central has written since, which the pull may bring as they were before. `made_here`: cards
+    that central may have lost, and whose ids it may have given to others.
     """
 
     anew: bool
     written: set[int]
+    made_here: frozenset[int] = frozenset()
     added: int = 0
     changed: int = 0
     removed: int = 0
     applied: int = 0
+
+
+def _is_another(record: str, theirs: JsonObject) -> bool:
+    return not is_still(KIND, marks_of(KIND, json.loads(record)), theirs)
 
 
 def _stretches(items: Sequence[_T], length: int) -> Iterator[Sequence[_T]]:

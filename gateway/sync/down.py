@@ -23,6 +23,7 @@ from gateway.sync.page_size import MODEST, PageSize
 from gateway.sync.paged_walk import Told
 from gateway.sync.record_pull import Noun, RecordPull, RecordsPulled
 from gateway.sync.refresh import PARTS, Part, Refresh
+from gateway.sync.set_back import SetBack
 from gateway.sync.sweep import Tally
 
 log = structlog.get_logger(__name__)
@@ -83,7 +84,15 @@ class DownSync:
         self._client = client
         self._store = store
         self._clock = clock
-        self._card_pull = CardPull(client=client, store=store, clock=clock, zone=zone, fields=fields or CardFieldMap())
+        self.set_back = SetBack(client=client, store=store, clock=clock)
+        self._card_pull = CardPull(
+            client=client,
+            store=store,
+            clock=clock,
+            zone=zone,
+            fields=fields or CardFieldMap(),
+            set_back=self.set_back,
+        )
         self._devices = RecordPull(
             noun="device", records=store.devices, read=self._read_devices, client=client, store=store, clock=clock
         )
@@ -126,6 +135,7 @@ class DownSync:
 
     async def _pull(self) -> PullReport:
         missed: dict[Part, str] = {}
+        await self.set_back.look()  # first: cards that were made here must not go with what central has lost
         anew = self._pulls_anew = bool(self.anew.left)
         cards = await self._part(
             "access cards", lambda anew: self._card_pull.pull(self._telling("access cards"), anew=anew), missed

@@ -23,6 +23,7 @@ from gateway.sync.evidence import EvidenceSender
 from gateway.sync.lane_commands import LaneCommands
 from gateway.sync.outbox import OutboxSender
 from gateway.sync.pace import DEFAULT_BYTES_PER_SECOND, bandwidth_rest, rest_after
+from gateway.sync.reconcile import Reconcile
 
 log = structlog.get_logger(__name__)
 
@@ -54,6 +55,7 @@ class Sync:
         bytes_per_second: float = DEFAULT_BYTES_PER_SECOND,
         evidence: EvidenceSender | None = None,
         commands: LaneCommands | None = None,
+        reconcile: Reconcile | None = None,
         clock_alert_seconds: float = 30.0,
         away_backoff: Backoff | None = None,
     ) -> None:
@@ -64,6 +66,7 @@ class Sync:
         """
         self._evidence = evidence
         self._commands = commands
+        self._reconcile = reconcile
         self.clock_alert_seconds = clock_alert_seconds
         self._away_backoff = away_backoff or Backoff(first=2.0, longest=60.0)
         self._clocks_differ = False
@@ -89,6 +92,8 @@ class Sync:
                     supervisor.keep("evidence", partial(self._while_disk_refuses, self._evidence.run))
                 if self._commands is not None:
                     supervisor.keep("central commands", partial(self._while_disk_refuses, self._commands.run))
+                if self._reconcile is not None:
+                    supervisor.keep("reconcile", partial(self._while_disk_refuses, self._reconcile.run))
                 await asyncio.Event().wait()
         except asyncio.CancelledError:  # only then is it over for good: a closed client stays closed
             await self._client.close()
@@ -119,6 +124,26 @@ class Sync:
         """
         await self._down.anew.ask()
         self._wanted.set()
+
+    async def reconcile(self, *, days: int) -> None:
+        """Compare with central what was sent in these days, and send again what is missing. Raises StoreError."""
+        if self._reconcile is not None:
+            await self._reconcile.ask(days)
+
+    @property
+    def reconciling(self) -> bool:
+        """Whether records are, or will be, compared with central."""
+        return self._reconcile is not None and self._reconcile.under_way
+
+    @property
+    def reconcile_progress(self) -> str:
+        """How far comparing is."""
+        return self._reconcile.progress if self._reconcile is not None else ""
+
+    @property
+    def reconciled(self) -> str:
+        """What the last comparing found, in words."""
+        return self._reconcile.result if self._reconcile is not None else ""
 
     @property
     def unread_events(self) -> int:

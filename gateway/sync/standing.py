@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from gateway.clock import iso_utc
 from gateway.sync.central import CentralClient
 from gateway.sync.central_state import CentralState
 from gateway.sync.down import DownSync, Progress, PullReport
@@ -29,6 +30,8 @@ class Standing:
         pulled: what it brought, in words.
         progress: how far the pull under way is; between pulls what is still to come anew, or "".
         refreshing: whether everything is, or will be, fetched anew.
+        reconciling: whether what was sent is, or will be, compared with central.
+        reconciled: what the last such comparing found, in words.
         incomplete: whether the last pull lacks a list, or one could not be believed.
         notices: what a technician should know, a sentence each.
         clock_ahead: by how many seconds central's clock is ahead of this machine's at most; None while central does not
@@ -43,6 +46,8 @@ class Standing:
     pulled: str = ""
     progress: str = ""
     refreshing: bool = False
+    reconciling: bool = False
+    reconciled: str = ""
     incomplete: bool = False
     notices: tuple[str, ...] = ()
     clock_ahead: float | None = None
@@ -67,18 +72,28 @@ class CentralStanding:
             last_sign_in=state.signed_in_at.micros if state.signed_in_at else None,
             pulled_at=report.at.micros if report else None,
             pulled=pulled_text(report) if report else "",
-            progress=progress_text(self._down.progress) or left_text(self._down.anew.left),
+            progress=(
+                self._sync.reconcile_progress or progress_text(self._down.progress) or left_text(self._down.anew.left)
+            ),
             refreshing=self._sync.refreshing,
+            reconciling=self._sync.reconciling,
+            reconciled=self._sync.reconciled,
             notices=tuple(
                 notices(
                     state,
                     report,
                     clock_alert_seconds=self._sync.clock_alert_seconds,
                     unread_events=self._sync.unread_events,
+                    set_back_at=self._down.set_back.since,
                 )
             ),
             clock_ahead=clock_ahead(state),
         )
+
+    async def reconcile(self, *, days: int, by: str) -> None:
+        """Compare what was sent in these days with central, and send again what is missing there. Raises StoreError."""
+        log.info("reconcile_asked", days=days, by=by)
+        await self._sync.reconcile(days=days)
 
     async def refresh(self, *, by: str) -> None:
         """Fetch everything anew, now or as soon as central answers. It is on disk then. Raises StoreError."""
@@ -122,9 +137,19 @@ def left_text(left: tuple[Part, ...]) -> str:
 
 
 def notices(
-    state: CentralState, report: PullReport | None, *, clock_alert_seconds: float, unread_events: int
+    state: CentralState,
+    report: PullReport | None,
+    *,
+    clock_alert_seconds: float,
+    unread_events: int,
+    set_back_at: int | None = None,
 ) -> Iterator[str]:
     """What a technician should know, a sentence each."""
+    if set_back_at is not None:
+        yield (
+            f"central was set back to an older state, seen {iso_utc(set_back_at)}: what this site sent since then is"
+            " gone there; run edge-gateway sync reconcile"
+        )
     for operation, said in state.not_permitted:
         yield f"central does not permit {operation} to the gateway's account{f' ({said})' if said else ''}"
     if state.clock_offset is not None and state.clock_offset.exceeds(clock_alert_seconds):

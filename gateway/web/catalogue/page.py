@@ -32,6 +32,7 @@ OUTBOX_SETTLE = Operation("POST", "/status/outbox/settle", needs("can_edit_setti
 OUTBOX_DROP = Operation("POST", "/status/outbox/drop", needs("can_edit_settings"), "waiting")
 SYNC_STATE = Operation("POST", "/status/sync", needs("can_edit_settings"), "sync", reads=True)
 SYNC_REFRESH = Operation("POST", "/status/sync/refresh", needs("can_edit_settings"), "sync")
+SYNC_RECONCILE = Operation("POST", "/status/sync/reconcile", needs("can_edit_settings"), "sync")
 READER_LIST = Operation("POST", "/status/reader/list", needs("can_edit_settings"), "readers", reads=True)
 READER_FORGET = Operation("POST", "/status/reader/forget", needs("can_edit_settings"), "readers")
 
@@ -57,6 +58,7 @@ OPERATIONS: tuple[Operation, ...] = (
     OUTBOX_DROP,
     SYNC_STATE,
     SYNC_REFRESH,
+    SYNC_RECONCILE,
     READER_LIST,
     READER_FORGET,
 )

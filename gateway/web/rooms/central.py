@@ -54,6 +54,16 @@ class CentralView(Protocol):
         ...
 
     @property
+    def reconciling(self) -> bool:
+        """Whether what was sent is, or will be, compared with central."""
+        ...
+
+    @property
+    def reconciled(self) -> str:
+        """What the last such comparing found, in words; "" before the first."""
+        ...
+
+    @property
     def incomplete(self) -> bool:
         """Whether the last fetch lacks a list, or one could not be believed."""
         ...
@@ -74,6 +84,10 @@ class Central(Protocol):
 
     def snapshot(self) -> CentralView:
         """How the two stand now. Never waits."""
+        ...
+
+    async def reconcile(self, *, days: int, by: str) -> None:
+        """Compare what was sent in these days with central, and send again what is missing. Raises StoreError."""
         ...
 
     async def refresh(self, *, by: str) -> None:

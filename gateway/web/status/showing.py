@@ -147,6 +147,8 @@ def central_shown(view: CentralView) -> CentralShown:
         pulled=view.pulled,
         progress=view.progress,
         refreshing=view.refreshing,
+        reconciling=view.reconciling,
+        reconciled=view.reconciled,
         incomplete=view.incomplete,
         notices=view.notices,
     )

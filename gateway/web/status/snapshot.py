@@ -128,6 +128,8 @@ class CentralShown(_Shown):
     pulled: str
     progress: str
     refreshing: bool
+    reconciling: bool
+    reconciled: str
     incomplete: bool
     notices: tuple[str, ...]
 

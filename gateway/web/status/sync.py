@@ -1,12 +1,15 @@
-"""How the site is kept in step with central, and everything fetched anew when a technician asks for it."""
+"""How the site is kept in step with central; fetching anew and comparing, when a technician asks for it."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from aiohttp import web
+from pydantic import Field
 
 from gateway.web.admission import Route
 from gateway.web.bodies import Body, read_body
-from gateway.web.catalogue.page import SYNC_REFRESH, SYNC_STATE
+from gateway.web.catalogue.page import SYNC_RECONCILE, SYNC_REFRESH, SYNC_STATE
 from gateway.web.envelope import success
 from gateway.web.errors import RequestRefused
 from gateway.web.rooms import Central
@@ -14,15 +17,25 @@ from gateway.web.sessions import Caller
 from gateway.web.status.showing import central_shown
 
 
+class ReconcileDays(Body):
+    """Of how many days the records are compared."""
+
+    days: Annotated[int, Field(strict=True, ge=1, le=400)] = 30
+
+
 class StatusSync:
-    """`/status/sync` and `/status/sync/refresh`."""
+    """`/status/sync`, `/status/sync/refresh` and `/status/sync/reconcile`."""
 
     def __init__(self, *, central: Central | None) -> None:
         self._central = central
 
     def routes(self) -> tuple[Route, ...]:
         """The operations of this family."""
-        return (Route(SYNC_STATE, self._state), Route(SYNC_REFRESH, self._refresh))
+        return (
+            Route(SYNC_STATE, self._state),
+            Route(SYNC_REFRESH, self._refresh),
+            Route(SYNC_RECONCILE, self._reconcile),
+        )
 
     async def _state(self, request: web.Request, _: Caller) -> web.StreamResponse:
         await read_body(request, Body)
@@ -33,6 +46,13 @@ class StatusSync:
         await read_body(request, Body)
         central = self._known()
         await central.refresh(by=f"user:{caller.username}")
+        return success(sync=central_shown(central.snapshot()).model_dump(mode="json"))
+
+    async def _reconcile(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Success means that it will be done, also after a restart; `/status/sync` tells how far it is."""
+        wanted = await read_body(request, ReconcileDays)
+        central = self._known()
+        await central.reconcile(days=wanted.days, by=f"user:{caller.username}")
         return success(sync=central_shown(central.snapshot()).model_dump(mode="json"))
 
     def _known(self) -> Central:

@@ -323,6 +323,8 @@ class CentralView:
     pulled: str = "40 access cards, 3 devices, 1 cameras"
     progress: str = ""
     refreshing: bool = False
+    reconciling: bool = False
+    reconciled: str = ""
     incomplete: bool = False
     notices: tuple[str, ...] = ()
     clock_ahead: float | None = None
@@ -339,6 +341,10 @@ class CentralInMemory:
     async def refresh(self, *, by: str) -> None:
         self.asked_by.append(by)
         self.view.refreshing = True
+
+    async def reconcile(self, *, days: int, by: str) -> None:
+        self.asked_by.append(f"{by}: {days} days")
+        self.view.reconciling = True
 
 
 @dataclass(frozen=True)

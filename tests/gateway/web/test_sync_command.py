@@ -89,7 +89,31 @@ async def test_a_refresh_without_central_says_so(house, folder):
     assert "no answer within 15 s; everything is fetched anew as soon as it does" in err
 
 
-@pytest.mark.parametrize("command", ["status", "refresh"])
+async def test_comparing_with_central_is_followed_to_its_end(house, folder):
+    house.central.view.progress = "events: 500 looked at"
+    program = await begin(folder, "reconcile", "--days", "14")
+    assert (await asyncio.wait_for(program.stdout.readline(), 60)).decode() == "events: 500 looked at\n"
+    assert house.central.asked_by == ["user:chief: 14 days"]
+    view = house.central.view
+    view.progress, view.reconciling, view.reconciled = "", False, "7 records compared; sent again: 2 entries"
+    assert await ended(program) == (0, "7 records compared; sent again: 2 entries\n", "")
+
+
+async def test_comparing_without_central_says_so(house, folder):
+    house.central.view.reachable, house.central.view.error = False, "no answer within 15 s"
+    status, _, err = await ended(await begin(folder, "reconcile"))
+    assert status == 1
+    assert "comparing goes on as soon as it does" in err
+
+
+@pytest.mark.parametrize("days", ["0", "401"])
+async def test_days_that_are_none_are_refused(house, folder, days):
+    status, _, err = await ended(await begin(folder, "reconcile", "--days", days))
+    assert (status, house.central.asked_by) == (2, [])
+    assert "days" in err
+
+
+@pytest.mark.parametrize("command", ["status", "refresh", "reconcile"])
 def test_each_command_has_help_with_an_example(command):
     answer = CliRunner().invoke(app, [command, "--help"])
     assert answer.exit_code == 0

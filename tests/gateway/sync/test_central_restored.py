@@ -1,0 +1,306 @@
+"""Central is restored from a backup: the site notices, keeps what it made, and sends again what central lacks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.demo.central import Central, CentralAccount, seed_site
+from gateway.domain.events import Event, EventKind
+from gateway.domain.exhibits import Exhibit, KeptAs
+from gateway.domain.passages import Moment, Passage, PassageOutcome
+from gateway.domain.writes import CARD_CREATE
+from gateway.recording.lost_exhibits import LostExhibits
+from gateway.store import Entry, EventFilter
+from gateway.supervision import Backoff
+from gateway.sync.central import CentralClient
+from gateway.sync.down import DownSync
+from gateway.sync.evidence import EvidenceSender
+from gateway.sync.outbox import OutboxSender
+from gateway.sync.reconcile import Reconcile
+from gateway.sync.runner import Sync
+from gateway.sync.site_cards import SiteCards
+from gateway.sync.standing import CentralStanding
+from gateway.sync.writes import CentralWrites
+
+SOON = Backoff(first=0.02, longest=0.1)
+SECOND = 1_000_000
+
+
+class Site:
+    """A site whose central can be restored from a backup."""
+
+    def __init__(self, store, folder):
+        self.clock = SystemClock()
+        self.store, self.folder = store, folder
+        self.now = self.clock.wall().micros
+        self.central = None
+        self.made = 0
+
+    async def start_central(self, data, port=0):
+        self.central = Central(
+            clock=self.clock, accounts=(CentralAccount("gateway", "right horse"),), data=data, page_cap=25
+        )
+        if not data.exists():
+            seed_site(
+                self.central.tables,
+                now=self.clock.wall(),
+                devices={101: "Gate", 102: "Reader"},
+                cameras={201: "Camera"},
+                cards=30,
+            )
+        else:
+            self.central.tables.load(data)
+        await self.central.start(port=port)
+
+    async def begin(self):
+        await self.start_central(self.folder / "central.json")
+        clock, store = self.clock, self.store
+        self.client = CentralClient(url=self.central.url, username="gateway", password="right horse", clock=clock)
+        self.writes = CentralWrites(client=self.client, store=store, clock=clock)
+        self.down = DownSync(client=self.client, store=store, clock=clock)
+        self.sender = OutboxSender(client=self.client, store=store, clock=clock, may_take=0, row_backoff=SOON)
+        files = LostExhibits(store=store, clock=clock, folder=self.folder, ready=lambda: None)
+        self.evidence = EvidenceSender(
+            client=self.client, store=store, clock=clock, files=files, may_take=0, backoff=SOON, spread_seconds=0
+        )
+        cards = SiteCards(store=store, clock=clock)
+        self.reconcile = Reconcile(
+            client=self.client, store=store, clock=clock, cards=cards, set_back=self.down.set_back, backoff=SOON
+        )
+        self.sync = Sync(
+            client=self.client, down=self.down, sender=self.sender, store=store, clock=clock, pull_seconds=0.5,
+            evidence=self.evidence, reconcile=self.reconcile,
+        )  # fmt: skip
+
+    async def backup(self):
+        """Stop central, so that all of it is on its disk, and copy its file."""
+        port = self.central.port
+        await self.central.stop()
+        shutil.copy(self.folder / "central.json", self.folder / "backup.json")
+        await self.start_central(self.folder / "central.json", port)
+
+    async def restore(self):
+        port = self.central.port
+        await self.central.stop()
+        shutil.copy(self.folder / "backup.json", self.folder / "central.json")
+        await self.start_central(self.folder / "central.json", port)
+
+    async def passes(self, *, direction="entry", card_id=None):
+        """A vehicle passes, with footage; returns the camera event's id."""
+        self.made += 1
+        at = self.now - 3600 * SECOND + self.made * SECOND
+        event = Event(
+            EventKind.VEHICLE_PASSED, at, clock_trusted=True, description=f"{self.made}", device_id=101, lane_id="north"
+        )
+        passage = Passage(
+            lane_id="north", direction=direction, outcome=PassageOutcome.PASSED, started_at=at - 5, ended_at=at,
+            clock_trusted=True, card_id=card_id, credential=f"text:{self.made}", reason="", plate="",
+        )  # fmt: skip
+        moment = Moment(201, f"passage {self.made}", "", at - 5, at + 5, clock_trusted=True)
+        recorded = await self.store.journal.record(Entry(events=(event,), passage=passage, moments=(moment,)))
+        return recorded.camera_event_ids[0]
+
+    async def add_file(self, camera_event_id, content):
+        digest = hashlib.sha256(content).hexdigest()
+        (self.folder / digest).write_bytes(content)
+        draft = Exhibit(
+            id=0, camera_event_id=camera_event_id, name="scene.jpg", description="", kept_as=KeptAs.INCIDENT,
+            media_type="image/jpeg", size=len(content), sha256=digest, file=digest, created_at=self.now,
+            clock_trusted=True, username="chief",
+        )  # fmt: skip
+        told = Event(EventKind.EVIDENCE_ADDED, self.now, clock_trusted=True, description="Evidence came.")
+        await self.store.exhibits.add(draft, event=told, most=9)
+
+    async def go_up(self):
+        for _ in range(200):
+            await self.store.outbox.retry_now()
+            await self.sender.send_due()
+            await self.evidence.send_due()
+            if not (books := await self.store.outbox.books()).waiting:
+                break
+        assert (books.waiting, books.parked, books.balance()) == (0, 0, True)
+
+    async def told(self, kind):
+        return [event.description for event in (await self.store.events.page(EventFilter(types=(int(kind),)))).events]
+
+    def notices(self):
+        standing = CentralStanding(client=self.client, down=self.down, sync=self.sync, started_at=self.now)
+        return standing.snapshot().notices
+
+    async def has_all_once(self):
+        """Central holds every camera event, entry and file of the site, each once."""
+        books = self.central.books()
+        assert books.doubles() == ()
+        events = await self.store.camera_events.page(limit=1)
+        assert len(books.camera_events) == events.count == self.made
+        with_passage = {number for _, number in books.entries}
+        assert len(with_passage) == len(books.entries)
+        return books
+
+
+@pytest.fixture
+async def site(store, tmp_path):
+    folder = tmp_path / "beside"
+    folder.mkdir()
+    made = Site(store, folder)
+    await made.begin()
+    yield made
+    await made.client.close()
+    await made.central.stop()
+
+
+async def reconcile(site, running, until, days=30):
+    async with running(site.reconcile.run()):
+        await site.sync.reconcile(days=days)
+        await until(lambda: not site.sync.reconciling)
+    return site.sync.reconciled
+
+
+async def make_card(site, number):
+    written = await site.writes.write(CARD_CREATE, {"number": number, "status": "active", "holder_name": f"H{number}"})
+    return written.record_id
+
+
+async def test_what_central_lost_with_a_restore_is_sent_again_once(site, running, until):
+    store = site.store
+    old_card = await make_card(site, "8800")
+    for _ in range(12):
+        await site.passes()
+    kept = await site.passes(card_id=old_card)
+    await site.go_up()
+    await site.down.pull()
+    await site.backup()
+    before = len(site.central.books().camera_events)
+    new_card = await make_card(site, "8801")
+    lost = [await site.passes() for _ in range(40)]
+    lost.append(await site.passes(direction="exit", card_id=old_card))  # the end of an entry that the backup has
+    inside = await site.passes(card_id=new_card)
+    await site.add_file(kept, b"of an event that the backup has")
+    await site.add_file(lost[0], b"of an event that it lacks")
+    await site.go_up()
+    await site.down.pull()
+    assert await site.told(EventKind.CENTRAL_SET_BACK) == []
+    assert site.notices() == ()
+    whole = await site.has_all_once()
+
+    await site.restore()
+    others = [
+        site.central.tables.camera_events.add({"camera_id": 9, "date_at": "2026-01-01T00:00:00Z", "source_name": "B"})
+        for _ in range(5)
+    ]
+    other_card = site.central.tables.cards.add({"number": "4711", "status": "active", "holder_name": "Other"})
+    assert other_card["id"] == new_card, "central gives the card's id again"
+    for _ in range(2):
+        await site.down.pull()
+        assert await store.cards.matching(["text:8801"])
+    assert len(site.central.books().camera_events) < before + len(others)
+    (told,) = await site.told(EventKind.CENTRAL_SET_BACK)
+    assert "sync reconcile" in told
+    assert "older state" in site.notices()[0]
+    assert json.loads((await store.cards.get(new_card)).record)["number"] == "8801", "the card that was made here stays"
+    assert await store.cards.matching(["text:8801"])
+
+    said = await reconcile(site, running, until)
+    assert f"{len(lost) + 1} camera events" in said
+    assert "1 access cards" in said
+    await site.go_up()
+    await site.down.pull()
+    books = await site.has_all_once()
+    assert books.camera_events.keys() == whole.camera_events.keys()
+    assert books.entries.keys() == whole.entries.keys()
+    assert len(books.evidence) == len(whole.evidence) == 2
+    assert site.central.books().doubles() == ()
+    numbers = [card.get("number") for card in site.central.cards.values()]
+    assert [numbers.count(number) for number in ("8800", "8801", "4711")] == [1, 1, 1]
+    (again,) = await store.cards.matching(["text:8801"])
+    assert json.loads((await store.cards.get(other_card["id"])).record)["number"] == "4711"
+    ended = [entry for entry in site.central.entries if entry.get("access_id") == old_card]
+    assert [bool(entry["exit_at"]) for entry in ended] == [True]
+    (entered,) = [entry for entry in site.central.entries if entry.get("access_id") == again.card_id]
+    assert entered["source_id"], inside
+    assert site.notices() == ()
+    assert len(await site.told(EventKind.CENTRAL_SET_BACK)) == 1
+    assert len(await site.told(EventKind.CENTRAL_RECONCILED)) == 1
+
+    accepted = (await store.outbox.books()).accepted
+    said = await reconcile(site, running, until)
+    assert "sent again: nothing" in said
+    assert (await store.outbox.books()).accepted == accepted
+    await site.down.pull()
+    assert site.notices() == ()
+
+
+async def test_reconciling_a_central_that_lacks_nothing_sends_nothing(site, running, until):
+    for _ in range(30):
+        await site.passes()
+    await make_card(site, "8800")
+    await site.go_up()
+    accepted = (await site.store.outbox.books()).accepted
+    said = await reconcile(site, running, until)
+    assert said == "61 records compared with central; sent again: nothing"
+    assert (await site.store.outbox.books()).accepted == accepted
+
+
+async def test_a_restore_is_noticed_without_cameras_and_across_a_restart(site, store):
+    site_of_gates = [Passage(
+        lane_id="north", direction="entry", outcome=PassageOutcome.PASSED, started_at=site.now - 5, ended_at=site.now,
+        clock_trusted=True, card_id=None, credential=f"text:{number}", reason="", plate="",
+    ) for number in range(4)]  # fmt: skip
+    await site.backup()
+    for passage in site_of_gates:
+        event = Event(EventKind.VEHICLE_PASSED, site.now, clock_trusted=True, description="", device_id=101)
+        await store.journal.record(Entry(events=(event,), passage=passage))
+    await site.go_up()
+    await site.down.pull()
+    assert site.notices() == ()
+    await site.restore()
+    for _ in range(2):
+        await site.down.pull()
+    assert len(site.notices()) == 1
+    site.down = DownSync(client=site.client, store=store, clock=site.clock)
+    await site.down.pull()
+    assert len(site.notices()) == 1
+    assert len(await site.told(EventKind.CENTRAL_SET_BACK)) == 1
+
+
+async def test_one_record_that_was_deleted_at_central_is_no_restore(site):
+    for _ in range(5):
+        await site.passes()
+    await site.go_up()
+    site.central.tables.camera_events.remove(max(site.central.tables.camera_events))
+    for _ in range(3):
+        await site.down.pull()
+    assert site.notices() == ()
+
+
+async def test_what_went_at_central_for_its_age_is_not_sent_again(site, running, until):
+    for _ in range(10):
+        await site.passes()
+    await site.go_up()
+    for table in (site.central.tables.camera_events, site.central.tables.entries):
+        for number in sorted(table)[:4]:
+            table.remove(number)
+    assert "sent again: nothing" in await reconcile(site, running, until)
+
+
+async def test_comparing_goes_on_after_central_was_away(site, store, running, until):
+    for _ in range(5):
+        await site.passes()
+    await site.backup()
+    await site.go_up()
+    await site.restore()
+    port = site.central.port
+    await site.central.stop()
+    async with running(site.reconcile.run()):
+        await site.sync.reconcile(days=30)
+        await until(lambda: "waits for central" in site.reconcile.progress)
+        assert site.sync.reconciling
+        await site.start_central(site.folder / "central.json", port)
+        await until(lambda: not site.sync.reconciling)
+    await site.go_up()
+    await site.has_all_once()
