@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
 PLAYER := tests/player/node_modules/.package-lock.json
 
-.PHONY: run test gather check wheel bench rounds outage outage-month seeds fuzz docs format lock clean debian
+.PHONY: run test gather check wheel unit bench rounds outage outage-month seeds fuzz docs format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -46,7 +46,10 @@ check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/lint-imports
 
 wheel:  ## build the wheel, install it in a new environment elsewhere, and run it there
-	@PYTHON=$(PYTHON) scripts/try-wheel
+	@PYTHON=$(PYTHON) tests/installation/try-wheel
+
+unit: $(STAMP)  ## boot systemd in a Debian root and try the hardened unit there (root, debootstrap, systemd-container)
+	@tests/installation/try-unit $(ROOT)
 
 bench: $(STAMP)  ## benchmarks; each prints its figures beside a limit or peer
 	$(BIN)/pytest $(or $(TESTS),tests/benchmarks) -p no:randomly -s -m benchmark

@@ -5,6 +5,7 @@ Nothing else in the product reads a clock of the system.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import time
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ _PLAIN_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC all the same; what writ
 _TIME_ERROR = 5
 _TIMEX_BYTES = 512
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_TIMESYNC_MARK = Path("/run/systemd/timesync/synchronized")
+WATCH_MARK = Path("/run/edge-gateway-clock/synchronized")
+"""Renewed by `gateway.clock_watch`: the shipped unit's ProtectClock keeps the gateway from asking the kernel."""
+_MARKS = (Path("/run/systemd/timesync/synchronized"), WATCH_MARK)
 _TRUST_CHECK_SECONDS = 10.0
 _STEP_MICROS = 500_000
 
@@ -113,15 +116,16 @@ class MachineClock:
         return state not in (-1, _TIME_ERROR)
 
     def marked(self) -> int | None:
-        """When timesyncd marked last that it synchronised the clock, by whatever the clock was then; None: never."""
-        try:
-            return _TIMESYNC_MARK.stat().st_mtime_ns
-        except OSError:
-            return None
+        """When timesyncd or the clock watch marked the clock as synchronised, in nanoseconds by that clock."""
+        newest = None
+        for mark in _MARKS:
+            with contextlib.suppress(OSError):  # not there, or not to be seen by this user
+                newest = max(newest or 0, mark.stat().st_mtime_ns)
+        return newest
 
 
 class SystemClock:
-    """The machine's clocks. Wall time is trusted once the kernel or timesyncd says that it is synchronised."""
+    """The machine's clocks. Wall time is trusted once the kernel or a mark says that it is synchronised."""
 
     def __init__(self, machine: MachineClock | None = None) -> None:
         self._machine = machine or MachineClock()
@@ -142,7 +146,7 @@ class SystemClock:
     def wall(self) -> Stamp:
         """Now. The question of trust is asked again at most every 10 s, and whenever the clock was set.
 
-        The kernel takes its word back when the clock is set; timesyncd's mark stays, and counts once it is newer.
+        The kernel takes its word back when the clock is set; a mark stays, and counts once it is newer.
         """
         now, machine = self._machine.monotonic(), self._machine.wall()
         monotonic = int(now * 1_000_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets as randomness
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +63,7 @@ _THREADS = 64
 
 def run(*, site_path: Path, data: Path) -> int:
     """Run the gateway of a site until SIGTERM or SIGINT; the exit status. Raises GatewayError when it cannot start."""
+    os.umask(os.umask(0o077) | 0o027)  # databases, footage and keys: nothing for other users, whoever starts this
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it means to read the site file again: it never ends this
     give_memory_back()
     notify = Notify.take_from()

@@ -46,6 +46,15 @@ def test_systemd_accepts_the_unit_silently(tmp_path):
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize(("unit", "most"), [("edge-gateway.service", 1.5), ("edge-gateway-clock.service", 0.5)])
+def test_the_units_are_exposed_little(unit, most):
+    words = [tool("systemd-analyze"), "security", "--offline=true", "--no-pager", SYSTEMD / unit]
+    judged = subprocess.run(words, capture_output=True, text=True, timeout=50, check=True).stdout
+    found = re.search(r"Overall exposure level for \S+: (\d+\.\d)", judged)
+    assert found, judged
+    assert float(found[1]) <= most
+
+
 def test_systemd_would_have_named_a_fault(tmp_path):
     unit = with_program_of_this_checkout(tmp_path)
     unit.write_text(unit.read_text().replace("WatchdogSec=", "WatchDogSecs="))
