@@ -30,6 +30,8 @@ class Passage:
         credential: the reading as shown to technicians, "" for none.
         reason: the decision's reason, "" for none.
         plate: the vehicle's plate, without blanks and dashes, if it was read; "" for none.
+        holder: under which name presence knows whoever was decided on, "" for nobody.
+        opens: that holder opens the area to others by coming in.
     """
 
     lane_id: str
@@ -42,6 +44,8 @@ class Passage:
     credential: str = ""
     reason: str = ""
     plate: str = ""
+    holder: str = ""
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     of_reopening = reopening.deadlines(rules, state, job)
     if job.sent:
         return (job.since + (_DEVICE_CLOSES_WITHIN if _is_left_to_device(rules, job) else rules.closing), *of_reopening)
-    remembered = () if state.granted_before is None else (state.granted_before.until,)
+    remembered = tuple(grant.until for grant in state.granted_before)
     return (job.not_before, job.since + _TELL_AFTER, *of_reopening, *remembered, *_safe_from(rules, state))
 
 
@@ -145,8 +145,8 @@ def _judge_start(turn: Turn, position: GatePosition) -> None:
 
 def _who_may_come(turn: Turn) -> str:
     """A vehicle that was let in before the restart may still stand before the gate, which is open for it."""
-    grant = turn.state.granted_before
-    if grant is None or turn.now.at >= grant.until or not any(turn.state.loop(side).is_on() for side in turn.sides()):
+    grant = turn.state.let_in_before(turn.now.at)
+    if grant is None or not any(turn.state.loop(side).is_on() for side in turn.sides()):
         return ""
     return f"a vehicle was let in before the restart ({grant.credential}) and stands on the arming loop"
 

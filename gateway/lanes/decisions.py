@@ -86,7 +86,6 @@ class Decisions:
         self._coming = coming
         self._second_within = second_within
         self._first: tuple[Stamp, Card, float] | None = None
-        self._last: Decision | None = None
 
     @property
     def rules(self) -> Mapping[str, AccessRules]:
@@ -139,14 +138,7 @@ class Decisions:
         rules = self._rules[passage.direction]
         if not rules.way:
             return entry
-        movement = Movement(rules.way, passage.ended_at)
-        if passage.card_id is not None:
-            last = self._last
-            card = last.card if last is not None and last.card is not None else None
-            if last is None or card is None or card.card_id != passage.card_id:
-                movement = replace(movement, holder=rules.holder(Card(passage.card_id, "")))
-            else:
-                movement = replace(movement, holder=rules.holder(card), opens=last.granted and card.first_person)
+        movement = Movement(rules.way, passage.ended_at, holder=passage.holder, opens=passage.opens)
         self._areas.move(movement)
         return replace(entry, movements=(*entry.movements, movement))
 
@@ -187,7 +179,6 @@ class Decisions:
             ),
             grants=self._grants(rules.lane_id) if self._grants is not None else LaneGrants(),
         )
-        self._last = decision
         if decision.reason is Reason.SECOND_CREDENTIAL_AWAITED and decision.card and wanted.visit and first is None:
             card = replace(decision.card, duress=Reason.DURESS in decision.notices)
             self._first = (wanted.visit, card, now)

@@ -13,7 +13,7 @@ from gateway.domain.events import EventKind
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.board import Phase
 from gateway.lanes.rules import Side
-from gateway.lanes.state import LaneState, RememberedGrant
+from gateway.lanes.state import LaneState
 from gateway.lanes.turn import Turn, named
 from gateway.lanes.vehicles import Intruder, Leaving, Visit
 
@@ -24,7 +24,7 @@ _SAME_VEHICLE_SECONDS = 10.0
 def on_closing_loop(turn: Turn) -> None:
     """Note what came onto the closing loop; under a closed gate it cannot pass yet."""
     state, now = turn.state, turn.now.at
-    shut = state.gate.position is GatePosition.CLOSED and not let_in_before(turn)
+    shut = state.gate.position is GatePosition.CLOSED and not turn.state.let_in_before(turn.now.at)
     moved_on = state.moved_on
     if moved_on is not None and now - moved_on.at > turn.rules.leaving:
         moved_on = None
@@ -60,12 +60,6 @@ def is_the_one_before(turn: Turn) -> bool:
     return not visit.arming_released and state.loop(visit.side).is_off()
 
 
-def let_in_before(turn: Turn) -> RememberedGrant | None:
-    """Who was let in before a restart and may be on the way still."""
-    grant = turn.state.granted_before
-    return grant if grant is not None and turn.now.at < grant.until else None
-
-
 def came_from_behind(turn: Turn) -> bool:
     """Whether what comes onto the arming loop came over the closing loop first; then it wants out, not in."""
     intruder = turn.state.intruder
@@ -90,7 +84,7 @@ def left_closing_loop(turn: Turn, intruder: Intruder) -> None:
     state, visit = turn.state, intruder.visit
     behind = state.closing_gate is not None and state.passed_at >= (state.off_closed_at or state.left_at)
     lately = behind or intruder.at - state.left_at < _SAME_VEHICLE_SECONDS
-    if lately and not intruder.moved_on and let_in_before(turn) is None and _sees_arrivals(turn):
+    if lately and not intruder.moved_on and turn.state.let_in_before(turn.now.at) is None and _sees_arrivals(turn):
         return
     side = Side.FAR if intruder.first and turn.rules.two_way and turn.state.arming.is_on() else visit.side
     without_own_decision(turn, replace(visit, side=side), since=intruder.at, behind=behind)
@@ -111,14 +105,20 @@ def without_own_decision(turn: Turn, visit: Visit, *, since: float, behind: bool
             direction=turn.direction(visit.side),
         )
         return
-    before = let_in_before(turn)
+    before = turn.state.let_in_before(turn.now.at)
     if before is not None and not behind:
-        turn.set(granted_before=None)
+        turn.set(granted_before=tuple(grant for grant in turn.state.granted_before if grant is not before))
         passage = turn.passage(visit, PassageOutcome.PASSED, reason="granted_before_restart")
         turn.tell(
             EventKind.VEHICLE_PASSED,
             f"a vehicle passed ({before.credential}), let in before the gateway restarted",
-            passage=replace(passage, card_id=before.card_id, credential=before.credential),
+            passage=replace(
+                passage,
+                card_id=before.card_id,
+                credential=before.credential,
+                holder=before.holder,
+                opens=before.opens,
+            ),
             filmed_from=visit.arrived.micros,
             credential=before.credential,
             direction=turn.direction(visit.side),

@@ -26,7 +26,7 @@ from gateway.lanes.intake import Intake
 from gateway.lanes.orders import Order, OrderKind
 from gateway.lanes.pin_tries import PinTries
 from gateway.lanes.recorder import Recorder
-from gateway.lanes.remembered import last_grant, last_order, last_stop
+from gateway.lanes.remembered import last_grants, last_order, last_stop
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.site_rules import lane_rules
 from gateway.lanes.timetable import timetable_of
@@ -107,10 +107,10 @@ class Lanes:
         """What counts over a restart: grants, people's orders and stops, and who was let in last. Call once."""
         await self._store.grants.recall()
         for runner in self._runners:
-            grant = await last_grant(self._store.events, lane_id=runner.rules.lane_id, now=self._clock.wall().micros)
-            if grant is not None:
-                card_id, credential, seconds = grant
-                runner.post(m.GrantRemembered(card_id, credential, self._clock.monotonic() + seconds))
+            now = self._clock.wall().micros
+            for grant, seconds in await last_grants(self._store.events, lane_id=runner.rules.lane_id, now=now):
+                until = self._clock.monotonic() + seconds
+                runner.post(m.GrantRemembered(grant.card_id, grant.credential, until, grant.holder, grant.opens))
             order = await last_order(self._store.events, lane_id=runner.rules.lane_id)
             if order is not None:
                 runner.post(m.OrderGiven(order=order, by=order.by))

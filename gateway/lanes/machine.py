@@ -100,7 +100,8 @@ def _take(turn: Turn, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 (one b
         case m.OrderGiven() | m.OrderScheduled():
             standing.ordered(turn, event)
         case m.GrantRemembered():
-            turn.set(granted_before=RememberedGrant(event.card_id, event.credential, event.until))
+            grant = RememberedGrant(event.card_id, event.credential, event.until, event.holder, event.opens)
+            turn.set(granted_before=(*turn.state.granted_before, grant))
         case m.StopRemembered():
             stopping.remembered(turn, event)
         case m.CommandAcknowledged():
@@ -141,7 +142,9 @@ def _closing_reported(turn: Turn, event: m.InputReported) -> None:
         if turn.state.phase in {Phase.OPENING, Phase.OPEN}:
             if not intruders.is_the_one_before(turn):
                 visits.passing(turn)
-        elif turn.state.phase is not Phase.PASSING and (before is PointState.OFF or intruders.let_in_before(turn)):
+        elif turn.state.phase is not Phase.PASSING and (
+            before is PointState.OFF or turn.state.let_in_before(turn.now.at)
+        ):
             intruders.on_closing_loop(turn)
     elif event.state is PointState.OFF and before is not PointState.OFF:
         visit = turn.state.visit

@@ -136,11 +136,16 @@ class OrderGiven:
 
 @dataclass(frozen=True, slots=True)
 class GrantRemembered:
-    """Before the restart this reading was let in, and was not seen to pass; that counts until `until`."""
+    """Before the restart this reading was let in, and was not seen to pass; that counts until `until`.
+
+    `holder` and `opens` are those of the decision.
+    """
 
     card_id: int | None
     credential: str
     until: float
+    holder: str = ""
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)

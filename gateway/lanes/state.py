@@ -132,11 +132,13 @@ class EarlyCard:
 
 @dataclass(frozen=True, slots=True)
 class RememberedGrant:
-    """Who was let in before the restart and has not been seen to pass, and until when that counts."""
+    """A vehicle that was let in before the restart and has not been seen to pass, and until when that counts."""
 
     card_id: int | None
     credential: str
     until: float
+    holder: str = ""
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +225,7 @@ class LaneState:
     passed_at: float = NEVER
     left_at: float = NEVER
     early: EarlyCard | None = None
-    granted_before: RememberedGrant | None = None
+    granted_before: tuple[RememberedGrant, ...] = ()
     awaited_pin: AwaitedPin | None = None
     second_until: float | None = None
     votes: Votes = field(default_factory=Votes)
@@ -291,6 +293,10 @@ class LaneState:
         if self.on_fire or order is None or order.kind is not OrderKind.LOCK_DOWN:
             return ""
         return order.sentence()
+
+    def let_in_before(self, now: float) -> RememberedGrant | None:
+        """The first vehicle that was let in before the restart and may still be on its way."""
+        return next((grant for grant in self.granted_before if now < grant.until), None)
 
     def loop(self, side: Side) -> SeenPoint:
         """The arming loop of this side."""

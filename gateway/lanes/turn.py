@@ -69,7 +69,8 @@ class Turn:
 
     def passage(self, visit: Visit, outcome: PassageOutcome, *, reason: str = "") -> Passage:
         """This visit's end as a passage; `reason` for one that nobody decided on."""
-        card = visit.decision.card if visit.decision else None
+        decision = visit.decision
+        card = decision.card if decision else None
         return Passage(
             lane_id=self.rules.lane_id,
             direction=self.direction(visit.side),
@@ -79,8 +80,10 @@ class Turn:
             clock_trusted=visit.arrived.trusted and self.now.stamp.trusted,
             card_id=card.card_id if card else None,
             credential=visit.credential.shown() if visit.credential else "",
-            reason=reason or (visit.decision.reason if visit.decision else visit.opened_by),
+            reason=reason or (decision.reason if decision else visit.opened_by),
             plate=visit.credential.plate if visit.credential else "",
+            holder=decision.holder if decision else "",
+            opens=decision.opens if decision else False,
         )
 
     def observe(self, event: m.LaneEvent) -> None:

@@ -68,7 +68,7 @@ def arming_released(turn: Turn, side: Side, *, held_for: float) -> None:
                 turn.set(moved_on=MovedOn(visit, turn.state.moved_at(turn.now.at - held_for, turn.now.at)))
             if tried:
                 text = "the vehicle left before it was let in"
-                turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=turn.passage(visit, PassageOutcome.BACKED_OUT))
+                _backed_out(turn, visit, text)
         turn.rest()
     elif phase in HAS_RIGHT_OF_WAY:
         is_vehicle = held_for >= _VEHICLE_SECONDS or bool(turn.state.owed)
@@ -191,8 +191,7 @@ def closed_before_passing(turn: Turn) -> None:
     """The gate closed by hand or by itself before the vehicle passed."""
     visit = turn.state.visit
     if visit is not None:
-        text = "the gate closed before the vehicle passed"
-        turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=turn.passage(visit, PassageOutcome.BACKED_OUT))
+        _backed_out(turn, visit, "the gate closed before the vehicle passed")
     turn.set(owed=())
     turn.rest()
 
@@ -237,7 +236,9 @@ def _with_decision(visit: Visit, decision: Decision) -> Visit:
 def _open(turn: Turn, visit: Visit) -> None:
     """Let it in: the gate first, then the word about it."""
     is_open = turn.state.gate.fresh(turn.now.at, turn.rules.stale) is GatePosition.OPEN
-    turn.set(closing_gate=None, note="")
+    shown = visit.credential.shown() if visit.credential else ""
+    still = tuple(grant for grant in turn.state.granted_before if grant.credential != shown)
+    turn.set(closing_gate=None, note="", granted_before=still)
     if turn.state.kept_open and is_open:
         # Nothing to ask of the gate; a second open would close some gates.
         turn.enter(Phase.OPEN, replace(visit, arming_released=False))
@@ -299,6 +300,8 @@ def _tell_decision(turn: Turn, visit: Visit) -> None:
         card_id=listed_id(decision.card),
         user_id=decision.card.owner if decision.card else "",
         grant=decision.grant,
+        holder=decision.holder,
+        opens=decision.opens,
         reason=decision.reason,
         trace=trace,
     )
@@ -321,11 +324,19 @@ def _passed(turn: Turn, visit: Visit) -> None:
     )
 
 
+def _backed_out(turn: Turn, visit: Visit, text: str) -> None:
+    turn.tell(
+        EventKind.VEHICLE_BACKED_OUT,
+        text,
+        passage=turn.passage(visit, PassageOutcome.BACKED_OUT),
+        credential=visit.credential.shown() if visit.credential else "",
+    )
+
+
 def _give_up(turn: Turn) -> None:
     visit = turn.state.visit
     if visit is not None and visit.vehicle_seen:
-        text = "the vehicle left backwards; its right of way is taken back"
-        turn.tell(EventKind.VEHICLE_BACKED_OUT, text, passage=turn.passage(visit, PassageOutcome.BACKED_OUT))
+        _backed_out(turn, visit, "the vehicle left backwards; its right of way is taken back")
     _next(turn)
 
 

@@ -113,6 +113,23 @@ class Events:
 
         return await self._database.read(query)
 
+    async def lately(self, *, types: Iterable[int], lane_id: str, limit: int) -> tuple[RecordedEvent, ...]:
+        """The newest events of a lane that are of these types, at most so many of each, the oldest first."""
+
+        def query(connection: sqlite3.Connection) -> tuple[RecordedEvent, ...]:
+            rows = (
+                row
+                for kind in types
+                for row in connection.execute(
+                    f"SELECT {COLUMNS} FROM event INDEXED BY event_by_type WHERE type = ? AND lane_id = ?"
+                    " ORDER BY id DESC LIMIT ?",
+                    (kind, lane_id, limit),
+                )
+            )
+            return tuple(sorted((event_of(row) for row in rows), key=lambda event: event.id))
+
+        return await self._database.read(query)
+
     async def page(
         self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25
     ) -> EventPage[tuple[RecordedEvent, ...]]:

@@ -97,6 +97,19 @@ class FarEndLane:
                 await asyncio.sleep(0.01)
         return self.shown()
 
+    async def granted(self, times: int) -> None:
+        """Wait until so many were let in."""
+        await self._recorded(EventKind.ACCESS_GRANTED, times)
+
+    async def passed(self, times: int) -> None:
+        """Wait until so many have passed."""
+        await self._recorded(EventKind.VEHICLE_PASSED, times)
+
+    async def _recorded(self, kind: EventKind, times: int) -> None:
+        async with asyncio.timeout(_WITHIN):
+            while (await self.kinds()).count(kind) < times:
+                await asyncio.sleep(0.01)
+
     async def kinds(self) -> list[EventKind]:
         """What was recorded, the oldest first."""
         assert await self.lanes.recorder.drained(within=_WITHIN)

@@ -71,17 +71,28 @@ def decide(
     now = max(now, past)
     case = Case(card, credential, now, at_least, rules, presence, conditions, shown, grants.of_card(card))
     used = coded.number if coded is not None else None
+    holder = rules.holder(card)
     notices: list[Reason] = []
     for name, rule in _RULES:
         verdict = rule(case)
         trace.append(RuleResult(name, verdict.reason is None, verdict.seen))
         if verdict.reason is not None:
-            return Decision(granted=False, reason=verdict.reason, card=card, trace=tuple(trace), notices=tuple(notices))
+            refusal, told = verdict.reason, tuple(notices)
+            return Decision(granted=False, reason=refusal, card=card, trace=tuple(trace), notices=told, holder=holder)
         if verdict.notice is not None:
             notices.append(verdict.notice)
         used = verdict.grant if used is None else used
     reason = Reason.GRANT if used is not None else Reason.NEAR_PLATE if near is not None else Reason.VALID_CARD
-    return Decision(granted=True, reason=reason, card=card, trace=tuple(trace), notices=tuple(notices), grant=used)
+    return Decision(
+        granted=True,
+        reason=reason,
+        card=card,
+        trace=tuple(trace),
+        notices=tuple(notices),
+        grant=used,
+        holder=holder,
+        opens=card.first_person,
+    )
 
 
 def store_unavailable(rules: AccessRules = _ANY_LANE) -> Decision:

@@ -102,6 +102,8 @@ class Decision:
         trace: each rule that was asked, in order; a denial ends with the rule that failed.
         notices: what a person should hear of though it kept nobody out: duress, a soft anti-passback.
         grant: the number of the grant that let it pass, None when none was needed.
+        holder: under which name presence knows the card's holder, "" for nobody.
+        opens: whether the holder, once in, opens the area to others.
     """
 
     granted: bool
@@ -110,6 +112,8 @@ class Decision:
     trace: tuple[RuleResult, ...]
     notices: tuple[Reason, ...] = ()
     grant: int | None = None
+    holder: str = ""
+    opens: bool = False
 
     def sentence(self) -> str:
         """The reason for people."""

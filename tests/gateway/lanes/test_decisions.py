@@ -86,8 +86,9 @@ class Desk:
         told = [event.kind for entry in self.decisions.noticed(wanted, decision) for event in entry.events]
         return decision, told
 
-    async def pass_through(self, card_id, direction="entry", outcome=PassageOutcome.PASSED):
-        passage = Passage("in", direction, outcome, NOW, NOW, clock_trusted=True, card_id=card_id)
+    async def pass_through(self, decision, outcome=PassageOutcome.PASSED):
+        holder = decision.holder if decision else ""
+        passage = Passage("in", "entry", outcome, NOW, NOW, clock_trusted=True, holder=holder)
         event = Event(EventKind.VEHICLE_PASSED, NOW, clock_trusted=True, description="A vehicle passed.")
         self.recorder.put(self.decisions.with_movement(Entry(events=(event,), passage=passage)))
         assert await self.recorder.drained(within=30)
@@ -142,10 +143,11 @@ async def open_desk(store):
 
 async def test_a_passage_moves_its_owner_and_a_correction_lets_them_in_again(open_desk, store):
     desk = open_desk()
-    assert desk.ask("1").granted
-    await desk.pass_through(1, outcome=PassageOutcome.BACKED_OUT)
+    decision = desk.ask("1")
+    assert decision.granted
+    await desk.pass_through(decision, outcome=PassageOutcome.BACKED_OUT)
     assert desk.ask("1").granted, "who backed out may come again"
-    await desk.pass_through(1)
+    await desk.pass_through(decision)
     assert dict(desk.areas.counts()) == {"garage": 1}
     assert desk.ask("1").reason is Reason.ANTI_PASSBACK
     assert desk.ask("2").reason is Reason.ANTI_PASSBACK, "the same owner"
@@ -165,8 +167,7 @@ async def test_a_passage_moves_its_owner_and_a_correction_lets_them_in_again(ope
 
 async def test_presence_is_there_again_after_a_start(open_desk, store):
     before = open_desk()
-    assert before.ask("1").granted
-    await before.pass_through(1)
+    await before.pass_through(before.ask("1"))
     await before.pass_through(None, outcome=PassageOutcome.UNAUTHORISED)
     after = open_desk()
     assert after.ask("1").granted

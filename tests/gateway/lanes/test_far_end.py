@@ -114,3 +114,84 @@ async def test_vehicle_that_leaves_through_an_entry_is_a_wrong_way_passage(far_e
         (passage,) = [one.passage for one in await lane.passages()]
         assert (passage.direction, passage.outcome, passage.reason) == ("exit", P.PASSED, "user:guard")
         assert E.VEHICLE_BACKED_OUT not in await lane.kinds()
+
+
+GARAGE = {
+    "policy": {"anti_passback_by": "owner"},
+    "areas": [{"id": "garage", "name": "Garage", "anti_passback": "hard", "first_person": True}],
+}
+FIRST = card("7", owner="Ann", first_person=True)
+SECOND = card("8", owner="Ben", first_person=True)
+THIRD = card("9", owner="Cid")
+
+
+async def drives_through(lane) -> None:
+    """A vehicle that stands on the arming loop drives under the open gate and away."""
+    lane.under(occupied=True)
+    await lane.sees(lambda shown: shown.under is PointState.ON)
+    lane.arming(occupied=False)
+    await lane.sees(lambda shown: shown.vehicle is PointState.OFF)
+    lane.under(occupied=False)
+    await lane.sees(lambda shown: shown.under is PointState.OFF)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_two_are_let_in_before_the_first_passes_and_each_movement_is_its_own_holders(far_end, tmp_path, restarts):
+    barrier, _, port = far_end
+    cards = (FIRST, SECOND)
+    wishes = {"barrier": barrier, "port": port, "lane": {"vend": "counted", "inside": "garage"}, **GARAGE}
+    async with alive(tmp_path, cards=cards, **wishes) as lane:
+        await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
+        lane.arming(occupied=True)
+        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
+        lane.present("7")
+        await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
+        lane.arming(occupied=False)
+        await lane.sees(lambda shown: shown.vehicle is PointState.OFF)
+        lane.arming(occupied=True)
+        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
+        lane.present("8")
+        await lane.granted(2)
+        if not restarts:
+            await both_pass(lane)
+    if restarts:
+        async with alive(tmp_path, **wishes) as lane:
+            await lane.sees(lambda shown: PointState.UNKNOWN not in {shown.vehicle, shown.under})
+            await both_pass(lane)
+
+
+async def both_pass(lane) -> None:
+    await drives_through(lane)
+    await lane.passed(1)
+    presence = lane.lanes.areas.presence
+    assert presence.whereabouts("owner:Ann").area_id == "garage"
+    assert presence.whereabouts("owner:Ben") is None
+    lane.arming(occupied=True)
+    await lane.sees(lambda shown: shown.vehicle is PointState.ON)
+    await drives_through(lane)
+    await lane.passed(2)
+    assert presence.whereabouts("owner:Ben").area_id == "garage"
+
+
+async def test_first_person_who_passes_after_a_restart_opens_the_area_to_others(far_end, tmp_path):
+    barrier, _, port = far_end
+    wishes = {"barrier": barrier, "port": port, "lane": {"inside": "garage"}, **GARAGE}
+    async with alive(tmp_path, cards=(FIRST, THIRD), **wishes) as lane:
+        await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
+        lane.arming(occupied=True)
+        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
+        lane.present("7")
+        await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
+    async with alive(tmp_path, **wishes) as lane:
+        await lane.sees(lambda shown: PointState.UNKNOWN not in {shown.vehicle, shown.under})
+        await drives_through(lane)
+        await lane.passed(1)
+        await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
+        lane.arming(occupied=True)
+        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
+        lane.present("9")
+        await lane.granted(2)
+    async with alive(tmp_path, **wishes) as lane:
+        presence = lane.lanes.areas.presence
+        assert presence.whereabouts("owner:Ann").area_id == "garage"
+        assert presence.opened_at("garage") is not None, "as it was recorded"
