@@ -1,4 +1,4 @@
-"""RTP packets into pieces of sound: AAC (RFC 3640, high bit-rate) and G.711 (RFC 3551). Pure."""
+"""RTP packets into pieces of sound: AAC (RFC 3640, high bit-rate), G.711 (RFC 3551), Opus (RFC 7587). Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def packets_of(encoding: Encoding) -> AudioPackets | None:
         ProtocolViolation: the camera's description of it makes no sense.
     """
     if encoding.name in _G711:
-        return G711Packets(AudioFormat(_G711[encoding.name], encoding.clock, 1))
+        return WholePackets(AudioFormat(_G711[encoding.name], encoding.clock, 1))
+    if encoding.name == "OPUS":
+        return WholePackets(AudioFormat(AudioCodec.OPUS, encoding.clock, 1))
     if encoding.name == "MPEG4-GENERIC" and encoding.parameters.get("mode", "AAC-hbr").lower().startswith("aac"):
         return AacPackets(encoding)
     return None
@@ -67,15 +69,15 @@ class _InOrder:
         return (timestamp, bytes(packet[at:end]), ahead > 0) if end > at else None
 
 
-class G711Packets:
-    """G.711: a packet's payload is its samples."""
+class WholePackets:
+    """G.711 and Opus: a packet's payload is a piece of sound by itself."""
 
     def __init__(self, format_: AudioFormat) -> None:
         self.format = format_
         self._order = _InOrder()
 
     def push(self, packet: bytes | memoryview) -> list[Unit]:
-        """The packet's samples."""
+        """The packet's payload."""
         taken = self._order.take(packet)
         return [] if taken is None or len(taken[1]) > LARGEST_UNIT else [(taken[0], taken[1])]
 

@@ -164,7 +164,7 @@ def audible(media: Iterable[Media]) -> Sound | str:
                 continue
             if packets is not None:
                 return Sound(medium, number, encoding, packets)
-            why = f"the camera's audio is {encoding.name}, neither AAC nor G.711"
+            why = f"the camera's audio is {encoding.name}, neither AAC nor G.711 nor Opus"
     return why
 
 

@@ -91,6 +91,7 @@ class AudioCodec(StrEnum):
     AAC = "aac"
     PCMU = "pcmu"
     PCMA = "pcma"
+    OPUS = "opus"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class EncodedAudio:
     """A piece of sound that decodes alone.
 
     Attributes:
-        data: one raw access unit of AAC, or samples of G.711.
+        data: one raw access unit of AAC, one packet of Opus, or samples of G.711.
         pts: presentation time in ticks, on the time line of the same connection's video.
         arrived: monotonic seconds when it was complete.
         format: what `data` is.

@@ -57,7 +57,7 @@ def source_at(
 ) -> Source:
     """The source that reads `url`: `rtsp://`, `rtsps://`, `whep://` (over HTTP) or `wheps://` (over HTTPS).
 
-    `audio`: the camera's sound too, where it is AAC or G.711.
+    `audio`: the camera's sound too, where it is AAC, G.711 or Opus.
     """
     if urlsplit(url).scheme.lower() in ("whep", "wheps"):
         # WebRTC's libraries take more memory than all else here: only where a camera needs them

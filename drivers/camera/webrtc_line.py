@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import secrets
 import socket
 from collections.abc import Callable
 from typing import Any
 
+from aioice import Candidate
 from aiortc import (
     RTCCertificate,
     RTCDtlsFingerprint,
@@ -55,6 +57,7 @@ _FIRST_KEYFRAME_SECONDS = 0.2
 _GATHERING_SECONDS = 0.01
 """What comes within it is handed on together: a picture's packets, mostly."""
 _CLOSING_SECONDS = 1.0
+_RESOLVING_SECONDS = 2.0
 _MEDIA = range(128, 192)
 """The first byte of what is neither STUN nor DTLS (RFC 7983)."""
 
@@ -62,7 +65,9 @@ _MEDIA = range(128, 192)
 class WebRtcLine:
     """One session: `offer`, `connect`, then `receive` until it raises; `close` in the end, whatever came before."""
 
-    def __init__(self, *, monotonic: Callable[[], float]) -> None:
+    def __init__(self, *, monotonic: Callable[[], float], local: tuple[str, ...] = ()) -> None:
+        """`local`: loopback addresses to use too, for a camera on this machine; the library leaves them out."""
+        self._local = local
         self._gatherer = RTCIceGatherer(iceServers=[])  # none but the two sides: nobody else hears of a site's cameras
         self._ice = RTCIceTransport(self._gatherer)
         self._dtls = RTCDtlsTransport(self._ice, [RTCCertificate.generateCertificate()])
@@ -82,6 +87,13 @@ class WebRtcLine:
         Raises:
             CameraUnreachable: this machine has none.
         """
+        connection = self._gatherer._connection
+        gather = connection.get_component_candidates
+
+        async def gather_local(component: int, addresses: list[str], timeout: int = 5) -> list[Candidate]:
+            return await gather(component=component, addresses=[*addresses, *self._local], timeout=timeout)
+
+        connection.get_component_candidates = gather_local  # type: ignore[method-assign]
         await self._gatherer.gather()
         for protocol in self._ice._connection._protocols:
             own = protocol.transport.get_extra_info("socket")
@@ -107,8 +119,9 @@ class WebRtcLine:
         self._ice._connection.ice_controlling = True
         self._dtls._set_role("server" if answered.calls else "client")
         for candidate in answered.candidates:
-            with contextlib.suppress(ValueError):  # one address that makes no sense; another may
-                await self._ice.addRemoteCandidate(candidate_from_sdp(candidate))
+            for resolved in await _resolved(candidate):
+                with contextlib.suppress(ValueError):  # one address that makes no sense; another may
+                    await self._ice.addRemoteCandidate(candidate_from_sdp(resolved))
         await self._ice.addRemoteCandidate(None)
         await self._ice.start(
             RTCIceParameters(
@@ -233,3 +246,21 @@ class WebRtcLine:
     def _end(self) -> None:
         self._ended = True
         self._came.set()
+
+
+async def _resolved(candidate: str) -> list[str]:
+    """The candidate with its address in digits: one for each address of a host that is told by its name."""
+    fields = candidate.split(" ")
+    host = fields[4]
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(host)
+        return [candidate]
+    if host.lower().endswith(".local"):  # by multicast DNS, which the library does itself
+        return [candidate]
+    try:
+        async with asyncio.timeout(_RESOLVING_SECONDS):
+            found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_DGRAM)
+    except (OSError, TimeoutError, UnicodeError):
+        return []
+    addresses = dict.fromkeys(str(each[4][0]) for each in found)
+    return [" ".join([*fields[:4], address, *fields[5:]]) for address in addresses]

@@ -34,6 +34,8 @@ class WhepSession:
         self._user = unquote(parts.username or "")
         self._password = unquote(parts.password or "")
         self._home = (parts.hostname, parts.port)
+        self.host = parts.hostname or ""
+        """The camera's host, as the address names it."""
         bare = parts._replace(scheme=SCHEMES[parts.scheme.lower()], netloc=parts.netloc.rpartition("@")[2])
         self._url = bare.geturl()
         self._seconds = seconds

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
+import socket
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from types import TracebackType
@@ -55,7 +57,7 @@ class WhepSource:
         self._interrupted = False
         self.sound: AudioFormat | None = None
         """None: WebRTC's sound is Opus, which is not recorded."""
-        self.why_silent = "sound is recorded from RTSP cameras alone"
+        self.why_silent = "sound is recorded from cameras that are read by RTSP alone"
 
     def __enter__(self) -> Self:
         return self
@@ -140,7 +142,8 @@ class WhepSource:
         self._runner.close()
 
     async def _begin_line(self) -> str:
-        self._line = WebRtcLine(monotonic=self._monotonic)
+        local = await _local_addresses(self._session.host)
+        self._line = WebRtcLine(monotonic=self._monotonic, local=local)
         return await self._line.offer()
 
     def _open_line(self) -> WebRtcLine:
@@ -170,3 +173,13 @@ class WhepSource:
     def _stop_waiting(self) -> None:
         if self._interrupted and self._waiting is not None:
             self._waiting.cancel()
+
+
+async def _local_addresses(host: str) -> tuple[str, ...]:
+    """The loopback addresses that a camera is reached at; none for a camera on another machine."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):  # told when the camera is connected to
+        return ()
+    addresses = dict.fromkeys(str(each[4][0]) for each in found)
+    return tuple(address for address in addresses if ipaddress.ip_address(address.partition("%")[0]).is_loopback)

@@ -23,6 +23,8 @@ class CameraConnected:
     announced: VideoFormat | None
     sound: AudioFormat | None = None
     """The AAC that comes too."""
+    why_silent: str = ""
+    """Why no sound comes though it was asked for, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)

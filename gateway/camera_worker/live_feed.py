@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoCodec
+from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, Entry, VideoCodec
 
 MOST_GROUP_BYTES = 16_000_000
 MOST_GROUP_FRAMES = 1_500
@@ -145,7 +145,7 @@ class LiveFeed:
         with self._lock:
             self._number += 1
             item = (self._number, frame)
-            if frame.keyframe:
+            if frame.keyframe and (frame.entry is Entry.IDR or not self._begins_with_idr):
                 self._group = []
                 self._bytes = 0
                 self._plain_groups = min(self._plain_groups + 1, _PLAIN_GROUPS)
@@ -157,6 +157,11 @@ class LiveFeed:
                 self._keep(item)
             if self._watched:
                 self._loop.call_soon_threadsafe(self._publish, item)
+
+    @property
+    def _begins_with_idr(self) -> bool:
+        """Whether the group kept is one that browsers can begin at: a recovery point within it ends none."""
+        return bool(self._group) and self._group[0][1].entry is Entry.IDR
 
     def lost(self) -> None:
         """The camera's stream broke; what was kept of it is not live any more."""
@@ -235,6 +240,11 @@ def why_not_live(group: tuple[tuple[int, EncodedFrame], ...], *, reorders: bool 
     """
     if any(frame.codec is VideoCodec.H265 for _, frame in group):
         return "the camera sends H.265, which browsers do not take by WebRTC: set a live_url that gives H.264"
+    if group and group[0][1].entry is not Entry.IDR:
+        return (
+            "the camera sends no IDR pictures, at which browsers begin: turn off open groups of pictures or intra "
+            "refresh in the camera, or set a live_url"
+        )
     shown = [frame.pts for _, frame in group]
     if reorders or shown != sorted(shown):
         return "the camera sends B-frames, which WebRTC cannot carry: turn them off in the camera, or set a live_url"

@@ -150,7 +150,7 @@ class CameraReader:
             if self._stopping.is_set():
                 return
             sound, encoder = self._sound_of(source)
-            self._sink.put(CameraConnected(announced, sound))
+            self._sink.put(CameraConnected(announced, sound, self._why_silent if self._audio else ""))
             if self._live is not None:
                 self._live.sound = sound
             gathered = 1

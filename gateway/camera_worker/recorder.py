@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from drivers.camera.frames import EncodedAudio, EncodedFrame
+from drivers.camera.frames import EncodedAudio, EncodedFrame, Entry
 from drivers.contract import ProtocolViolation
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import (
@@ -41,6 +41,10 @@ _HUNG_SECONDS = 10.0
 _DISK_HUNG_SECONDS = 5.0
 """So long nothing but a disk takes: what was dropped meanwhile, and shortly after, was dropped for it."""
 _DISK_BLAMED_SECONDS = 60.0
+_NO_ENTRIES = (
+    "the camera sent no keyframe for 10 s, so that pictures may be damaged where playing begins: "
+    "set a shorter keyframe interval in the camera"
+)
 
 
 class CameraRecorder:
@@ -84,6 +88,8 @@ class CameraRecorder:
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-write", daemon=True)
         self._condition = CameraCondition.STARTING
         self._detail = ""
+        self._why_silent = ""
+        self._has_entries = True
         self._frames = 0
         self._dropped = 0
         self._connections = 0
@@ -187,8 +193,9 @@ class CameraRecorder:
             case EncodedAudio():
                 if self._takes_frames() and segmenter.push_sound(item):
                     self._bytes_since_report += len(item.data)
-            case CameraConnected(announced=announced, sound=sound):
+            case CameraConnected(announced=announced, sound=sound, why_silent=why_silent):
                 self._connections += 1
+                self._why_silent, self._has_entries = why_silent, True
                 segmenter.connect(announced, sound)
             case CameraLost(condition=condition, detail=detail, gap=gap):
                 try:
@@ -249,10 +256,17 @@ class CameraRecorder:
         if recorded:
             self._frames += 1
             self._bytes_since_report += len(frame.data)
+            if frame.keyframe:
+                self._has_entries = frame.entry is not Entry.NONE
             if not self._disk_failures:
-                self._set(CameraCondition.RECORDING, "")
+                self._set(CameraCondition.RECORDING, self._notice())
         else:
             self._dropped += 1
+
+    def _notice(self) -> str:
+        """Tell what a recording lacks though it goes on, "" when it lacks nothing."""
+        silent = f"its sound is not recorded: {self._why_silent}" if self._why_silent else ""
+        return "; ".join(text for text in (silent, "" if self._has_entries else _NO_ENTRIES) if text)
 
     def _segment_finished(self, segment: SegmentFinished) -> None:
         self._disk_failures = 0

@@ -88,7 +88,7 @@ class WorkerCamera(_Wire):
     camera_id: int
     url: str = Field(repr=False)
     live_url: str | None = Field(default=None, repr=False, description="a second stream, for viewers alone")
-    audio: bool = Field(default=False, description="record its sound too, where it is AAC or G.711")
+    audio: bool = Field(default=False, description="record its sound too, where it is AAC, G.711 or Opus")
     transport: Literal["tcp", "udp"] = "tcp"
     segment_seconds: float = Field(default=2.0, ge=0.5, le=30)
     stall_seconds: float = Field(default=5.0, ge=1, le=120)

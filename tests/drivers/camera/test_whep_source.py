@@ -9,6 +9,7 @@ import threading
 import time
 from itertools import pairwise
 
+import aioice.ice
 import av
 import pytest
 from cryptography import x509
@@ -274,3 +275,23 @@ async def test_reading_ends_at_once_from_another_thread(told):
         await asyncio.to_thread(thread.join, 5)
         assert watch.seconds() < 1.5
         assert failed
+
+
+@pytest.mark.parametrize("told_as", ["127.0.0.1", "localhost"])
+async def test_a_camera_on_this_machine_alone_is_reached(monkeypatch, told_as):
+    real, cameras = aioice.ice.get_host_addresses, threading.main_thread()
+
+    def addresses(use_ipv4, use_ipv6):
+        return ["127.0.0.1"] if threading.current_thread() is cameras else real(use_ipv4, use_ipv6)
+
+    monkeypatch.setattr(aioice.ice, "get_host_addresses", addresses)
+    frames = await seen(script(answer=lambda sdp: sdp.replace(" 127.0.0.1 ", f" {told_as} ")))
+    assert len(frames) == 30
+
+
+async def test_a_camera_on_this_machine_needs_no_network(monkeypatch):
+    cameras = threading.main_thread()
+    monkeypatch.setattr(
+        aioice.ice, "get_host_addresses", lambda **_: ["127.0.0.1"] if threading.current_thread() is cameras else []
+    )
+    assert len(await seen(script())) == 30

@@ -118,3 +118,17 @@ async def test_recovery_points_are_where_libav_finds_them(start_worker, codec, m
         assert {segment.whole_after for segment in segments} == {0}
     else:
         assert all(0 < segment.whole_after <= 2_000_000 for segment in segments)
+
+
+async def test_a_stream_without_any_entry_point_is_cut_by_time_and_says_so(start_worker):
+    async with sending(film(frames=760, gop=1_000)) as url:
+        worker = await start_worker()
+        await worker.assign(WorkerCamera(camera_id=1, url=url, segment_seconds=1.0, stall_seconds=5.0))
+        await worker.until(lambda: len(worker.segments()) >= 1)
+        (segment,) = worker.segments()
+        states = [report for report in worker.reports if report.kind == "camera"]
+    assert (segment.gap, segment.entry) == (GapReason.STARTED, Entry.NONE)
+    assert 9_900_000 < segment.duration < 10_200_000
+    assert len(pictures(worker.media / segment.path)) == segment.frames > 245
+    assert {state.condition for state in states} == {"starting", "recording"}
+    assert "no keyframe for 10 s" in states[-1].detail

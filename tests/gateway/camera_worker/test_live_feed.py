@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from drivers.camera.frames import EncodedFrame, VideoCodec
+from drivers.camera.frames import EncodedFrame, Entry, VideoCodec
 from gateway.camera_worker.live_feed import MOST_GROUP_BYTES, MOST_QUEUED, LiveFeed, why_not_live
 
 
@@ -127,3 +127,16 @@ def test_what_webrtc_cannot_carry_is_said():
     assert why_not_live(tuple(plain)) == ""
     assert "B-frames" in why_not_live((plain[0], plain[2], plain[1]))
     assert "H.265" in why_not_live(((0, frame(0, keyframe=True, codec=VideoCodec.H265)),))
+
+
+def test_browsers_begin_at_an_idr_alone():
+    feed = LiveFeed(loop=None)
+    feed.offer(frame(0, keyframe=True))
+    feed.offer(frame(1, keyframe=True, entry=Entry.RECOVERY))
+    assert [number for number, _ in feed.group()] == [1, 2], "a recovery point ends no group that began with an IDR"
+    assert why_not_live(feed.group()) == ""
+    feed.lost()
+    feed.offer(frame(2, keyframe=True, entry=Entry.RECOVERY))
+    feed.offer(frame(3, keyframe=True, entry=Entry.RECOVERY))
+    assert len(feed.group()) == 1
+    assert "no IDR pictures" in why_not_live(feed.group())

@@ -65,6 +65,10 @@ async def test_sound_is_recorded_where_it_is_asked_for_and_stays_in_step(start_w
                 assert streams == {"h264"}
             assert judge.decode(files[1]) == "", number
         await assert_clips_sound(worker, judge)
+        reports = [report for report in worker.reports if report.kind == "camera" and report.condition == "recording"]
+        told = {number: {one.detail for one in reports if one.camera_id == number} for number in CAMERAS}
+        silent = "its sound is not recorded: the camera refused to send its audio"
+        assert told == {number: {silent if number == REFUSED else ""} for number in CAMERAS}
 
 
 def assert_sounds_run_on(judge, files, number):

@@ -247,6 +247,21 @@ async def test_viewers_are_bounded(live):
         assert (status, headers["Retry-After"]) == (503, "10")
 
 
+async def test_a_viewer_that_vanished_frees_its_place_within_ten_seconds(live):
+    async with live(most=1) as site, Player() as player, Player() as other:
+        status, answer, _ = await site.ask("POST", site.url, player.offer)
+        assert status == 201
+        await player.take(answer)
+        await player.pictures(3)
+        for protocol in player.connection.getTransceivers()[0].receiver.transport.transport._connection._protocols:
+            protocol.transport.abort()  # its machine is off: nobody says good-bye
+        begun = asyncio.get_running_loop().time()
+        while (await site.ask("POST", site.url, other.offer))[0] == 503:
+            assert asyncio.get_running_loop().time() - begun < 10.0
+            await asyncio.sleep(0.2)
+        assert asyncio.get_running_loop().time() - begun < 10.0
+
+
 async def test_candidates_come_later(live):
     async with live() as site, Player() as player:
         candidates = [line for line in player.offer.splitlines() if line.startswith("a=candidate:")]

@@ -85,7 +85,7 @@ function updateCamera(node, camera) {
     camera.reconnects ? `${camera.reconnects} reconnect${camera.reconnects === 1 ? "" : "s"}` : "",
   ];
   setText(node.querySelector(".figures"), figures.filter(Boolean).join(" · "));
-  setText(node.querySelector(".fault"), camera.condition === "recording" ? "" : camera.detail);
+  setText(node.querySelector(".fault"), camera.detail);
   node.querySelector("button.picture").setAttribute("aria-label", `Watch ${camera.name} live`);
   picture.alt = `Latest picture of ${camera.name}`;
   const due = Date.now() - node.takenAt > PICTURE_EVERY && document.visibilityState === "visible";
