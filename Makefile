@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
 PLAYER := tests/player/node_modules/.package-lock.json
 
-.PHONY: run test gather check wheel unit bench rounds outage outage-month seeds fuzz docs format lock clean debian
+.PHONY: run test gather check wheel unit bench rounds cuts outage outage-month seeds fuzz docs format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -56,6 +56,9 @@ bench: $(STAMP)  ## benchmarks; each prints its figures beside a limit or peer
 
 rounds: $(STAMP)  ## kill -9 and torn writes against recording; ROUNDS=300
 	$(BIN)/python tests/simulators/kill_rounds.py --rounds $(or $(ROUNDS),300)
+
+cuts: $(STAMP)  ## lines cut while a gate is to be closed: nothing of a command may arrive late (root); CUTS=50 SEED=
+	$(BIN)/python tests/simulators/cut_rounds.py --cuts $(or $(CUTS),50) $(if $(SEED),--seed $(SEED))
 
 outage: $(STAMP)  ## a bad line to central and kill -9, over real sockets and processes; SECONDS_OF_IT=240 SEED=
 	$(BIN)/python tests/simulators/outage_rounds.py --seconds $(or $(SECONDS_OF_IT),240) $(if $(SEED),--seed $(SEED))

@@ -3,6 +3,8 @@
 What it keeps:
 - A command is on the wire at the next turn: at most one transaction is ahead of it, besides earlier commands.
 - A command past its deadline, or for a line that is down, is refused; it is never kept for later.
+- A command that gets no answer of its own has the line reset first, so that no byte of it arrives later. That takes
+  back what others wrote on the line, too; a reset connection is opened again at once.
 - After a time-out the line is drained to quiet, and an answer that comes late never answers the next request: where
   answers bear no numbers, one counts only when it is proven to meet its own request (`drivers.lateness`).
 - A unit that does not answer gets a bounded share of the line, in the pauses of the others (`drivers.standings`): its
@@ -14,7 +16,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 
 from drivers.contract import (
     DeadlinePassed,
@@ -79,9 +82,11 @@ class Bus:
         self._connection: Connection | None = None
         self._down_reason = f"line {name} is not open yet"
         self._silent = 0
+        self._is_reset = False
         self._last_tag = 0
         self._command_written_at: MonotonicSeconds | None = None
         self._busy_since: MonotonicSeconds | None = None
+        self._interrupted: set[Callable[[], None]] = set()
 
     @property
     def name(self) -> str:
@@ -115,6 +120,15 @@ class Bus:
         self._last_tag = self._last_tag % _TAGS + 1
         return self._last_tag
 
+    @contextmanager
+    def telling_interruptions(self, told: Callable[[], None]) -> Iterator[None]:
+        """Call `told` whenever an open line is lost, before it is opened again and anything is asked on it."""
+        self._interrupted.add(told)
+        try:
+            yield
+        finally:
+            self._interrupted.discard(told)
+
     async def run(self) -> None:
         """Keep the line open and serve it. Returns only by cancellation; whoever waits then gets LinkError."""
         failures = 0
@@ -129,9 +143,15 @@ class Bus:
                 self._down_reason = str(error)
                 failures += 1
             finally:
-                self._connection = None
+                was_open, self._connection = self._connection is not None, None
                 self._queue.refuse_all(self._down_reason)
-            await asyncio.sleep(reconnect_wait(failures))
+                if was_open:
+                    for told in tuple(self._interrupted):
+                        told()
+            if self._is_reset:
+                self._is_reset = False  # the next commands are as far apart as people and lanes give them
+            else:
+                await asyncio.sleep(reconnect_wait(failures))
 
     async def transact(
         self,
@@ -259,24 +279,23 @@ class Bus:
             self._wire.send(connection, exchange.request, at=written_at)
             if transaction.priority is Priority.COMMAND:
                 self._command_written_at = written_at
-            async with asyncio.timeout(transaction.timeout):
-                reply, at = await self._wire.reply(connection, exchange, received)
-        except TimeoutError:
-            self._silent += 1
-            transaction.fail(self._units.timed_out(transaction, now=self._monotonic()))
+            guard = connection.guarding_carrier() if transaction.priority is Priority.COMMAND else nullcontext()
+            with guard:
+                async with asyncio.timeout(transaction.timeout):
+                    reply, at = await self._wire.reply(connection, exchange, received)
+        except (TimeoutError, ProtocolViolation, LinkError) as error:
+            self._take_back(connection, transaction)
+            if isinstance(error, TimeoutError):
+                self._silent += 1
+                transaction.fail(self._units.timed_out(transaction, now=self._monotonic()))
+            else:
+                transaction.fail(error)
             self._units.owes(transaction, bytes(received), asked_at=written_at, now=self._monotonic())
-            await self._wire.quieten(connection)
-            return False
-        except ProtocolViolation as violation:
-            transaction.fail(violation)
-            self._units.owes(transaction, bytes(received), asked_at=written_at, now=self._monotonic())
-            await self._wire.quieten(connection)
-            return False
-        except LinkError as error:
-            transaction.fail(error)
-            self._units.owes(transaction, bytes(received), asked_at=written_at, now=self._monotonic())
+            if connection.lost is None:
+                await self._wire.quieten(connection)
             return False
         except BaseException:  # cancelled in the middle, or a parser's own fault: the caller must hear of it first
+            self._take_back(connection, transaction)
             transaction.fail(LinkError(f"line {self._name} closes"))
             raise
         if not exchange.answered:
@@ -290,11 +309,22 @@ class Bus:
             self._units.answered(exchange.unit, took=at - written_at)
             transaction.succeed(Answer(reply, written_at, at))
         else:
+            self._take_back(connection, transaction)
             transaction.fail(doubt)
         return True
 
+    def _take_back(self, connection: Connection, transaction: Transaction) -> None:
+        """Take back what is left on this machine of a command without an answer of its own, before all else."""
+        if transaction.priority is Priority.COMMAND and transaction.sent and connection.lost is None:
+            connection.reset(f"line {self._name} was reset: a command was not answered in time")
+            self._is_reset = True
+
     async def _is_ready(self, connection: Connection, transaction: Transaction) -> bool:
         """Whether the line is prepared and the request may be sent on it now."""
+        if transaction.priority is Priority.COMMAND and not connection.has_carrier:
+            connection.reset(f"{self._spec.url} has no carrier: its network cable is unplugged")
+            transaction.fail(LineDown(connection.lost or f"line {self._name} has no carrier"))
+            return False
         prelude = transaction.exchange.prelude
         if prelude is not None:
             await self._wire.prepare(connection, prelude)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
 
+from drivers.carrier import Carrier
 from drivers.contract import DeviceFault, LineDown, LinkError
+from drivers.tcp_bounds import bound_output
 
 CONNECT_SECONDS = 3.0
 _LARGEST_ANSWER = 64 * 1024
@@ -53,7 +56,19 @@ class _Request(aiohttp.ClientRequest):
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         if self.before_bytes is not None:
             self.before_bytes()
+            self._guard(conn)
         return await super().send(conn)
+
+    def _guard(self, conn: aiohttp.connector.Connection) -> None:
+        """Reset the connection if its carrier is lost before the answer is there; see `drivers.carrier`."""
+        transport = conn.transport
+        if transport is None:
+            return
+        carrier = Carrier.under(transport)
+        if carrier.is_lost():
+            transport.abort()
+            raise LineDown(f"{carrier.interface} has no carrier: its network cable is unplugged")
+        carrier.guard(until=lambda: conn.protocol is None, lost=transport.abort)
 
 
 class OneAttempt:
@@ -86,9 +101,10 @@ class OneAttempt:
 async def open_session(*, reuse_lines: bool) -> AsyncIterator[aiohttp.ClientSession]:
     """A session towards one device: no cookies, no proxies, nothing unpacked, no redirects followed unless asked for.
 
-    `reuse_lines` is False where a request must not meet a line that the device is just closing.
+    `reuse_lines` is False where a request must not meet a line that the device is just closing. A request that is given
+    up has its connection reset, so that nothing of it arrives later.
     """
-    connector = aiohttp.TCPConnector(limit=4, force_close=not reuse_lines)
+    connector = aiohttp.TCPConnector(limit=4, force_close=not reuse_lines, socket_factory=_bounded_socket)
     async with aiohttp.ClientSession(
         connector=connector,
         request_class=_Request,
@@ -98,6 +114,13 @@ async def open_session(*, reuse_lines: bool) -> AsyncIterator[aiohttp.ClientSess
         timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_connect=CONNECT_SECONDS),
     ) as session:
         yield session
+
+
+def _bounded_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    line = socket.socket(family=family, type=kind, proto=protocol)
+    bound_output(line)
+    return line
 
 
 async def read_answer(response: aiohttp.ClientResponse) -> bytes:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
 import random
-import socket
+import struct
 import termios
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -17,14 +19,14 @@ from urllib.parse import urlsplit
 import serial
 from serial_asyncio_fast import connection_for_serial
 
+from drivers.carrier import Carrier
 from drivers.contract import LineDown, LinkError, MonotonicSeconds
+from drivers.tcp_bounds import bound_output
 
 _UNREAD_LIMIT = 64 * 1024
 _UNSENT_LIMIT = 4 * 1024
 _CLOSE_SECONDS = 1.0
-_KEEPALIVE_SECONDS = 5
-_KEEPALIVE_PROBES = 3
-_UNACKNOWLEDGED_MS = 5_000
+_OUTPUT_LOOK_SECONDS = 0.005
 _PARITIES = {"none": serial.PARITY_NONE, "even": serial.PARITY_EVEN, "odd": serial.PARITY_ODD}
 
 
@@ -99,6 +101,7 @@ class Connection:
         self._reason: str | None = None
         self._transport: asyncio.Transport | None = None
         self._breaking: asyncio.Future[None] | None = None
+        self._carrier = Carrier("")
 
     @property
     def lost(self) -> str | None:
@@ -167,6 +170,48 @@ class Connection:
                     break
         return bytes(dropped)
 
+    def reset(self, reason: str) -> None:
+        """Take back every byte that was written and has not arrived.
+
+        A TCP connection is lost by that, for this reason: closed without lingering, the kernel forgets what it would
+        send again. A serial port stays open, its output discarded.
+        """
+        if self._transport is None or self._reason is not None:
+            return
+        if self._transport.get_extra_info("serial") is not None:
+            self._discard_output()
+        else:
+            self._hung_up(reason)
+            self._transport.abort()
+
+    @property
+    def has_carrier(self) -> bool:
+        """Whether what is written now can leave this machine, as far as its network interface tells."""
+        return not self._carrier.is_lost()
+
+    @contextlib.contextmanager
+    def guarding_carrier(self) -> Iterator[None]:
+        """Reset the line at once if its carrier is lost meanwhile; see `drivers.carrier`."""
+        under_way = True
+        self._carrier.guard(
+            until=lambda: not under_way or self._reason is not None,
+            lost=lambda: self.reset(f"{self._url}: {self._carrier.interface} has no carrier"),
+        )
+        try:
+            yield
+        finally:
+            under_way = False
+
+    async def sent(self) -> None:
+        """Wait until every byte written has left this machine: acknowledged by TCP, or out of the serial port.
+
+        Raises LinkError when the line is lost first.
+        """
+        while self._unsent():
+            if self._reason is not None:
+                raise LinkError(self._reason)
+            await asyncio.sleep(_OUTPUT_LOOK_SECONDS)
+
     async def close(self) -> None:
         """Close the line and its descriptor; unsent bytes are dropped. Harmless when already closed."""
         if self._transport is None:
@@ -174,6 +219,7 @@ class Connection:
         if self._breaking is not None:
             # Its thread must not come upon a descriptor that is somebody else's by then.
             await asyncio.wait({self._breaking}, timeout=_CLOSE_SECONDS)
+        self._discard_output()
         if not self._transport.is_closing() or self._transport.get_write_buffer_size():
             # A serial port that hung up and owes no bytes closes already; told again, it would close twice.
             self._transport.abort()
@@ -183,9 +229,33 @@ class Connection:
         except TimeoutError as error:
             raise LinkError(f"{self._url} does not close") from error
 
+    def _discard_output(self) -> None:
+        """Empty a serial port's output, here and in the system: closing it would wait for that, and send it."""
+        port = None if self._transport is None else self._transport.get_extra_info("serial")
+        if port is None or self._transport is None:
+            return
+        self._transport.flush()  # type: ignore[attr-defined]  # the serial transport's own: it discards
+        with contextlib.suppress(OSError, serial.SerialException, termios.error):  # unplugged: nothing is left to send
+            port.reset_output_buffer()
+
+    def _unsent(self) -> int:
+        """How many bytes have not left this machine."""
+        if self._transport is None:
+            return 0
+        system = self._transport.get_extra_info("serial") or self._transport.get_extra_info("socket")
+        waiting = self._transport.get_write_buffer_size()
+        if system is None or self._transport.is_closing():
+            return waiting
+        try:
+            (held,) = struct.unpack("i", fcntl.ioctl(system.fileno(), termios.TIOCOUTQ, bytes(4)))
+        except (OSError, serial.SerialException) as error:
+            raise LinkError(f"{self._url} cannot be asked what it has sent: {error}") from error
+        return waiting + int(held)
+
     def _opened(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 (both kinds of line make one)
         self._transport = transport
+        self._carrier = Carrier.under(transport)
 
     def _received(self, data: bytes) -> None:
         if self._reason is not None:
@@ -267,13 +337,7 @@ async def _open_tcp(spec: LinkSpec, connection: Connection) -> None:
         raise ValueError("not tcp://host:port")
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_connection(partial(_Feed, connection), parts.hostname, parts.port)
-    line = transport.get_extra_info("socket")
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_SECONDS)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
+    bound_output(transport.get_extra_info("socket"))
 
 
 async def _open_serial(spec: LinkSpec, connection: Connection) -> None:

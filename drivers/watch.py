@@ -5,6 +5,7 @@ Rules:
   that changes. A poll that was not even sent is no reason where a better one is known.
 - Back with the first answer: said once, and all that is known is reported anew.
 - A point with a staleness of its own is unknown that long after the last answer.
+- Every point is unknown from the moment in which the line is lost, until it is read again.
 - A change is reported with the poll that shows it; what did not change is reported again after 1 s.
 - Between its limit switches a gate moves away from the limit that it left last; an acknowledged command that came
   later says it better. On a limit, only the limit counts.
@@ -140,6 +141,15 @@ class Watch:
         self._position, self._position_told_at = GatePosition.UNKNOWN, float("-inf")
         self._points.clear()
         return self._loss.told(reason, at=at, answers=answers)
+
+    def interrupted(self, *, at: MonotonicSeconds) -> tuple[Report, ...]:
+        """The reports due to a line that was lost, however soon it is back: the points are unknown until read again.
+
+        The device may have been without power, and a loop detector that starts sees no vehicle at first.
+        """
+        known = [name for name, (state, _) in self._points.items() if state is not PointState.UNKNOWN]
+        self._points.update(dict.fromkeys(known, (PointState.UNKNOWN, at)))
+        return tuple(PointChanged(self._device_id, name, PointState.UNKNOWN, at) for name in known)
 
     def _gone_stale(self, at: MonotonicSeconds) -> Iterator[Report]:
         for name, seconds in self._stale.items():

@@ -96,8 +96,9 @@ class Wire:
     ) -> tuple[object, MonotonicSeconds]:
         """The answer, and when it came. All that came since the request is added to `received`, but for its echo."""
         if not exchange.answered:
-            # Nothing will tell when the request is out; whatever follows waits for as long as it takes.
+            # Nobody says that it arrived. The system says that it is out, but not what an adapter still holds.
             self._last_byte_at += self._spec.seconds_for(len(exchange.request))
+            await connection.sent()
             return exchange.parse(b""), self._last_byte_at
         echo = exchange.request if self._spec.echoes else b""
         while True:

@@ -58,7 +58,7 @@ class HikvisionBarrier:
         account: who the gateway is to it.
         channel: its parking channel.
         poll_seconds: between questions for its position; at most 1.
-        answer_seconds: how long it may take to answer a command that was sent.
+        answer_seconds: how long it may take to answer a command, from the first byte on; then its connection is reset.
         monotonic: the clock of deadlines and stamps.
     """
 
@@ -154,6 +154,8 @@ class HikvisionBarrier:
 
     async def _send(self, control: Control, deadline: MonotonicSeconds, forbidden: Forbidden | None) -> None:
         sent = False
+        loop = asyncio.get_running_loop()
+        limit = asyncio.timeout(max(0.0, deadline - self._monotonic()) + self._answer_seconds)
 
         def ask() -> None:
             nonlocal sent
@@ -162,11 +164,12 @@ class HikvisionBarrier:
             if forbidden is not None and (reason := forbidden()):
                 raise NotPermitted(reason)
             sent = True
+            limit.reschedule(loop.time() + self._answer_seconds)
 
         middlewares = (self._digest, OneAttempt(name="the barrier", before_bytes=ask))
         try:
             async with (
-                asyncio.timeout(max(0.0, deadline - self._monotonic()) + self._answer_seconds),
+                limit,
                 open_session(reuse_lines=False) as session,
                 session.put(
                     self._control_url,

@@ -116,13 +116,14 @@ class ModbusGate:
         self._has_ended = False
         watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
         try:
-            while True:
-                self._wake.clear()
-                due = self._monotonic() + self._profile.poll_ms / 1000
-                await self._release_outputs(until=self._monotonic())
-                for report in await self._poll(watch):
-                    reports(report)
-                await self._rest(until=min([due, *(output.due for output in self._held_outputs)]))
+            with self._session.telling_interruptions(lambda: self._interrupted(watch, reports)):
+                while True:
+                    self._wake.clear()
+                    due = self._monotonic() + self._profile.poll_ms / 1000
+                    await self._release_outputs(until=self._monotonic())
+                    for report in await self._poll(watch):
+                        reports(report)
+                    await self._rest(until=min([due, *(output.due for output in self._held_outputs)]))
         finally:
             self._has_ended = True
             with contextlib.suppress(TimeoutError):
@@ -214,6 +215,17 @@ class ModbusGate:
             return f"{name} is a step command and the last step shows no effect yet"
         return ""
 
+    def _interrupted(self, watch: Watch, reports: Reports) -> None:
+        self._forget()
+        for report in watch.interrupted(at=self._monotonic()):
+            reports(report)
+        self._wake.set()
+
+    def _forget(self) -> None:
+        """The device may have been without power: it is prepared again, and its outputs looked at."""
+        self._unit.forget()
+        self._outputs_are_known = not self._pulsed
+
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:
         try:
             await self._release_what_is_found_on(watch)
@@ -223,9 +235,8 @@ class ModbusGate:
                 str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests), answers=is_answering(error)
             )
             self._position = watch.position
-            if isinstance(error, LineDown) or not watch.is_online:
-                self._unit.forget()
-                self._outputs_are_known = not self._pulsed
+            if not watch.is_online:
+                self._forget()
             return told
         points = points_of(self._profile, held)
         position = position_of(self._profile, held, points, before=watch.position, commanded=self._commanded)

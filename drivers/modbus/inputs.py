@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from drivers.bus import Bus
-from drivers.contract import DriverError, Reports
+from drivers.contract import DriverError, Report, Reports
 from drivers.losses import is_answering
 from drivers.modbus.frames import Framing
 from drivers.modbus.profile import UnitProfile
@@ -43,8 +43,8 @@ class ModbusInputs:
         self._device_id = device_id
         self._profile = profile
         self._monotonic = monotonic
-        session = Session(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
-        self._unit = PolledUnit(session=session, profile=profile, monotonic=monotonic)
+        self._session = Session(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
+        self._unit = PolledUnit(session=self._session, profile=profile, monotonic=monotonic)
 
     @property
     def device_id(self) -> int:
@@ -54,21 +54,26 @@ class ModbusInputs:
     async def run(self, reports: Reports) -> None:
         """Poll and report until cancelled."""
         watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
-        while True:
-            due = self._monotonic() + self._profile.poll_ms / 1000
-            try:
-                held, at = await self._unit.ask(deadline=lambda: poll_deadline(watch, now=self._monotonic()))
-            except DriverError as error:
-                told = watch.missed(
-                    str(error),
-                    at=self._monotonic(),
-                    asked=not isinstance(error, UnitRests),
-                    answers=is_answering(error),
-                )
-                if not watch.is_online:
-                    self._unit.forget()
-            else:
-                told = watch.heard(None, points_of(self._profile, held), at=at)
-            for report in told:
-                reports(report)
-            await asyncio.sleep(max(0.0, due - self._monotonic()))
+        with self._session.telling_interruptions(lambda: self._interrupted(watch, reports)):
+            while True:
+                due = self._monotonic() + self._profile.poll_ms / 1000
+                for report in await self._poll(watch):
+                    reports(report)
+                await asyncio.sleep(max(0.0, due - self._monotonic()))
+
+    async def _poll(self, watch: Watch) -> tuple[Report, ...]:
+        try:
+            held, at = await self._unit.ask(deadline=lambda: poll_deadline(watch, now=self._monotonic()))
+        except DriverError as error:
+            told = watch.missed(
+                str(error), at=self._monotonic(), asked=not isinstance(error, UnitRests), answers=is_answering(error)
+            )
+            if not watch.is_online:
+                self._unit.forget()
+            return told
+        return watch.heard(None, points_of(self._profile, held), at=at)
+
+    def _interrupted(self, watch: Watch, reports: Reports) -> None:
+        self._unit.forget()
+        for report in watch.interrupted(at=self._monotonic()):
+            reports(report)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 
 from drivers.bus import Bus
@@ -30,6 +32,10 @@ class Session:
         self._unit = unit
         self._framing = framing
         self._timeout = timeout
+
+    def telling_interruptions(self, told: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `told` whenever the line is lost; see `Bus.telling_interruptions`."""
+        return self._bus.telling_interruptions(told)
 
     async def read(self, read: Read, *, deadline: MonotonicSeconds) -> tuple[tuple[int, ...], MonotonicSeconds]:
         """The values, and when they were asked for: they are no older. Goes behind commands.

@@ -76,18 +76,19 @@ class SerialGate:
         """Poll and report until cancelled. A host's pulse still on then is ended first, if the line works."""
         watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
         try:
-            while True:
-                self._wake.clear()
-                due = self._monotonic() + self._profile.poll_ms / 1000
-                now = self._monotonic()
-                await self._pulses.end_due(now=now, until=now)
-                told = await self._poll(watch)
-                self._position = watch.position
-                for report in told:
-                    reports(report)
-                    if isinstance(report, DeviceConnected):
-                        self._pulses.came_up(now=report.at)
-                await self._rest(until=min(due, self._pulses.next_due))
+            with self._session.telling_interruptions(lambda: self._interrupted(watch, reports)):
+                while True:
+                    self._wake.clear()
+                    due = self._monotonic() + self._profile.poll_ms / 1000
+                    now = self._monotonic()
+                    await self._pulses.end_due(now=now, until=now)
+                    told = await self._poll(watch)
+                    self._position = watch.position
+                    for report in told:
+                        reports(report)
+                        if isinstance(report, DeviceConnected):
+                            self._pulses.came_up(now=report.at)
+                    await self._rest(until=min(due, self._pulses.next_due))
         finally:
             self._position = GatePosition.UNKNOWN
             with contextlib.suppress(TimeoutError):
@@ -147,6 +148,11 @@ class SerialGate:
             if self._position is before and self._monotonic() - at < _SETTLE_SECONDS:
                 return f"{self._profile.name} has not been seen to move since the last step command"
         return ""
+
+    def _interrupted(self, watch: Watch, reports: Reports) -> None:
+        for report in watch.interrupted(at=self._monotonic()):
+            reports(report)
+        self._wake.set()
 
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:
         now = self._monotonic()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
@@ -36,6 +38,10 @@ class Session:
     def down_reason(self) -> str | None:
         """Why the line is not open, or None when it is."""
         return self._bus.down_reason
+
+    def telling_interruptions(self, told: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `told` whenever the line is lost; see `Bus.telling_interruptions`."""
+        return self._bus.telling_interruptions(told)
 
     async def ask(self, query: Query, *, deadline: MonotonicSeconds) -> tuple[bytes, MonotonicSeconds]:
         """The frame that answers, and when it was asked for: what it says is no older. Goes behind commands.

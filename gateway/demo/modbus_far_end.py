@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -122,9 +123,15 @@ class ModbusFarEnd:
             connection.hang_up()
 
     @asynccontextmanager
-    async def tcp(self, *, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[int]:
-        """Serve on TCP, and give the port. On leaving, the port and all connections are closed."""
-        server = await asyncio.get_running_loop().create_server(partial(_TcpCaller, self), host, port)
+    async def tcp(
+        self, *, host: str = "127.0.0.1", port: int = 0, listening: socket.socket | None = None
+    ) -> AsyncIterator[int]:
+        """Serve on TCP, and give the port. On leaving, the port and all connections are closed.
+
+        `listening` is a socket that is bound already, instead of `host` and `port`.
+        """
+        create_server = partial(asyncio.get_running_loop().create_server, partial(_TcpCaller, self))
+        server = await (create_server(host, port) if listening is None else create_server(sock=listening))
         try:
             yield int(server.sockets[0].getsockname()[1])
         finally:
@@ -133,10 +140,12 @@ class ModbusFarEnd:
             await server.wait_closed()
 
     @asynccontextmanager
-    async def serial(self, *, path: Path) -> AsyncIterator[PseudoTerminal]:
-        """Serve on a pseudo-terminal under `path`. On leaving, it is unplugged."""
+    async def serial(
+        self, *, path: Path, make: Callable[..., PseudoTerminal] = PseudoTerminal
+    ) -> AsyncIterator[PseudoTerminal]:
+        """Serve on a pseudo-terminal under `path`, of the kind that `make` makes. On leaving, it is unplugged."""
         outlet = _SerialCaller(self)
-        terminal = PseudoTerminal(path=path, on_bytes=outlet.received)
+        terminal = make(path=path, on_bytes=outlet.received)
         outlet.terminal = terminal
         terminal.plug_in()
         try:

@@ -1,0 +1,31 @@
+"""Bounds on what the kernel holds of a TCP connection to a device."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from asyncio.trsock import TransportSocket
+
+_KEEPALIVE_SECONDS = 5
+_KEEPALIVE_PROBES = 3
+_UNACKNOWLEDGED_MS = 1_000
+"""A peer that acknowledges nothing for so long loses the connection, whatever this program does meanwhile."""
+_UNSENT_BYTES = 1
+"""The kernel takes nothing more while it holds so many bytes that it has not even sent once."""
+_TCP_NOTSENT_LOWAT = getattr(socket, "TCP_NOTSENT_LOWAT", 25)  # named by Python only from 3.12 on
+_NO_LINGER = struct.pack("ii", 1, 0)
+
+
+def bound_output(line: socket.socket | TransportSocket) -> None:
+    """Bound how much the kernel holds for this peer, and for how long.
+
+    Closing the connection, in whatever way and by whom, resets it: nothing is sent after that.
+    """
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_SECONDS)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
+    line.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _UNSENT_BYTES)

@@ -1,0 +1,186 @@
+"""Lines that are cut while a command is on them, and keep what was written: nothing of it arrives too late."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+from cut_lines import HoldingConverter, HoldingPort, NoNamespacesError, cut_network
+from cut_rounds import LINES, cut_lengths, run_cuts
+
+from drivers.bus import Bus
+from drivers.contract import LinkError
+from drivers.hikvision.barrier import HikvisionBarrier
+from drivers.http_session import Account
+from drivers.link import LinkSpec
+from drivers.transactions import Exchange, Priority
+
+
+def unanswered(request=b"close", *, answered=True):
+    return Exchange(1, request, lambda received: received or (None if answered else b"said"), False, answered=answered)
+
+
+async def give(bus, exchange):
+    return await bus.transact(exchange, priority=Priority.COMMAND, deadline=time.monotonic() + 5)
+
+
+@pytest.mark.parametrize("line", LINES)
+async def test_no_command_arrives_late_and_no_close_onto_a_vehicle(line, tmp_path):
+    seed = random.randrange(1 << 31)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    lengths = {line: [0.6, *cut_lengths(1, rng)]}
+    try:
+        outcome = await run_cuts(lengths=lengths, rng=rng, folder=tmp_path)
+    except NoNamespacesError as error:
+        pytest.skip(str(error))
+    assert outcome.faults == ()
+
+
+class Sink(asyncio.Protocol):
+    """A peer that takes everything and answers nothing."""
+
+    def __init__(self, taken):
+        self.taken = taken
+
+    def connection_made(self, transport):
+        self.taken.transports.append(transport)
+
+    def data_received(self, data):
+        self.taken.data += data
+
+
+class Taken:
+    """What reached a peer."""
+
+    def __init__(self):
+        self.data = bytearray()
+        self.transports = []
+        self.port = 0
+
+
+@asynccontextmanager
+async def sink(listening=None):
+    taken, loop = Taken(), asyncio.get_running_loop()
+    place = {"sock": listening} if listening else {"host": "127.0.0.1", "port": 0}
+    server = await loop.create_server(lambda: Sink(taken), **place)
+    taken.port = server.sockets[0].getsockname()[1]
+    try:
+        yield taken
+    finally:
+        server.close()
+        for transport in taken.transports:
+            transport.abort()
+        await server.wait_closed()
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def far_network():
+    try:
+        async with cut_network() as network:
+            yield network
+    except NoNamespacesError as error:
+        pytest.skip(str(error))
+
+
+_LONGEST_HELD = 3.5
+"""Seconds for which a kernel may hold back what it cannot deliver."""
+
+
+async def test_what_a_converter_holds_is_gone_once_its_caller_resets(running, eventually):
+    async with sink() as taken, HoldingConverter(device_port=taken.port).serve() as converter:
+        bus = Bus(name="line", spec=LinkSpec(f"tcp://127.0.0.1:{converter.port}"))
+        async with running(bus.run()):
+            await eventually(lambda: bus.down_reason is None)
+            await converter.cut()
+            with pytest.raises(LinkError, match="did not answer"):
+                await give(bus, unanswered())
+            await eventually(lambda: not converter.held)
+            await converter.mend()
+            await eventually(lambda: bus.down_reason is None)
+            with pytest.raises(LinkError):
+                await give(bus, unanswered(b"open"))
+        assert taken.data == b"open"
+
+
+async def test_what_a_serial_adapter_holds_is_flushed_and_its_port_stays_open(tmp_path, running, eventually):
+    arrived, lost = bytearray(), []
+    port = HoldingPort(path=tmp_path / "port", on_bytes=arrived.extend)
+    port.plug_in()
+    bus = Bus(name="line", spec=LinkSpec(f"serial:{port.path}", baud=115_200))
+    async with running(bus.run()):
+        with bus.telling_interruptions(lambda: lost.append(1)):
+            await eventually(lambda: bus.down_reason is None)
+            await port.cut()
+            with pytest.raises(LinkError, match="did not answer"):
+                await give(bus, unanswered())
+            await eventually(lambda: not port.held)
+            await port.mend()
+            await give(bus, unanswered(b"open", answered=False))
+            await eventually(lambda: arrived)
+            assert arrived == b"open"
+            assert not lost
+    port.unplug()
+
+
+async def test_a_command_that_nobody_answers_counts_as_sent_only_once_it_was_taken(running, eventually):
+    async with far_network() as network, sink(network.listen()) as taken:
+        bus = Bus(name="line", spec=LinkSpec(f"tcp://{network.host}:{taken.port}"))
+        async with running(bus.run()):
+            await eventually(lambda: bus.down_reason is None)
+            await give(bus, unanswered(b"open", answered=False))
+            await network.cut()
+            with pytest.raises(LinkError):
+                await give(bus, unanswered(answered=False))
+            await asyncio.sleep(1)
+            await network.mend()
+            await eventually(lambda: bus.down_reason is None)
+            await asyncio.sleep(_LONGEST_HELD)
+        assert taken.data == b"open"
+
+
+@pytest.mark.parametrize("seconds_before_cut", [0.0, 0.03])
+async def test_nothing_of_an_http_command_arrives_after_its_time_out(seconds_before_cut):
+    async with far_network() as network, sink(network.listen()) as taken:
+
+        def cut():
+            subprocess.run(["ip", "-n", network.name, "link", "set", "dev", "far", "down"], check=True)
+
+        def cut_in_the_last_moment():
+            if not seconds_before_cut:
+                cut()
+            return ""
+
+        barrier = HikvisionBarrier(
+            device_id=101,
+            url=f"http://{network.host}:{taken.port}",
+            account=Account("admin", "secret"),
+            answer_seconds=0.5,
+        )
+        async with asyncio.TaskGroup() as group:
+            told = group.create_task(
+                refused(barrier.close(deadline=time.monotonic() + 5, forbidden=cut_in_the_last_moment))
+            )
+            await asyncio.sleep(seconds_before_cut)
+            if seconds_before_cut:
+                cut()
+        assert "the barrier" in told.result() or "no carrier" in told.result()
+        before = bytes(taken.data)
+        await asyncio.sleep(1)
+        await network.mend()
+        await asyncio.sleep(_LONGEST_HELD)
+        assert taken.data == before
+        assert bool(before) == bool(seconds_before_cut)
+
+
+async def refused(body):
+    try:
+        await body
+    except LinkError as error:
+        return str(error)
+    return ""
