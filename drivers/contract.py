@@ -110,6 +110,21 @@ class PointChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class PollMissed:
+    """A poll was not answered. What was reported before still counts, but nothing is to be closed on it.
+
+    Attributes:
+        device_id: the device's id.
+        in_a_row: how many were missed by now, this one included. The next answer reports every point again.
+        at: when it was given up.
+    """
+
+    device_id: int
+    in_a_row: int
+    at: MonotonicSeconds
+
+
+@dataclass(frozen=True, slots=True)
 class PlateSeen:
     """One reading of a vehicle's plate. A camera may read one vehicle several times, and differently.
 
@@ -186,6 +201,7 @@ Report = (
     | TamperChanged
     | GateMoved
     | PointChanged
+    | PollMissed
     | DeviceConnected
     | DeviceLost
     | LossExplained
@@ -208,6 +224,15 @@ class Driver(Protocol):
 
     async def run(self, reports: Reports) -> None:
         """Keep the device connected and report until cancelled. Returns only by cancellation."""
+        ...
+
+
+@runtime_checkable
+class PolledDriver(Driver, Protocol):
+    """A driver that asks its device again and again."""
+
+    def watch_closely(self, *, until: MonotonicSeconds) -> None:
+        """Ask as fast as the line allows until then. Returns at once."""
         ...
 
 

@@ -4,6 +4,7 @@ Rules:
 - Lost after 3 failed polls in a row, or after 2 s without an answer, whichever is first; said once, and again why when
   that changes. A poll that was not even sent is no reason where a better one is known.
 - Back with the first answer: said once, and all that is known is reported anew.
+- Each missed poll is reported until then, and every point again with the next answer.
 - A point with a staleness of its own is unknown that long after the last answer.
 - Every point is unknown from the moment in which the line is lost, until it is read again.
 - A change is reported with the poll that shows it; what did not change is reported again after 1 s.
@@ -23,6 +24,7 @@ from drivers.contract import (
     MonotonicSeconds,
     PointChanged,
     PointState,
+    PollMissed,
     Report,
 )
 from drivers.losses import Loss
@@ -30,6 +32,8 @@ from drivers.losses import Loss
 LOST_AFTER_POLLS = 3
 LOST_AFTER_SECONDS = 2.0
 REFRESH_SECONDS = 1.0
+CLOSE_WATCH_SECONDS = 0.02
+"""Between two polls of a device that is watched closely, where its line is as fast as that."""
 _POLL_PATIENCE = 1.0
 
 
@@ -136,7 +140,9 @@ class Watch:
         if self._online is False:
             return self._loss.told(reason, at=at, answers=answers) if asked else ()
         if self._failures < LOST_AFTER_POLLS and at < self.lost_at:
-            return tuple(self._gone_stale(at))
+            missed = (PollMissed(self._device_id, self._failures, at),) if asked else ()
+            self._points = {name: (state, float("-inf")) for name, (state, _) in self._points.items()}
+            return (*missed, *self._gone_stale(at))
         self._online = False
         self._position, self._position_told_at = GatePosition.UNKNOWN, float("-inf")
         self._points.clear()

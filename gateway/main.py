@@ -119,6 +119,7 @@ class House:
             gates=self._field.gates,
             showing=self._field.showing,
             stoppable=self._field.stoppable,
+            drivers=self._field.drivers,
             store=self._store,
             clock=self._clock,
             progress=self._progress,

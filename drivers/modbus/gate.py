@@ -29,7 +29,7 @@ from drivers.modbus.session import Session
 from drivers.modbus.unit import PolledUnit, kept_value
 from drivers.modbus.watch import points_of, position_of
 from drivers.transactions import UnitRests
-from drivers.watch import Watch, poll_deadline
+from drivers.watch import CLOSE_WATCH_SECONDS, Watch, poll_deadline
 
 _STEP_SECONDS = 3.0
 _P = GatePosition
@@ -92,6 +92,7 @@ class ModbusGate:
         self._position = GatePosition.UNKNOWN
         self._step: _Step | None = None
         self._wake = asyncio.Event()
+        self._close_watch_until = float("-inf")
         self._commanded: GatePosition | None = None
         self._held_outputs: list[_HeldOutput] = []
         self._one_output = asyncio.Lock()
@@ -119,7 +120,7 @@ class ModbusGate:
             with self._session.telling_interruptions(lambda: self._interrupted(watch, reports)):
                 while True:
                     self._wake.clear()
-                    due = self._monotonic() + self._profile.poll_ms / 1000
+                    due = self._monotonic() + self._poll_seconds()
                     await self._release_outputs(until=self._monotonic())
                     for report in await self._poll(watch):
                         reports(report)
@@ -129,6 +130,16 @@ class ModbusGate:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_RELEASES_SECONDS):
                     await self._release_all()
+
+    def watch_closely(self, *, until: MonotonicSeconds) -> None:
+        """Poll as fast as the line allows until then."""
+        if self._close_watch_until < self._monotonic():
+            self._wake.set()
+        self._close_watch_until = until
+
+    def _poll_seconds(self) -> float:
+        closely = self._monotonic() < self._close_watch_until
+        return CLOSE_WATCH_SECONDS if closely else self._profile.poll_ms / 1000
 
     async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         """Command the gate to open; returns once the controller acknowledged it."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 
 from drivers.bus import Bus
-from drivers.contract import DriverError, Report, Reports
+from drivers.contract import DriverError, MonotonicSeconds, Report, Reports
 from drivers.losses import is_answering
 from drivers.modbus.frames import Framing
 from drivers.modbus.profile import UnitProfile
@@ -15,7 +16,7 @@ from drivers.modbus.session import Session
 from drivers.modbus.unit import PolledUnit
 from drivers.modbus.watch import points_of
 from drivers.transactions import UnitRests
-from drivers.watch import Watch, poll_deadline
+from drivers.watch import CLOSE_WATCH_SECONDS, Watch, poll_deadline
 
 
 class ModbusInputs:
@@ -43,6 +44,8 @@ class ModbusInputs:
         self._device_id = device_id
         self._profile = profile
         self._monotonic = monotonic
+        self._wake = asyncio.Event()
+        self._close_watch_until = float("-inf")
         self._session = Session(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
         self._unit = PolledUnit(session=self._session, profile=profile, monotonic=monotonic)
 
@@ -56,10 +59,23 @@ class ModbusInputs:
         watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
         with self._session.telling_interruptions(lambda: self._interrupted(watch, reports)):
             while True:
-                due = self._monotonic() + self._profile.poll_ms / 1000
+                self._wake.clear()
+                closely = self._monotonic() < self._close_watch_until
+                due = self._monotonic() + (CLOSE_WATCH_SECONDS if closely else self._profile.poll_ms / 1000)
                 for report in await self._poll(watch):
                     reports(report)
-                await asyncio.sleep(max(0.0, due - self._monotonic()))
+                await self._rest(until=due)
+
+    def watch_closely(self, *, until: MonotonicSeconds) -> None:
+        """Poll as fast as the line allows until then."""
+        if self._close_watch_until < self._monotonic():
+            self._wake.set()
+        self._close_watch_until = until
+
+    async def _rest(self, *, until: MonotonicSeconds) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, until - self._monotonic())):
+                await self._wake.wait()
 
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:
         try:

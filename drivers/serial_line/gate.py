@@ -27,7 +27,7 @@ from drivers.serial_line.pulses import HostPulses
 from drivers.serial_line.session import Session
 from drivers.serial_line.status import position_in
 from drivers.transactions import UnitRests
-from drivers.watch import Watch, poll_deadline
+from drivers.watch import CLOSE_WATCH_SECONDS, Watch, poll_deadline
 
 _SETTLE_SECONDS = 2.0
 _LAST_RELEASES_SECONDS = 0.8
@@ -63,6 +63,7 @@ class SerialGate:
             session=self._session, commands=tuple(command for _, command in profile.commands.named())
         )
         self._wake = asyncio.Event()
+        self._close_watch_until = float("-inf")
         self._commanded: GatePosition | None = None
         self._position = GatePosition.UNKNOWN
         self._stepped: tuple[GatePosition, MonotonicSeconds] | None = None
@@ -79,7 +80,7 @@ class SerialGate:
             with self._session.telling_interruptions(lambda: self._interrupted(watch, reports)):
                 while True:
                     self._wake.clear()
-                    due = self._monotonic() + self._profile.poll_ms / 1000
+                    due = self._monotonic() + self._poll_seconds()
                     now = self._monotonic()
                     await self._pulses.end_due(now=now, until=now)
                     told = await self._poll(watch)
@@ -94,6 +95,16 @@ class SerialGate:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_RELEASES_SECONDS):
                     await self._pulses.end_due(now=self._monotonic(), until=float("inf"))
+
+    def watch_closely(self, *, until: MonotonicSeconds) -> None:
+        """Poll as fast as the line allows until then."""
+        if self._close_watch_until < self._monotonic():
+            self._wake.set()
+        self._close_watch_until = until
+
+    def _poll_seconds(self) -> float:
+        closely = self._monotonic() < self._close_watch_until
+        return CLOSE_WATCH_SECONDS if closely else self._profile.poll_ms / 1000
 
     async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         """Command the gate to open; returns once the controller acknowledged it, if it ever does."""

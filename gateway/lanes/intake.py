@@ -18,6 +18,7 @@ from drivers.contract import (
     PlateSeen,
     PointChanged,
     PointState,
+    PollMissed,
     Report,
     TamperChanged,
 )
@@ -117,6 +118,8 @@ class Intake:
                 self._tampered(report)
             case PointChanged():
                 self._point(report.device_id, report.point, report.state, report.at)
+            case PollMissed():
+                self._missed(report)
             case GateMoved():
                 self._moved(report)
             case DeviceConnected():
@@ -177,6 +180,12 @@ class Intake:
             points = tuple(sorted((*others, PointSnapshot(name, state)), key=lambda point: point.name))
             self._devices[device_id] = replace(device, points=points)
             self._changed()
+
+    def _missed(self, report: PollMissed) -> None:
+        for (device_id, _), routes in self._points.items():
+            if device_id == report.device_id:
+                for route in routes:
+                    route.runner.post(m.InputMissed(route.role, report.in_a_row, route.index))
 
     def _moved(self, report: GateMoved) -> None:
         runner = self._by_gate.get(report.device_id)

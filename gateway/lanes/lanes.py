@@ -8,7 +8,9 @@ from dataclasses import replace
 import structlog
 
 from drivers.contract import (
+    Driver,
     Gate,
+    PolledDriver,
     Report,
     ShowingReader,
 )
@@ -56,11 +58,13 @@ class Lanes:
         boot: str,
         showing: Mapping[int, ShowingReader] | None = None,
         stoppable: Collection[int] | None = None,
+        drivers: Collection[Driver] = (),
     ) -> None:
-        """`stoppable`: the gates with a command to stop, by their device ids; None: all."""
+        """`stoppable`: the gates with a command to stop, by their device ids; None: all. `drivers`: of every device."""
         self._site = site
         self._stoppable = gates.keys() if stoppable is None else stoppable
         self._showing = showing or {}
+        self._polled = {driver.device_id: driver for driver in drivers if isinstance(driver, PolledDriver)}
         self._store = store
         self._clock = clock
         self._progress = progress
@@ -235,6 +239,11 @@ class Lanes:
             beat=_beater(self._progress, f"lane {lane.id}"),
             timetable=timetable_of(site, lane),
             can_stop=lane.gate in self._stoppable,
+            watched=[
+                self._polled[device]
+                for device in {lane.gate, lane.closing.device, *(ref.device for ref in lane.safety)}
+                if device in self._polled
+            ],
             showing={reader: self._showing[reader] for reader in lane.readers if reader in self._showing},
         )
 

@@ -83,6 +83,8 @@ def _take(turn: Turn, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 (one b
             readings.keys_typed(turn, event)
         case m.InputReported():
             _input_reported(turn, event)
+        case m.InputMissed():
+            turn.observe(event)
         case m.GateReported():
             _gate_reported(turn, event)
         case m.GateLost():

@@ -84,6 +84,15 @@ class InputReported:
 
 
 @dataclass(frozen=True, slots=True)
+class InputMissed:
+    """An input's device did not answer a poll; `in_a_row` polls by now."""
+
+    role: Role
+    in_a_row: int
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class GateReported:
     """The gate's position, changed or refreshed."""
 
@@ -191,6 +200,7 @@ LaneEvent = (
     | PlateRead
     | KeysTyped
     | InputReported
+    | InputMissed
     | GateReported
     | GateLost
     | GateLossExplained

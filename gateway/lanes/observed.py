@@ -5,6 +5,7 @@ The machine does so in its turn; the shell does so ahead of the inbox, for the l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from drivers.contract import PointState
@@ -18,7 +19,12 @@ def observe(rules: LaneRules, state: LaneState, event: m.LaneEvent) -> LaneState
     """The state with what this event says of the world; other events change nothing."""
     match event:
         case m.InputReported():
-            return _input(rules, state, event)
+            stale = rules.stale
+            return _input(
+                rules, state, event.role, event.index, lambda point: point.reported(event.state, event.at, stale=stale)
+            )
+        case m.InputMissed():
+            return _input(rules, state, event.role, event.index, lambda point: replace(point, missed=event.in_a_row))
         case m.GateReported():
             return replace(state, gate=state.gate.reported(event.position, event.at))
         case m.GateLost():
@@ -35,27 +41,29 @@ def observe(rules: LaneRules, state: LaneState, event: m.LaneEvent) -> LaneState
             return state
 
 
-def _input(rules: LaneRules, state: LaneState, event: m.InputReported) -> LaneState:
-    match event.role:
+def _input(
+    rules: LaneRules, state: LaneState, role: m.Role, index: int, change: Callable[[SeenPoint], SeenPoint]
+) -> LaneState:
+    match role:
         case m.Role.ARMING:
-            return replace(state, arming=state.arming.reported(event.state, event.at, stale=rules.stale))
+            return replace(state, arming=change(state.arming))
         case m.Role.FAR:
-            return replace(state, far=state.far.reported(event.state, event.at, stale=rules.stale))
+            return replace(state, far=change(state.far))
         case m.Role.CLOSING:
-            return replace(state, closing=state.closing.reported(event.state, event.at, stale=rules.stale))
+            return replace(state, closing=change(state.closing))
         case m.Role.FIRE:
-            fire = state.fire.reported(event.state, event.at, stale=rules.stale)
-            return replace(state, fire=fire, on_fire=_on_fire(state, event))
+            fire = change(state.fire)
+            return replace(state, fire=fire, on_fire=_on_fire(state, fire.state))
         case m.Role.LOCAL:
-            return replace(state, local=state.local.reported(event.state, event.at, stale=rules.stale))
+            return replace(state, local=change(state.local))
         case m.Role.SAFETY:
             points = [*state.safety, *[SeenPoint()] * (rules.safety_points - len(state.safety))]
-            if event.index < len(points):
-                points[event.index] = points[event.index].reported(event.state, event.at, stale=rules.stale)
+            if index < len(points):
+                points[index] = change(points[index])
             return replace(state, safety=tuple(points))
 
 
-def _on_fire(state: LaneState, event: m.InputReported) -> bool:
+def _on_fire(state: LaneState, now: PointState) -> bool:
     """A fire that was seen ends only when its input is seen off: losing the input is no all-clear."""
     known = {PointState.ON: True, PointState.OFF: False}
-    return known.get(event.state, state.on_fire)
+    return known.get(now, state.on_fire)

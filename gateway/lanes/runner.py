@@ -7,7 +7,7 @@ lane's own group, each with a time-out.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import structlog
 
@@ -15,10 +15,12 @@ from drivers.contract import (
     DeadlinePassed,
     DriverError,
     Gate,
+    GatePosition,
     LineDown,
     LinkError,
     NotPermitted,
     PointState,
+    PolledDriver,
     ShowingReader,
 )
 from gateway.clock import Clock
@@ -44,6 +46,7 @@ _COMMAND_GRACE = 1.0
 _SHORTEST_WAIT = 0.05
 _BEAT_SECONDS = 2.0
 _CONSULT_SECONDS = 1.0
+_CLOSE_WATCH_SECONDS = 2.5
 _TICK = m.Ticked()
 
 
@@ -64,8 +67,9 @@ class LaneRunner:
         showing: Mapping[int, ShowingReader] | None = None,
         timetable: Timetable | None = None,
         can_stop: bool = True,
+        watched: Collection[PolledDriver] = (),
     ) -> None:
-        """`can_stop`: the gate has a command to stop."""
+        """`can_stop`: the gate has a command to stop. `watched`: the devices of the gate and of its safety points."""
         self.name = name
         self.rules = rules
         self.can_stop = can_stop
@@ -77,6 +81,7 @@ class LaneRunner:
         self._beat = beat
         self._showing = showing or {}
         self._timetable = timetable
+        self._watched = watched
         self._consulted_at = NEVER
         self._inbox: asyncio.Queue[m.LaneEvent] = asyncio.Queue(_INBOX)
         self._state = LaneState(since_stamp=clock.wall())
@@ -107,6 +112,7 @@ class LaneRunner:
                 step = machine.handle(self.rules, self._state, event, self._now())
                 shown = self._shown_part(self._state) != self._shown_part(step.state)
                 self._state = step.state
+                self._watch_closing()
                 for command in step.commands:
                     self._carry_out(group, command)
                 if shown:
@@ -142,6 +148,13 @@ class LaneRunner:
             order_text="" if state.order is None else state.order.sentence(),
             troubles=(*((state.stop_sentence,) if state.stopped_by else ()), *(one.text for one in state.troubles)),
         )
+
+    def _watch_closing(self) -> None:
+        """Have the safety points asked as fast as their lines allow while the gate may move towards closed."""
+        job = self._state.closing_gate
+        if self._state.gate.position is GatePosition.CLOSING or (job is not None and job.sent and job.ours):
+            for driver in self._watched:
+                driver.watch_closely(until=self._clock.monotonic() + _CLOSE_WATCH_SECONDS)
 
     async def _next(self) -> m.LaneEvent:
         wake = machine.wake_at(self.rules, self._state)

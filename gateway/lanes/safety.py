@@ -12,6 +12,9 @@ from gateway.lanes.rules import LaneRules
 from gateway.lanes.seen import SeenPoint
 from gateway.lanes.state import LaneState
 
+_MISSED_WHILE_CLOSING = 2
+"""So many polls in a row without an answer while the gate closes, and it is opened again."""
+
 
 def why_not_close(rules: LaneRules, state: LaneState, now: float) -> str:
     """One sentence on what forbids closing at `now` (monotonic seconds); "" when every point is known to be clear."""
@@ -34,6 +37,8 @@ def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa
             return f"{name} is active"
         if fresh is PointState.UNKNOWN:
             return f"{name} is unknown or stale"
+        if point.missed:
+            return f"{name} did not answer when it was last asked"
         if now < point.chatters_until():
             return f"{name} chatters"
     return ""
@@ -61,6 +66,10 @@ def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> st
             return f"{name} is active"
         if not point.is_off() or now >= point.at + rules.stale:
             return f"{name} is unknown or stale"
+        if point.missed >= _MISSED_WHILE_CLOSING:
+            return f"{name} does not answer"
+        if now < point.returned + rules.clear_after_loss:
+            return f"{name} has just come back and is not believed yet"
     return ""
 
 

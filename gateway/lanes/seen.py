@@ -22,6 +22,7 @@ class SeenPoint:
         since: since when it is so.
         changes: when it changed between on and off last, the oldest first.
         returned: when it was read again after it had been unknown, or not read for too long; for the first time, too.
+        missed: polls in a row that its device has not answered since.
     """
 
     state: PointState = PointState.UNKNOWN
@@ -29,6 +30,7 @@ class SeenPoint:
     since: float = NEVER
     changes: tuple[float, ...] = ()
     returned: float = NEVER
+    missed: int = 0
 
     def fresh(self, now: float, stale: float) -> PointState:
         """Its state, or unknown once it is older than `stale` seconds."""
@@ -39,7 +41,7 @@ class SeenPoint:
         was_lost = self.state is PointState.UNKNOWN or at - self.at > stale
         returned = at if was_lost and state is not PointState.UNKNOWN else self.returned
         if state is self.state:
-            return replace(self, at=at, returned=returned)
+            return replace(self, at=at, returned=returned, missed=0)
         known = PointState.UNKNOWN not in {state, self.state}
         changes = (*self.changes[1 - CHATTER_CHANGES :], at) if known else self.changes
         return SeenPoint(state, at, since=at, changes=changes, returned=returned)

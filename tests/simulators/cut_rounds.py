@@ -241,7 +241,13 @@ async def _gateway(lines: list[CutLine], folder: Path) -> AsyncIterator[tuple[La
         async with Supervisor(clock=clock) as lasting:
             lasting.keep("store", store.run)
             lanes = Lanes(
-                site=site, gates=devices.gates, store=store, clock=clock, progress=Progress(clock=clock), boot="cut"
+                site=site,
+                gates=devices.gates,
+                store=store,
+                clock=clock,
+                progress=Progress(clock=clock),
+                boot="cut",
+                drivers=devices.drivers,
             )
             lasting.keep("recorder", lanes.recorder.run)
             async with Supervisor(clock=clock) as shared:
