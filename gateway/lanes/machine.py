@@ -202,6 +202,8 @@ def _command_acknowledged(turn: Turn, event: m.CommandAcknowledged) -> None:
     flights.acknowledged(turn, event)
     if command is not None and command.action is GateAction.STOP:
         stopping.taken(turn)
+    elif command is not None and command.action is GateAction.OPEN:
+        reopening.acknowledged(turn)
 
 
 def _command_failed(turn: Turn, event: m.CommandFailed) -> None:
@@ -221,3 +223,5 @@ def _command_failed(turn: Turn, event: m.CommandFailed) -> None:
         closing.failed(turn, event.reason)
     elif flight.command.action is GateAction.OPEN and turn.state.phase is Phase.OPENING:
         visits.not_opened(turn, event.reason)
+    elif flight.command.action is GateAction.OPEN:
+        reopening.not_sent(turn)

@@ -19,6 +19,7 @@ from gateway.lanes.turn import Turn
 
 _LONGEST_PAUSE = 60.0
 _OPEN_PAUSE = 1.0
+_SOON = 0.25
 _ON_ITS_WAY = frozenset({GatePosition.OPEN, GatePosition.OPENING})
 
 
@@ -42,17 +43,34 @@ def watch(turn: Turn, job: Closing) -> bool:
         tries=max(0, min(job.tries, turn.rules.close_tries) - 1),
         not_before=turn.now.at + pause,
         reopened=min(job.reopened + 1, 10),
+        reopens_for=reason,
+        reopens_since=turn.now.stamp.micros,
     )
-    turn.set(closing_gate=again, note=f"opened again while closing: {reason}")
+    turn.set(closing_gate=again, note=f"asked to open again while closing: {reason}")
     _open(turn, again)
+    return True
+
+
+def acknowledged(turn: Turn) -> None:
+    """Record that the gate is opened again: its controller took the open, or it is seen to open."""
+    job = turn.state.closing_gate
+    if job is None or not job.reopens_for:
+        return
+    turn.set(closing_gate=replace(job, reopens_for=""), note=f"opened again while closing: {job.reopens_for}")
     turn.tell(
         EventKind.GATE_REOPENED,
-        f"the gate was closing and is opened again: {reason}",
-        filmed_from=turn.now.stamp.micros,
-        reason=reason,
-        times=again.reopened,
+        f"the gate was closing and is opened again: {job.reopens_for}",
+        filmed_from=job.reopens_since,
+        reason=job.reopens_for,
+        times=job.reopened,
     )
-    return True
+
+
+def not_sent(turn: Turn) -> None:
+    """Ask again soon when the first open did not go out: a line that was reset is back in a moment."""
+    job = turn.state.closing_gate
+    if job is not None and job.reopening == 1:
+        turn.set(closing_gate=replace(job, reopen_at=turn.now.at + _SOON))
 
 
 def follow(turn: Turn, job: Closing) -> bool:
@@ -64,16 +82,19 @@ def follow(turn: Turn, job: Closing) -> bool:
     if not job.reopening:
         return False
     if state.gate.position in _ON_ITS_WAY:
-        turn.set(closing_gate=replace(job, reopening=0) if _closes_later(turn) else None)
+        acknowledged(turn)
+        done = replace(job, reopening=0, reopens_for="")
+        turn.set(closing_gate=done if _closes_later(turn) else None)
         return False
     if _waits_for_other(state) or turn.now.at < job.reopen_at:
         return True
     if not what_came_into_the_way(turn.rules, state, turn.now.at):
         goes_on = state.is_stopped or _closes_later(turn)
-        turn.set(closing_gate=replace(job, reopening=0, ours=True) if goes_on else None)
+        _tell_unacknowledged(turn, job)
+        turn.set(closing_gate=replace(job, reopening=0, ours=True, reopens_for="") if goes_on else None)
         return False
     if job.reopening >= turn.rules.hold_tries:
-        turn.set(closing_gate=replace(job, reopening=0))
+        turn.set(closing_gate=replace(job, reopening=0, reopens_for=""))
         text = f"the gate could not be opened again after {job.reopening} commands, though something came into its way"
         turn.tell(EventKind.OPENING_TIMED_OUT, text, filmed_from=turn.now.stamp.micros)
         return False
@@ -95,6 +116,12 @@ def deadlines(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, 
     if not job.ours:
         return ()
     return tuple(point.at + rules.stale for _, point in obstructions(rules, state))
+
+
+def _tell_unacknowledged(turn: Turn, job: Closing) -> None:
+    if job.reopens_for:
+        text = f"the gate was closing and was asked to open again, which nobody acknowledged: {job.reopens_for}"
+        turn.tell(EventKind.OPENING_TIMED_OUT, text, filmed_from=job.reopens_since)
 
 
 def _open(turn: Turn, job: Closing) -> None:

@@ -88,6 +88,8 @@ class Closing:
         reopened: how many times in a row it was opened again while it closed.
         reopening: opens sent for that which have not moved it yet.
         reopen_at: when the next one is due.
+        reopens_for: why it was asked to open again, until its controller acknowledges that; "" when it did.
+        reopens_since: when it was asked to, in wall micros.
     """
 
     since: float
@@ -101,6 +103,8 @@ class Closing:
     reopened: int = 0
     reopening: int = 0
     reopen_at: float = NEVER
+    reopens_for: str = ""
+    reopens_since: int = 0
 
 
 @dataclass(frozen=True, slots=True)

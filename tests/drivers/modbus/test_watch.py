@@ -16,6 +16,7 @@ from drivers.contract import (
     LossExplained,
     PointChanged,
     PointState,
+    PollMissed,
 )
 from drivers.modbus.messages import Table
 from drivers.modbus.watch import points_of, position_of
@@ -87,8 +88,8 @@ def test_connected_once_then_changes_and_refreshes():
 def test_lost_after_three_failures():
     watch = Watch(device_id=7, started_at=0.0)
     watch.heard(P.CLOSED, {"loop": OFF}, at=0.1)
-    assert watch.missed("silent", at=0.2, asked=True) == ()
-    assert watch.missed("silent", at=0.3, asked=True) == ()
+    assert watch.missed("silent", at=0.2, asked=True) == (PollMissed(7, 1, 0.2),)
+    assert watch.missed("silent", at=0.3, asked=True) == (PollMissed(7, 2, 0.3),)
     assert watch.missed("silent", at=0.4, asked=True) == (DeviceLost(7, "silent", 0.4),)
     assert watch.missed("silent", at=9.0, asked=True) == ()
     assert watch.position is P.UNKNOWN

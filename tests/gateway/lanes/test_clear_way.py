@@ -166,6 +166,9 @@ def test_what_comes_into_the_way_opens_it_again_at_once(lane, point, state):
     closing_gate(lane)
     getattr(lane, point)(state)
     assert lane.actions() == [OPEN, CLOSE, OPEN]
+    assert E.GATE_REOPENED not in lane.events, "asked, and not acknowledged yet"
+    assert "asked to open again" in lane.state.note
+    lane.acknowledge()
     assert E.GATE_REOPENED in lane.events
     assert outcomes(lane) == [P.PASSED]
     lane.open_gate()
@@ -205,6 +208,43 @@ def test_a_persons_close_is_undone_too_in_a_lock_down_as_well(lane):
     lane.acknowledge()
     lane.gate(GatePosition.CLOSING)
     lane.safety(ON)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
+def test_an_opening_again_that_nobody_acknowledged_is_not_on_record(lane):
+    closing_gate(lane)
+    lane.closing(ON)
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "the line was reset", sent=False))
+    lane.closing(OFF)
+    lane.wait(2)
+    assert E.GATE_REOPENED not in lane.events
+    assert any("which nobody acknowledged: the closing loop is active" in text for text in lane.texts)
+
+
+def test_an_open_that_did_not_go_out_is_asked_for_again_soon(lane):
+    closing_gate(lane)
+    lane.closing(ON)
+    lane.do(m.CommandFailed(lane.sent[-1].command_id, "the line was reset", sent=False))
+    lane.wait(0.3)
+    assert lane.actions() == [OPEN, CLOSE, OPEN, OPEN]
+
+
+def test_no_close_on_an_input_whose_device_did_not_answer(lane):
+    under_the_gate(lane)
+    lane.closing(OFF)
+    lane.wait(0.9)
+    lane.do(m.InputMissed(m.Role.CLOSING, 1))
+    lane.wait(2, refresh=False)
+    assert lane.actions() == [OPEN]
+    lane.wait(1)
+    assert lane.actions() == [OPEN, CLOSE]
+
+
+def test_two_missed_polls_in_a_row_open_a_closing_gate_again(lane):
+    closing_gate(lane)
+    lane.do(m.InputMissed(m.Role.SAFETY, 1))
+    assert lane.actions() == [OPEN, CLOSE]
+    lane.do(m.InputMissed(m.Role.SAFETY, 2))
     assert lane.actions() == [OPEN, CLOSE, OPEN]
 
 

@@ -363,7 +363,8 @@ class LaneLife(RuleBasedStateMachine):
     def closes_onto_something(self):
         """A close went out, the gate was not seen closed since, and a point is not known to be free."""
         points = (self.reported.get(which, (UNKNOWN, 0.0)) for which in OBSTRUCTIONS)
-        return self.may_close and any(state is not OFF or self.at - at >= STALE for state, at in points)
+        back = any(self.at < self.returned.get(which, 0.0) + CLEAR_AFTER_LOSS for which in OBSTRUCTIONS)
+        return self.may_close and (back or any(state is not OFF or self.at - at >= STALE for state, at in points))
 
     def judge_close(self, command):
         for which in GUARDS:

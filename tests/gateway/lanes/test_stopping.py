@@ -74,6 +74,7 @@ def test_a_gate_that_closes_on_is_opened_again(lane, fate):
     lane.wait(0.3)
     lane.closing(ON)
     assert lane.actions() == [STOP, OPEN]
+    lane.acknowledge()
     assert E.GATE_REOPENED in lane.events
 
 
