@@ -183,7 +183,7 @@ class HeldWrites:
                     keeper.put(connection, known, shown, now=now)
             waits = sends
             if waits and operation.effect is Effect.DELETE:
-                waits = not _take_back(connection, operation.kind, known)
+                waits = not take_back(connection, operation.kind, known)
             if waits:
                 if not begun:
                     refuse_without_room(connection, urgent=takes_away(operation, body))
@@ -259,7 +259,7 @@ def _amend_create(connection: sqlite3.Connection, kind: str, record_id: int, new
     try_again(connection, create.id)
 
 
-def _take_back(connection: sqlite3.Connection, kind: str, record_id: int) -> bool:
+def take_back(connection: sqlite3.Connection, kind: str, record_id: int) -> bool:
     """Take back all that waits of a record that central cannot have; whether that was so."""
     rows = outbox_rows(connection, kind, record_id)
     first = next((row for row in rows if row.action == "create"), None)

@@ -33,6 +33,10 @@ class KnownRecord:
     record: str = "{}"
 
 
+_NOT_REMOVED = "id NOT IN (SELECT id FROM registered_device WHERE removed_at IS NOT NULL)"
+"""Of devices: which are shown (`registered_devices`)."""
+
+
 class Records:
     """Devices, or cameras."""
 
@@ -40,13 +44,15 @@ class Records:
         self._database = database
         self._table = table
         self._kind = "kind" if table == "device" else "''"
+        self._shown = _NOT_REMOVED if table == "device" else "1"
 
     async def get(self, record_id: int) -> KnownRecord | None:
         """One record, or None."""
 
         def query(connection: sqlite3.Connection) -> KnownRecord | None:
             row = connection.execute(
-                f"SELECT id, name, {self._kind}, at_site, record FROM {self._table} WHERE id = ?", (record_id,)
+                f"SELECT id, name, {self._kind}, at_site, record FROM {self._table} WHERE id = ? AND {self._shown}",
+                (record_id,),
             ).fetchone()
             return _record(row) if row else None
 
@@ -62,7 +68,7 @@ class Records:
         pattern = "%" + search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
 
         def query(connection: sqlite3.Connection) -> tuple[tuple[KnownRecord, ...], int, int | None]:
-            match = "name LIKE ? ESCAPE '\\'"
+            match = f"name LIKE ? ESCAPE '\\' AND {self._shown}"
             (count,) = connection.execute(f"SELECT count(*) FROM {self._table} WHERE {match}", (pattern,)).fetchone()
             bound = " AND id < ?" if before else ""
             rows = connection.execute(

@@ -39,6 +39,7 @@ from gateway.store.recent import RecentWrites
 from gateway.store.records import Records
 from gateway.store.references import References
 from gateway.store.refused import RefusedRows
+from gateway.store.registered_devices import RegisteredDevices
 from gateway.store.remembered import Remembered
 from gateway.store.second_factor_seal import SecondFactorSeal
 from gateway.store.segments import Segments
@@ -91,6 +92,7 @@ class Store:
         self.read_marks = ReadMarks(database=self._site)
         self.keeping = Keeping(database=self._site, changes=self.changes)
         self.devices = Records(database=self._site, table="device")
+        self.registered_devices = RegisteredDevices(database=self._site, changes=self.changes)
         self.cameras = Records(database=self._site, table="camera")
         self.segments = Segments(database=self._site)
         self.footage_times = FootageTimes(database=self._site)

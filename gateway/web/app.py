@@ -206,7 +206,12 @@ def build_app(
         *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
         *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), board=board).routes(),
         *LegacyDevices(
-            store=store, board=board, writes=writes, places=places_of(site), stands_alone=site.central is None
+            store=store,
+            board=board,
+            writes=writes,
+            clock=clock,
+            places=places_of(site),
+            stands_alone=site.central is None,
         ).routes(),
         *LegacyVideo(site=site, store=store, recording=recording, viewers=viewers, clock=clock).routes(),
         *LegacyWebhooks(desk=webhooks).routes(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from gateway.clock import Clock, iso_utc
 from gateway.domain.announcements import Places
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.writes import DEVICE_CREATE
@@ -25,12 +26,13 @@ class LegacyDevices:
     """List, register, get, remove. Registered devices are central's: this gateway handles those of its site file."""
 
     def __init__(
-        self, *, store: Store, board: Board, writes: CentralWrites, places: Places, stands_alone: bool
+        self, *, store: Store, board: Board, writes: CentralWrites, clock: Clock, places: Places, stands_alone: bool
     ) -> None:
         """`stands_alone`: there is no central that keeps devices too."""
         self._store = store
         self._board = board
         self._writes = writes
+        self._clock = clock
         self._places = places
         self._stands_alone = stands_alone
 
@@ -46,7 +48,7 @@ class LegacyDevices:
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = read_query(request, PageQuery)
         known, total, _older = await self._store.devices.page(offset=wanted.offset, limit=wanted.limit)
-        return told(DevicesTold(devices=tuple(map(self._told, known)), total=total))
+        return told(DevicesTold(devices=tuple([await self._told(item) for item in known]), total=total))
 
     async def _register(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, DeviceBody)
@@ -54,20 +56,28 @@ class LegacyDevices:
         known = None if written.record_id is None else await self._store.devices.get(written.record_id)
         if known is None:
             raise NotFoundError("central took the device, and did not say under which id; it is listed soon")
-        return told(self._told(known), status=201)
+        await self._store.registered_devices.add(known.id)
+        return told(await self._told(known), status=201)
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        return told(self._told(await self._known(request)))
+        return told(await self._told(await self._known(request)))
 
     async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        """Only a device that this site alone keeps can go: the interface has no operation to delete one at central."""
+        """Remove a device that was registered here, or that this site alone keeps.
+
+        The interface has no operation to delete a device at central, so one that central has is hidden at the site.
+        """
         known = await self._known(request)
         if known.at_site:
             raise CommandRefused(f"device {known.id} is in the site file; take it out there")
-        if not self._stands_alone:
-            raise CommandRefused(f"central keeps device {known.id}, and its interface has no operation to delete it")
-        await self._store.devices.pulled((), removed=(known.id,), now=0)
-        return told(self._told(known))
+        shown = await self._told(known)
+        if self._stands_alone:
+            await self._store.devices.pulled((), removed=(known.id,), now=0)
+        elif not await self._store.registered_devices.remove(known.id, now=self._clock.wall().micros):
+            raise CommandRefused(
+                f"device {known.id} was not registered through this gateway; remove it at central, which keeps it"
+            )
+        return told(shown)
 
     async def _known(self, request: web.Request) -> KnownRecord:
         number = number_of(request.match_info["id"], "device")
@@ -76,7 +86,7 @@ class LegacyDevices:
             raise NotFoundError(f"there is no device {number}")
         return known
 
-    def _told(self, known: KnownRecord) -> DeviceTold:
+    async def _told(self, known: KnownRecord) -> DeviceTold:
         seen = next((item for item in self._board.devices() if item.device_id == known.id), None)
         record = device_record(known, seen, location=self._places.devices.get(known.id, ""))
         return DeviceTold(
@@ -85,7 +95,7 @@ class LegacyDevices:
             type=known.kind,
             location=_text(record, "location") or "",
             status=_text(record, "status") or "unknown",
-            created_at=_text(record, "created_at"),
+            created_at=_text(record, "created_at") or iso_utc(await self._store.registered_devices.since(known.id)),
             serial_number=_text(record, "serial_number"),
         )
 

@@ -129,14 +129,14 @@ class DeviceBody(Body):
 
 
 class DeviceTold(Told):
-    """A device. `created_at` and `serial_number` are null where central does not say."""
+    """A device. Where central does not say, `created_at` is since when the site knows it, and `serial_number` null."""
 
     id: str
     name: str
     type: str
     location: str
     status: str
-    created_at: str | None
+    created_at: str
     serial_number: str | None
 
 
