@@ -33,7 +33,7 @@ def checked_permissions(names: frozenset[str]) -> frozenset[str]:
     """Permission names of the interface, or "*" for all of them. Raises AccountRefused."""
     for name in sorted(names):
         if not _PERMISSION.fullmatch(name):
-            raise AccountRefused(f"{name!r} is no permission; they look like can_view_devices, and * is all of them")
+            raise AccountRefused(f"'{name}' is no permission; they look like can_view_devices, and * is all of them")
     return names
 
 

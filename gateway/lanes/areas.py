@@ -63,7 +63,7 @@ class Areas:
         """
         area = self._areas.get(area_id)
         if area is None:
-            raise NotFoundError(f"area {area_id!r} is not of this site")
+            raise NotFoundError(f"area '{area_id}' is not of this site")
         correction = CountCorrection(area_id, count)
         before, who = self._presence.count(area_id), source.removeprefix("user:")
         text = f"{area.name}: {count} inside, says {who} ({before} were counted)"

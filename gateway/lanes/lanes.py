@@ -156,6 +156,7 @@ class Lanes:
             command = replace(command, state=CommandState.REFUSED, detail=refusal)
             kind, text = EventKind.COMMAND_REFUSED, f"{text}: {refusal}"
         event = self._event(kind, text, device_id=device_id, lane_id=runner.rules.lane_id)
+        event = replace(event, data={"command_id": command.command_id, "action": action.value})
         recorded = await self._record_now(Entry(events=(event,), commands=(command,)))
         if refusal:
             raise CommandRefused(refusal)
@@ -166,7 +167,7 @@ class Lanes:
         """See `Board.order`."""
         runner = next((runner for runner in self._runners if runner.rules.lane_id == lane_id), None)
         if runner is None:
-            raise NotFoundError(f"no lane {lane_id!r} at this site")
+            raise NotFoundError(f"no lane '{lane_id}' at this site")
         lost = self.recorder.lost
         order = None if kind is None else Order(kind=kind, by=source, reason=reason[:_LONGEST_REASON])
         runner.post(m.OrderGiven(order=order, by=source))

@@ -69,7 +69,7 @@ class Accounts:
         def job(connection: sqlite3.Connection) -> None:
             _known_role(connection, role)
             if connection.execute("SELECT 1 FROM account WHERE username = ?", (username,)).fetchone():
-                raise AccountRefused(f"there is an account {username!r} already")
+                raise AccountRefused(f"there is an account '{username}' already")
             connection.execute(
                 "INSERT INTO account (username, password_hash, role, disabled, created_at) VALUES (?, ?, ?, 0, ?)",
                 (username, password_hash, role, now),
@@ -118,9 +118,9 @@ class Accounts:
         def job(connection: sqlite3.Connection) -> None:
             row = connection.execute("SELECT totp_secret FROM account WHERE username = ?", (username,)).fetchone()
             if row is None:
-                raise NotFoundError(f"there is no account {username!r}")
+                raise NotFoundError(f"there is no account '{username}'")
             if not row[0]:
-                raise AccountRefused(f"{username!r} has no second factor")
+                raise AccountRefused(f"'{username}' has no second factor")
             _put_codes(connection, username, hashes)
             self._log.account(connection, username)
 
@@ -161,7 +161,7 @@ class Accounts:
 
         def job(connection: sqlite3.Connection) -> None:
             if connection.execute("DELETE FROM account WHERE username = ?", (username,)).rowcount == 0:
-                raise NotFoundError(f"there is no account {username!r}")
+                raise NotFoundError(f"there is no account '{username}'")
             _put_codes(connection, username, ())
             _end_sessions(connection, username)
             self._log.account(connection, username)
@@ -198,9 +198,9 @@ class Accounts:
 
         def job(connection: sqlite3.Connection) -> None:
             if holders := _holders(connection, name):
-                raise AccountRefused(f"{', '.join(holders)} have the role {name!r}; give them another one first")
+                raise AccountRefused(f"{', '.join(holders)} have the role '{name}'; give them another one first")
             if connection.execute("DELETE FROM role WHERE name = ?", (name,)).rowcount == 0:
-                raise NotFoundError(f"there is no role {name!r}")
+                raise NotFoundError(f"there is no role '{name}'")
             self._log.role(connection, name)
 
         await self._database.write(job)
@@ -251,7 +251,7 @@ class Accounts:
 def _update(connection: sqlite3.Connection, username: str, assignment: str, *values: str | int) -> None:
     changed = connection.execute(f"UPDATE account SET {assignment} WHERE username = ?", (*values, username))
     if changed.rowcount == 0:
-        raise NotFoundError(f"there is no account {username!r}")
+        raise NotFoundError(f"there is no account '{username}'")
     _end_sessions(connection, username)
 
 
@@ -267,7 +267,7 @@ def _put_codes(connection: sqlite3.Connection, username: str, hashes: tuple[byte
 def _known_role(connection: sqlite3.Connection, role: str) -> None:
     if connection.execute("SELECT 1 FROM role WHERE name = ?", (role,)).fetchone() is None:
         known = ", ".join(row[0] for row in connection.execute("SELECT name FROM role ORDER BY name"))
-        raise NotFoundError(f"there is no role {role!r}; there are {known}")
+        raise NotFoundError(f"there is no role '{role}'; there are {known}")
 
 
 def _holders(connection: sqlite3.Connection, role: str) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ class ApiKeys:
 
         def job(connection: sqlite3.Connection) -> None:
             if connection.execute("SELECT 1 FROM api_key WHERE name = ?", (name,)).fetchone():
-                raise AccountRefused(f"there is a key {name!r} already")
+                raise AccountRefused(f"there is a key '{name}' already")
             connection.execute(
                 "INSERT INTO api_key (name, key_hash, permissions, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
                 (name, key_hash, json.dumps(sorted(permissions)), now, expires_at),
@@ -63,7 +63,7 @@ class ApiKeys:
 
         def job(connection: sqlite3.Connection) -> None:
             if connection.execute("DELETE FROM api_key WHERE name = ?", (name,)).rowcount == 0:
-                raise NotFoundError(f"there is no key {name!r}")
+                raise NotFoundError(f"there is no key '{name}'")
             self._log.key(connection, name)
 
         await self._database.write(job)

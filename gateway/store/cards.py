@@ -186,6 +186,15 @@ class Cards:
 
         return await self._database.read(query)
 
+    async def ids_of_number(self, number: str) -> tuple[int, ...]:
+        """Return the ids of the cards that bear this printed number."""
+
+        def query(connection: sqlite3.Connection) -> tuple[int, ...]:
+            rows = connection.execute("SELECT id FROM card WHERE number = ? LIMIT 2", (number,))
+            return tuple(int(card_id) for (card_id,) in rows)
+
+        return await self._database.read(query)
+
     async def count(self) -> int:
         """How many cards there are."""
         return await self._database.read(_count)

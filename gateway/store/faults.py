@@ -69,7 +69,8 @@ def _words(path: Path, error: Exception) -> str:
         (unsaid and _is_read_only(path.parent), _READ_ONLY),
         (unsaid and _free_bytes(path) < _NO_ROOM_BYTES, _FULL),
     )
-    return next((words for holds, words in sayings if holds), str(error))
+    plain = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return next((words for holds, words in sayings if holds), plain)
 
 
 def _is_read_only(folder: Path) -> bool:

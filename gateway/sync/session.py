@@ -108,7 +108,7 @@ class GatewaySession:
         credentials: JsonObject = {"username": self._username, "password": self._password}
         verdict = await self._exchange(LOGIN, credentials, None)
         if isinstance(verdict, NeedsSignIn | CentralRefused):
-            raise CentralDenied(f"central refuses to sign in {self._username!r}{self._reason(verdict)}")
+            raise CentralDenied(f"central refuses to sign in '{self._username}'{self._reason(verdict)}")
         if isinstance(verdict, CentralUnavailable):
             raise verdict
         token, user = verdict.get("session"), verdict.get("user")
@@ -126,14 +126,14 @@ class GatewaySession:
         """Prove the second factor, with a code that was not sent before."""
         if not self._totp_secret:
             raise CentralDenied(
-                f"central asks {self._username!r} for a second factor: name its secret as 'totp' in [central],"
+                f"central asks '{self._username}' for a second factor: name its secret as 'totp' in [central],"
                 " or use an account without one"
             )
         step = await self._unused_step()
         verdict = await self._exchange(MFA, {"token": code_of(self._totp_secret, step)}, token)
         if isinstance(verdict, CentralRefused):
             raise CentralDenied(
-                f"central refuses the second factor of {self._username!r}{self._reason(verdict)};"
+                f"central refuses the second factor of '{self._username}'{self._reason(verdict)};"
                 " are its secret and this machine's clock right?"
             )
         if isinstance(verdict, NeedsSignIn):

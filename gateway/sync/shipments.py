@@ -40,7 +40,7 @@ def shipment_of(row: OutboxRow) -> Shipment | str:
     except ValidationError:
         return "its body is not a JSON object"
     operation = WRITES.get((row.kind, row.action))
-    return f"no operation takes {row.action!r} of {row.kind!r}" if operation is None else Shipment(operation, body)
+    return f"no operation takes '{row.action}' of '{row.kind}'" if operation is None else Shipment(operation, body)
 
 
 def answered_record(answer: JsonObject, resources: tuple[str, ...]) -> JsonObject | None:

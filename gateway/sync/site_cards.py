@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
 from gateway.clock import Clock
-from gateway.domain.errors import StoreError
+from gateway.domain.errors import CommandRefused, StoreError
 from gateway.domain.writes import (
     FIRST_PROVISIONAL_ID,
     Effect,
@@ -40,6 +40,18 @@ class SiteCards:
         """A card's record as the site has it."""
         known = await self._store.cards.get(card_id)
         return None if known is None else _object(known.record)
+
+    async def refuse_taken_number(self, operation: WriteOperation, card_id: int | None, body: JsonObject) -> None:
+        """Refuse a number that another card of the site has, as central does. Raises CommandRefused."""
+        if operation.effect is Effect.DELETE:
+            return
+        before = None if card_id is None else await self.record(card_id)
+        record = body if before is None else changed_by(before, body)
+        number = map_card(card_id or 0, record, self._fields, self._zone).card.number
+        if before is not None and number == map_card(card_id or 0, before, self._fields, self._zone).card.number:
+            return
+        if number and any(one != card_id for one in await self._store.cards.ids_of_number(number)):
+            raise CommandRefused(f"number: {number} is already used")
 
     async def follow(self, operation: WriteOperation, held: Held, body: JsonObject) -> JsonObject:
         """Do to the card what was held; returns its record as it is now, or was when it was deleted."""

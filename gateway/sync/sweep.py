@@ -76,7 +76,7 @@ class Tally:
         """
         listing = read_listing(answer, self._resource)
         if listing is None:
-            raise CentralFailed(f"central's answer has no list {self._resource!r}")
+            raise CentralFailed(f"central's answer has no list '{self._resource}'")
         return tuple((found, listing.records[found]) for found in self.take_ids(listing.ids, listing.count))
 
     def take_ids(self, ids: Sequence[int | None], count: int | None) -> tuple[int, ...]:

@@ -63,7 +63,8 @@ def _read(ca_file: str | None) -> tuple[Mark | None, ssl.SSLContext]:
     try:
         return mark, ssl.create_default_context(cafile=ca_file)
     except OSError as error:
-        raise CentralUnavailable(f"the CA file {ca_file} cannot be used: {error}", sent=False) from error
+        words = "it is no certificate in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+        raise CentralUnavailable(f"the CA file {ca_file} cannot be used: {words}", sent=False) from error
 
 
 def _mark_of(ca_file: str) -> Mark | None:

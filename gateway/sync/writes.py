@@ -75,6 +75,7 @@ class CentralWrites:
 
         Raises:
             CentralRefused: central's refusal; nothing has changed.
+            CommandRefused: another card has the number, where central cannot be asked; nothing has changed.
             StoreError: the disk takes nothing. When central has carried the write out, the next pull brings it.
             NoRoom: too much waits for central; nothing has changed.
         """
@@ -159,6 +160,8 @@ class CentralWrites:
     ) -> Written:
         now = self._clock.wall().micros
         async with self._store.cards.turn:
+            if operation.kind == CARD and not begun:
+                await self._cards.refuse_taken_number(operation, record_id, body)
             before = await self._cards.record(record_id) if operation.kind == CARD and record_id is not None else None
             held = await self._store.held.hold(
                 operation, record_id, body, now=now, sends=sends, key=key, begun=begun, before=before

@@ -289,6 +289,8 @@ def path_id(request: web.Request) -> int:
 
 async def read_bytes(request: web.Request) -> bytes:
     """Return the request's body, of at most 1 MiB. Raises RequestRefused."""
+    if (request.content_length or 0) > LARGEST_BODY:
+        raise web.HTTPRequestEntityTooLarge(max_size=LARGEST_BODY, actual_size=request.content_length or 0)
     try:
         if request.content.is_eof():  # it has come already
             return await request.read()

@@ -16,6 +16,7 @@ from gateway.web.admission import Admission, Route, errors_as_envelopes
 from gateway.web.bodies import LARGEST_BODY
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.catalogue.legacy import PREFIX as LEGACY
+from gateway.web.catalogue.operation import Operation
 from gateway.web.connections import KEEP_ALIVE_SECONDS, ConnectionLimits
 from gateway.web.door import Door
 from gateway.web.legacy.admission import LegacyAdmission
@@ -77,7 +78,9 @@ def assembled(routes: Sequence[Route], doors: Doors, live: Live, limits: Connect
             if operation.view is not None:
                 app.router.add_route("OPTIONS", operation.path, _allow)
         else:
-            app.router.add_route(operation.method, operation.path, handler)
+            app.router.add_route(
+                operation.method, operation.path, handler, expect_handler=partial(_expected, operation)
+            )
     app.router.add_get("/status", _to_page)
     app.router.add_static("/status/static", STATIC)
     app.on_response_prepare.append(_secure)
@@ -137,6 +140,17 @@ def _answering(runner: web.AppRunner) -> Callable[[], PlainHandler]:
 async def _allow(_: web.Request) -> web.StreamResponse:
     """Answer what a browser asks before a page of another origin plays footage by an address with a token."""
     return web.Response(status=204, headers={"Allow": "GET, HEAD, OPTIONS"})
+
+
+async def _expected(operation: Operation, request: web.Request) -> None:
+    """Ask for the body that a client holds back, but for one that will be refused by its length alone."""
+    bounded = operation.body is not None or operation.signs_in
+    if bounded and (request.content_length or 0) > LARGEST_BODY:
+        return
+    if request.headers["Expect"].lower() != "100-continue":
+        raise web.HTTPExpectationFailed
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0  # nothing of the answer was sent
 
 
 async def _to_page(_: web.Request) -> web.StreamResponse:

@@ -40,6 +40,7 @@ _TOUCH_EVERY = _MINUTE
 _PENDING_MINUTES = 10
 _LAST_SECONDS = 2.0
 _MOST_PROVEN = 256
+_MOST_USED = 4096
 _MOST_WAITING = 16
 _LONGEST_TOKEN = 256
 
@@ -86,6 +87,7 @@ class Sessions:
         self._by_name = Throttle(free=5)
         self._by_address = Throttle(free=100)  # all who share a way out of a site share this
         self._by_code = Throttle(free=5)  # of an account, wherever its codes come from: they are short
+        self._used: OrderedDict[str, int] = OrderedDict()
         self._proven: OrderedDict[str, bytes] = OrderedDict()
         self._waiting = 0
 
@@ -157,7 +159,8 @@ class Sessions:
         if len(self._proven) > _MOST_PROVEN:
             self._proven.popitem(last=False)
         now = self._now()
-        await self._sessions.complete(caller.token, seen_at=now, expires_at=now + min(self._idle, self._longest))
+        self._use(caller.token, now)
+        await self._sessions.complete(caller.token, seen_at=now, expires_at=now + self._life())
 
     async def sign_out(self, caller: Caller) -> None:
         """The session is over; its token is worth nothing from now on, and central's is ended."""
@@ -177,9 +180,13 @@ class Sessions:
         now = self._now()
         if session is None or self._is_over(session, now):
             return NOBODY
+        if now - self._used.get(caller.token, now) > self._idle:
+            return NOBODY  # the disk knows its last use only by the minute
         found = self._of(session, caller)
+        if found.signed_in and not session.mfa_pending:
+            self._use(caller.token, now)
         if found.signed_in and not session.mfa_pending and abs(now - session.last_seen_at) >= _TOUCH_EVERY:
-            expires_at = min(now + self._idle, session.created_at + self._longest)
+            expires_at = min(now + self._life(), session.created_at + self._longest)
             try:
                 await self._sessions.touch(caller.token, seen_at=now, expires_at=expires_at)
             except StoreError as error:
@@ -208,8 +215,18 @@ class Sessions:
         """The account was changed or removed: what is left of its sessions in memory is over."""
         self._sessions.drop(username)
 
+    def _use(self, token: str, now: int) -> None:
+        self._used[token] = now
+        self._used.move_to_end(token)
+        if len(self._used) > _MOST_USED:
+            self._used.popitem(last=False)
+
     def _now(self) -> int:
         return self._ahead + int(self._clock.monotonic() * 1_000_000)
+
+    def _life(self) -> int:
+        """Return how long a session lives on the disk without a further use; the last minute of use may be missing."""
+        return min(self._idle + _TOUCH_EVERY, self._longest)
 
     def _is_over(self, session: Session, now: int) -> bool:
         """One that has longer to live than any may was begun by a clock that was set back before this start."""
@@ -274,12 +291,11 @@ class Sessions:
     async def _begin(self, session: Session, *, permissions: frozenset[str], proven: str = "") -> Caller | None:
         """A session from now on. None when its account was changed since its password was `proven`."""
         token, now = secrets.token_urlsafe(32), self._now()
-        life = min(self._idle, self._longest)
-        if session.mfa_pending:
-            life = min(life, _PENDING_MINUTES * _MINUTE)
+        life = min(self._idle, _PENDING_MINUTES * _MINUTE) if session.mfa_pending else self._life()
         session = replace(session, created_at=now, last_seen_at=now, expires_at=now + life)
         if not await self._sessions.add(token, session, proven=proven):
             return None
+        self._use(token, now)
         return Caller(
             username=session.username,
             permissions=frozenset() if session.mfa_pending else permissions,

@@ -100,4 +100,4 @@ class WebhookDesk:
 
 
 def _unknown(webhook_id: str) -> NotFoundError:
-    return NotFoundError(f"there is no webhook {webhook_id!r}")
+    return NotFoundError(f"there is no webhook '{webhook_id}'")

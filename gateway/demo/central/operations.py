@@ -194,7 +194,6 @@ def _search(text: str) -> Filter:
 
 def _event_filter(asked: Events) -> Filter:
     search = _search(asked.search)
-    types = {*asked.types, *asked.event_types}
     start = moment_of(asked.start_date) if asked.start_date else None
     end = moment_of(asked.end_date) if asked.end_date else None
 
@@ -203,7 +202,8 @@ def _event_filter(asked: Events) -> Filter:
         return (
             (search is None or search(record))
             and (not asked.device_ids or record["device_id"] in asked.device_ids)
-            and (not types or record["type"] in types)
+            and (not asked.types or record["type"] in asked.types)
+            and (not asked.event_types or record["type"] in asked.event_types)
             and (start is None or at >= start)
             and (end is None or at <= end)
         )

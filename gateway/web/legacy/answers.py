@@ -23,5 +23,5 @@ def number_of(text: str, what: str) -> int:
     """The number that an id's text means. Raises NotFoundError for what can be none."""
     plain = text.strip()
     if not _NUMBER.fullmatch(plain) or int(plain) > LARGEST_ID:
-        raise NotFoundError(f"there is no {what} {plain[:40]!r}")
+        raise NotFoundError(f"there is no {what} '{plain[:40]}'")
     return int(plain)

@@ -13,7 +13,7 @@ _Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
 
 
 class EventListBody(Cursored):
-    """Which events. `types` and `event_types` are two names for one filter."""
+    """Which events. `types` and `event_types` are two filters: where both are sent, an event passes both."""
 
     device_ids: _Ids = ()
     types: _Ids = ()

@@ -82,7 +82,7 @@ class Standing:
         wanted = await read_body(request, LaneStop)
         lane = next((lane for lane in self._board.lanes() if lane.lane_id == wanted.lane_id), None)
         if lane is None:
-            raise NotFoundError(f"no lane {wanted.lane_id!r} at this site")
+            raise NotFoundError(f"no lane '{wanted.lane_id}' at this site")
         source = f"user:{caller.username}"
         command = await self._board.command(device_id=lane.gate_id, action=GateAction.STOP, source=source)
         return success(lane={"id": lane.lane_id}, command=command_record(command))

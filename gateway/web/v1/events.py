@@ -24,6 +24,7 @@ from gateway.web.taken import followed
 from gateway.web.v1.records import event_record
 
 _MOST_KEPT = 16
+_OF_NO_EVENT = 2**62
 _LONGEST_FILTER = 200
 _LARGEST_KEPT = 1024 * 1024
 
@@ -95,7 +96,7 @@ class EventsFamily:
         start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
         which = EventFilter(
             device_ids=wanted.device_ids,
-            types=wanted.types + wanted.event_types,
+            types=_types(wanted),
             search=wanted.search,
             date_from=start,
             date_until=end,
@@ -103,11 +104,18 @@ class EventsFamily:
         return _Asked(which, wanted.cursor_id, wanted.offset, wanted.limit, _reads(wanted))
 
 
+def _types(wanted: EventListBody) -> tuple[int, ...]:
+    """Return the types that pass both filters; one that no event has where none does."""
+    if not wanted.types or not wanted.event_types:
+        return wanted.types or wanted.event_types
+    return tuple(sorted(set(wanted.types) & set(wanted.event_types))) or (_OF_NO_EVENT,)
+
+
 def _reads(wanted: EventListBody) -> str | None:
     """What somebody reads who reads by cursor; None for who looks for something, or looks at pages."""
     if not wanted.by_cursor or wanted.search or wanted.start_date or wanted.end_date:
         return None
-    parts = (("devices", wanted.device_ids), ("types", wanted.types + wanted.event_types))
+    parts = (("devices", wanted.device_ids), ("types", _types(wanted)))
     said = (f"{name} {','.join(map(str, sorted(set(ids))))}" for name, ids in parts if ids)
     return _short(" ".join(said))
 

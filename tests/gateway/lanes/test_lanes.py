@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -34,7 +35,7 @@ from gateway.lanes.board import Phase
 from gateway.lanes.granting import Granting
 from gateway.lanes.orders import OrderKind
 from gateway.site import Site
-from gateway.store import Entry, Store
+from gateway.store import Entry, EventFilter, Store
 from gateway.store.cards import CardRecord
 from gateway.supervision import Progress, Supervisor
 
@@ -221,6 +222,17 @@ async def test_a_person_stops_a_gate_that_can(tmp_path):
         assert not house.lane().can_stop
         with pytest.raises(CommandRefused, match="Barrier has no command to stop"):
             await house.lanes.command(device_id=101, action=GateAction.STOP, source="user:guard")
+
+
+async def test_each_step_of_a_command_names_it(house):
+    command = await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
+    await house.until(lambda: house.gate.told == [GateAction.OPEN])
+    house.report(GateMoved, GatePosition.OPEN)
+    await house.told(E.COMMAND_DONE)
+    page = await house.store.events.page(EventFilter())
+    steps = [item for item in page.events if E.COMMAND_RECORDED <= item.type <= E.COMMAND_UNKNOWN]
+    assert {json.loads(item.data)["command_id"] for item in steps} == {command.command_id}
+    assert E.COMMAND_RECORDED in {item.type for item in steps}
 
 
 async def test_a_person_opens_though_the_disk_refuses_and_it_is_recorded_later(house, monkeypatch):

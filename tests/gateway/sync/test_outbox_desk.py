@@ -48,13 +48,14 @@ def settle(client, store):
 
 @pytest.fixture
 async def refused(central, client, store, settle):
-    """Rows that central refused: a change of card 4001, and a new card; both with the number of card 4002."""
+    """Rows that central refused: a change of card 4001, and a new card. At central other cards have their numbers."""
     await DownSync(client=client, store=store, clock=SystemClock()).pull()
     writes = CentralWrites(client=client, store=store, clock=SystemClock())
     await central.stop()
-    taken = central.cards[4002]["number"]
-    await writes.write(CARD_UPDATE, {"id": 4001, "number": taken, "note": "n"})
-    made = await writes.write(CARD_CREATE, {"number": taken, "status": "active", "holder_name": "Nora"})
+    central.cards[4002]["number"] = "55501"  # as the site has not heard yet
+    central.cards[4003]["number"] = "55502"
+    await writes.write(CARD_UPDATE, {"id": 4001, "number": "55501", "note": "n"})
+    made = await writes.write(CARD_CREATE, {"number": "55502", "status": "active", "holder_name": "Nora"})
     await writes.write(CARD_UPDATE, {"id": made.record_id, "note": "behind"})
     await central.start()
     assert (await settle()).parked == 2

@@ -294,7 +294,8 @@ def refused(central, store, writes, settle):
 
     async def make():
         await central.stop()
-        taken = central.cards[4002]["number"]
+        taken = "55501"
+        central.cards[4002]["number"] = taken  # as the site has not heard yet
         assert (await writes.write(CARD_UPDATE, {"id": 4001, "number": taken, "note": "n"})).held
         await central.start()
         await settle()
@@ -354,7 +355,8 @@ async def test_newer_content_replaces_what_central_refused(central, store, down,
 
 async def test_a_change_behind_one_that_is_refused_takes_its_fields_from_it(central, store, down, writes, settle):
     await central.stop()
-    await writes.write(CARD_UPDATE, {"id": 4001, "number": central.cards[4002]["number"]})
+    central.cards[4002]["number"] = "55501"  # as the site has not heard yet
+    await writes.write(CARD_UPDATE, {"id": 4001, "number": "55501"})
     await writes.write(CARD_UPDATE, {"id": 4001, "number": "99887"})
     await central.start()
     await settle()

@@ -241,6 +241,22 @@ async def test_what_central_says_is_told_as_it_is(house_below, central):
         assert (status, answer["error"]) == (500, "permission denied: can_edit_devices")
 
 
+async def test_while_central_is_away_a_number_is_given_once_too(house_below, central):
+    async with house_below() as house:
+        _, first = await house.call("/v1/access", {"number": "77123"}, method="PUT")
+        await central.stop()
+        taken = (409, {"success": False, "access_card": None, "error": "number: 77123 is already used"})
+        assert await house.call("/v1/access", {"number": "77123", "holder_name": "Bo"}, method="PUT") == taken
+        status, second = await house.call("/v1/access", {"number": "77124"}, method="PUT")
+        assert status == 200
+        changed = {"id": second["access_card"]["id"], "number": "77123"}
+        assert await house.call("/v1/access", changed, method="PATCH") == taken
+        own = {"id": first["access_card"]["id"], "number": "77123", "note": "kept"}
+        assert (await house.call("/v1/access", own, method="PATCH"))[0] == 200
+        assert (await house.call("/v1/access", {"id": own["id"]}, method="DELETE"))[0] == 200
+        assert (await house.call("/v1/access", changed, method="PATCH"))[0] == 200
+
+
 async def test_while_central_is_away_all_goes_on_and_the_old_id_leads_to_the_new(house_below, central):
     async with house_below() as house:
         await central.stop()

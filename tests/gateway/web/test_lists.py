@@ -69,6 +69,8 @@ async def test_filters_of_events(house):
     assert await found(**day, device_ids=[101]) == [early]
     assert await found(**day, types=[EventKind.DEVICE_LOST]) == [late]
     assert await found(**day, event_types=[EventKind.DEVICE_LOST]) == [late]
+    assert await found(**day, types=[EventKind.DEVICE_LOST, 1], event_types=[EventKind.DEVICE_LOST, 2]) == [late]
+    assert await found(**day, types=[EventKind.DEVICE_LOST], event_types=[EventKind.VEHICLE_PASSED]) == []
     assert await found(**day, search="EARL") == [early]
     assert await found(**day, search="%") == []
     assert await found(**day, search="", start_date_typo=1) == [late, early]

@@ -111,6 +111,24 @@ async def test_a_small_body_that_would_come_to_much_is_not_unpacked(house):
     assert not watched.too_long
 
 
+@pytest.mark.parametrize(
+    ("path", "length"), [("/v1/auth/login", 10**12), ("/v1/device/list", 1024 * 1024 + 1), ("/v1/auth/oauth2", 10**18)]
+)
+async def test_a_huge_body_is_refused_before_it_comes(house, path, length):
+    session = (await house.sign_in())["SessionID"]
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nSessionID: {session}\r\nContent-Length: {length}\r\n"
+    for expecting in ("", "Expect: 100-continue\r\n"):
+        began = house.clock.monotonic()
+        writer.write(f"{head}{expecting}\r\n".encode())
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 3)
+        assert answer.startswith((b"HTTP/1.1 413 ", b"HTTP/1.1 404 ")), answer
+        assert house.clock.monotonic() - began < 2
+        writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
+    writer.close()
+
+
 async def test_a_body_may_say_that_it_is_not_compressed(house):
     headers = {**await house.sign_in(), "Content-Encoding": "identity"}
     async with house.client.post(f"{house.url}/v1/device/list", data=b"{}", headers=headers) as answer:

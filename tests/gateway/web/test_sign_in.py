@@ -10,6 +10,7 @@ from gateway.site.api_section import Account
 from gateway.store import Session
 from gateway.web import accounts as accounts_module
 from gateway.web.accounts import hash_accounts
+from tests.gateway.web.conftest import SITE
 
 
 @pytest.fixture
@@ -153,6 +154,16 @@ async def test_an_idle_session_ends_and_a_used_one_does_not(house):
     house.clock.pushed += 61 * 60
     async with house.client.post(f"{house.url}/v1/device/list", json={}, headers=headers) as answer:
         assert (answer.status, (await answer.json())["error"]) == (500, "authentication required")
+
+
+async def test_an_idle_session_ends_by_its_last_use_and_not_by_what_the_disk_last_heard(open_house):
+    api = SITE.api.model_copy(update={"session_idle_minutes": 1})
+    async with open_house(site=SITE.model_copy(update={"api": api})) as house:
+        headers = await house.sign_in()
+        for pushed, status in ((59, 200), (59, 200), (30, 200), (59, 200), (61, 500)):
+            house.clock.pushed += pushed
+            async with house.client.post(f"{house.url}/v1/device/list", json={}, headers=headers) as answer:
+                assert answer.status == status, pushed
 
 
 @pytest.mark.parametrize("step", [400 * 86_400, -400 * 86_400])
