@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field, StringConstraints, field_validator
 
 from gateway.site.addresses import Network, is_loopback, listening_host, networks, origin_of
 from gateway.site.fields import Name, Permission, SecretName, Section
@@ -29,6 +30,9 @@ class TlsSection(Section):
         return TlsSection(certificate=str(folder / self.certificate), key=str(folder / self.key))
 
 
+HostName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?$")]
+
+
 class ApiSection(Section):
     """`[api]`: where the interface and the page are served."""
 
@@ -37,6 +41,7 @@ class ApiSection(Section):
     tls: TlsSection | None = None
     plain_http: bool = Field(default=False, description="true serves networks without TLS")
     trusted_proxies: tuple[str, ...] = Field(default=(), max_length=64, description="addresses or networks")
+    host_names: tuple[HostName, ...] = Field(default=(), max_length=64, description="names it is reached under")
     public_url: str | None = Field(default=None, description="where clients find it, if behind a proxy: https://…")
     accounts: tuple[Account, ...] = ()
     session_idle_minutes: int = Field(default=60, ge=1, le=10_080)

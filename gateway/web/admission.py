@@ -22,6 +22,7 @@ from gateway.web.errors import (
     refusal_of,
     second_factor_missing,
 )
+from gateway.web.host_names import refuse_foreign_host
 from gateway.web.sessions import Sessions
 from gateway.web.view_tokens import TOKEN, View
 from gateway.web.viewers import Viewers
@@ -89,6 +90,7 @@ async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.
     An answer that has begun cannot become another one: its connection is cut, so that nobody takes it for whole.
     """
     try:
+        refuse_foreign_host(request)
         _refuse_compressed(request)
         return await handler(request)
     except web.HTTPException as error:

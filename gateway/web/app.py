@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -32,6 +33,7 @@ from gateway.web.description import Description
 from gateway.web.external_sign_in import ExternalSignIn
 from gateway.web.forwarded import TRUSTED_PROXIES
 from gateway.web.health import Health
+from gateway.web.host_names import HOST_NAMES, served_names
 from gateway.web.legacy.access import LegacyAccess
 from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
@@ -227,6 +229,7 @@ def build_app(
     limits = ConnectionLimits(clock=clock, proxies=proxies)
     app = assembled((*routes, *relayed, *extra_routes), doors, live, limits)
     app[TRUSTED_PROXIES] = proxies
+    app[HOST_NAMES] = served_names(site.api, machine=socket.gethostname())
     app[PUBLIC_URL] = site.api.public_url or ""
 
     async def changed(usernames: tuple[str, ...]) -> None:

@@ -1,0 +1,44 @@
+"""The names that the gateway is served under. A request for any other is refused.
+
+A foreign page can have its own name resolved to the gateway's address (DNS rebinding) and then read answers as if they
+were its own; its requests carry that name in `Host`. An address in `Host` proves that no name was used.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from gateway.site.api_section import ApiSection
+from gateway.web.errors import RequestRefused
+from gateway.web.forwarded import TRUSTED_PROXIES, is_trusted, parsed_address
+
+HOST_NAMES = web.AppKey("host_names", frozenset[str])
+"""The names in lower case, without ports."""
+
+
+def served_names(api: ApiSection, *, machine: str) -> frozenset[str]:
+    """Return the names from the site file, the machine's own with and without `.local` (mDNS), and `localhost`."""
+    public = urlsplit(api.public_url or "").hostname or ""
+    names = ("localhost", machine, f"{machine}.local", api.host, public, *api.host_names)
+    return frozenset(name.lower().removesuffix(".") for name in names if name)
+
+
+def refuse_foreign_host(request: web.Request) -> None:
+    """Raise RequestRefused unless `Host` names this gateway or is an address; a trusted proxy may write any name.
+
+    Without `Host` it is 400, as RFC 9112 3.2 asks.
+    """
+    hosts = request.headers.getall("Host", ())
+    if len(hosts) != 1 or not hosts[0]:
+        raise RequestRefused(400, "the request needs one Host header")
+    if parsed_address(hosts[0]) is not None:
+        return
+    name = hosts[0].partition(":")[0].lower().removesuffix(".")
+    if name in request.app[HOST_NAMES]:
+        return
+    peer = parsed_address(request.remote or "")
+    if peer is not None and is_trusted(peer, request.app[TRUSTED_PROXIES]):
+        return
+    raise RequestRefused(421, "this gateway has another name: use its address, or add the name to host_names in [api]")
