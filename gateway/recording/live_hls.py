@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.clock import Clock
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.recording import playlists
 from gateway.recording.found_files import FoundFiles
-from gateway.recording.live_playlist import MOST_SEGMENTS, listed, live_media, live_target
+from gateway.recording.live_playlist import MOST_SEGMENTS, fitting, listed, live_media, live_target
 from gateway.store import Segment, Store
 
 _STALE_MICROS = 60_000_000
+_PLAYED_SECONDS = 60.0
+"""A playlist that nobody asked for in so long has no player any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Promise:
+    """The target duration of a camera's playlist, which must not change while somebody plays it (RFC 8216, 6.2.1)."""
+
+    target: int
+    until: float
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """What is live of a camera: `ended` where it goes on with segments longer than was promised."""
+
+    segments: tuple[Segment, ...]
+    target: int
+    ended: bool
 
 
 class LiveHls:
@@ -38,16 +59,17 @@ class LiveHls:
         self._clock = clock
         self._cameras = cameras
         self._found = FoundFiles(monotonic=clock.monotonic)
+        self._promised: dict[int, _Promise] = {}
 
     async def master(self, camera_id: int) -> str:
         """The master playlist; it refers to `index.m3u8`."""
-        segments, target = await self._newest(camera_id)
-        return playlists.master(segments, target=target)
+        live = await self._newest(camera_id)
+        return playlists.master(live.segments, target=live.target)
 
     async def playlist(self, camera_id: int) -> str:
         """The media playlist; it refers to `<number>.ts`."""
-        segments, target = await self._newest(camera_id)
-        return live_media(segments, target=target)
+        live = await self._newest(camera_id)
+        return live_media(live.segments, target=live.target, ended=live.ended)
 
     async def segment(self, camera_id: int, number: int) -> Path:
         """The file of a segment, MPEG-TS, for as long as it is kept."""
@@ -59,13 +81,36 @@ class LiveHls:
             raise NotFoundError(f"camera {camera_id} has no segment {number} (any more)")
         return self._found.note((camera_id, number), self._media / found.path)
 
-    async def _newest(self, camera_id: int) -> tuple[tuple[Segment, ...], int]:
+    async def _newest(self, camera_id: int) -> _Live:
         if camera_id not in self._cameras():
             raise NotFoundError(f"this site has no camera {camera_id}")
-        target = live_target(await self._store.footage_links.longest(camera_id))
-        segments = listed(await self._store.segments.newest(camera_id, most=MOST_SEGMENTS), target=target)
+        wanted = live_target(await self._store.footage_links.longest(camera_id))
+        newest = await self._store.segments.newest(camera_id, most=MOST_SEGMENTS)
+        target = self._target(camera_id, wanted)
+        segments = listed(newest, target=target)
         if not segments:
             raise CameraUnavailable(f"camera {camera_id} has no footage yet")
         if self._clock.wall().micros - segments[-1].ended_at > _STALE_MICROS:
             raise CameraUnavailable(f"camera {camera_id} records nothing now; its footage ends earlier")
-        return segments, target
+        fit = fitting(segments, target=target)
+        ended = len(fit) < len(segments)
+        if ended and not fit:  # the end was told for as long as anything was left of it
+            target = self._promise(camera_id, wanted)
+            return _Live(listed(newest, target=target), target, ended=False)
+        if ended and not self._promised[camera_id].ended:
+            until = self._clock.monotonic() + 2 * target  # by then each player has asked again, and knows
+            self._promised[camera_id] = _Promise(target, until, ended=True)
+        return _Live(fit, target, ended)
+
+    def _target(self, camera_id: int, wanted: int) -> int:
+        """The target duration that was promised; while nobody plays, or after a playlist's end, a new promise."""
+        promised = self._promised.get(camera_id)
+        if promised is None or self._clock.monotonic() >= promised.until:
+            return self._promise(camera_id, wanted)
+        if not promised.ended:
+            self._promise(camera_id, promised.target)
+        return promised.target
+
+    def _promise(self, camera_id: int, target: int) -> int:
+        self._promised[camera_id] = _Promise(target, self._clock.monotonic() + _PLAYED_SECONDS)
+        return target

@@ -8,7 +8,7 @@ named `<number>.ts` beside the playlist.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from gateway.clock import iso_utc
 from gateway.recording.playlists import independence
@@ -47,8 +47,14 @@ def listed(segments: Sequence[Segment], *, target: int) -> tuple[Segment, ...]:
     return tuple(reversed(found))
 
 
-def live_media(segments: Sequence[Segment], *, target: int) -> str:
-    """The playlist of these segments, as `listed` gives them; at least one."""
+def fitting(segments: Sequence[Segment], *, target: int) -> tuple[Segment, ...]:
+    """Those of a playlist's segments before the first that is longer than it may be."""
+    fit = (segment.duration + _MICROS // 2 < (target + 1) * _MICROS for segment in segments)
+    return tuple(segment for segment, _ in takewhile(lambda pair: pair[1], zip(segments, fit, strict=True)))
+
+
+def live_media(segments: Sequence[Segment], *, target: int, ended: bool = False) -> str:
+    """The playlist of these segments, as `listed` gives them; at least one. `ended`: nothing will be added to it."""
     first = segments[0]
     lines = [
         "#EXTM3U",
@@ -64,6 +70,8 @@ def live_media(segments: Sequence[Segment], *, target: int) -> str:
         breaks = after.breaks != before.breaks
         lines += ["#EXT-X-DISCONTINUITY"] if _told_at(before, after) else []
         lines += _entry(after, dated=breaks)
+    if ended:
+        lines.append("#EXT-X-ENDLIST")
     return "\n".join(lines) + "\n"
 
 
