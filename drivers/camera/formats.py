@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drivers.camera import h264, h265
-from drivers.camera.frames import EncodedFrame, VideoCodec, VideoFormat
+from drivers.camera.frames import EncodedFrame, Entry, VideoCodec, VideoFormat
 
 
 def told_by(frame: EncodedFrame, *, known: VideoFormat | None = None) -> VideoFormat | None:
@@ -29,3 +29,20 @@ def of_units(codec: VideoCodec, data: bytes) -> VideoFormat | None:
         return h265.video_format(vps, sps, pps) if vps and sps and pps else None
     sps, pps = h264.parameter_sets(data)
     return h264.video_format(sps, pps) if sps and pps else None
+
+
+def entry_of(codec: VideoCodec, data: bytes) -> tuple[Entry, int]:
+    """The kind of entry point that Annex B data of this codec begins with, and a recovery point's picture count."""
+    recovery: int | None = None
+    for unit in h264.nal_units(data):
+        if codec is VideoCodec.H265:
+            is_slice, entry = h265.is_slice(h265.nal_type(unit)), h265.entry_of(h265.nal_type(unit))
+            told = h265.recovery_pictures(unit) if h265.nal_type(unit) == h265.PREFIX_SEI else None
+        else:
+            kind = h264.nal_type(unit)
+            is_slice, entry = h264.SLICE <= kind <= h264.IDR, Entry.IDR if kind == h264.IDR else Entry.NONE
+            told = h264.recovery_frames(unit) if kind == h264.SEI else None
+        if is_slice:
+            return (entry, 0) if entry is not Entry.NONE or recovery is None else (Entry.RECOVERY, recovery)
+        recovery = told if told is not None else recovery
+    return Entry.NONE, 0

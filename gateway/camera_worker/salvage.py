@@ -14,7 +14,7 @@ from pathlib import Path
 import structlog
 
 from drivers.camera import formats
-from drivers.camera.frames import VideoCodec
+from drivers.camera.frames import Entry, VideoCodec, VideoFormat
 from drivers.contract import ProtocolViolation
 from gateway.camera_worker.segment_file import PART_SUFFIX
 from gateway.camera_worker.segmenter import utc_hour
@@ -102,7 +102,9 @@ def _salvage_one(media: Path, camera_id: int, part: Path, offset: ClockOffset) -
     part.rename(final)
     sync_folder(final.parent)
     sync_folder(part.parent)
-    codec, width, height = _format(whole.first)
+    described = _format(whole.first)
+    codec = described.codec if described else ""
+    entry, recovery = formats.entry_of(described.kind, whole.first) if described else (Entry.NONE, 0)
     sound = sound_name(data[: whole.size])
     segment = SegmentFinished(
         camera_id=camera_id,
@@ -112,21 +114,22 @@ def _salvage_one(media: Path, camera_id: int, part: Path, offset: ClockOffset) -
         duration=duration,
         size=whole.size,
         codec=f"{codec},{sound}" if codec and sound else codec,
-        width=width,
-        height=height,
+        width=described.width if described else 0,
+        height=described.height if described else 0,
         frames=whole.frames,
         sha256=hashlib.sha256(memoryview(data)[: whole.size]).hexdigest(),
+        entry=entry,
+        whole_after=recovery * duration // whole.frames,
     )
     return as_found(segment, offset)
 
 
-def _format(first: bytes) -> tuple[str, int, int]:
+def _format(first: bytes) -> VideoFormat | None:
     try:
         # read as H.265, the parameter sets of H.264 are none, and the other way round
-        described = formats.of_units(VideoCodec.H265, first) or formats.of_units(VideoCodec.H264, first)
+        return formats.of_units(VideoCodec.H265, first) or formats.of_units(VideoCodec.H264, first)
     except ProtocolViolation:
-        return "", 0, 0
-    return (described.codec, described.width, described.height) if described else ("", 0, 0)
+        return None
 
 
 def _packets(data: bytes) -> Iterator[tuple[int, int, bytes, bool]]:

@@ -2,11 +2,12 @@ import hashlib
 from itertools import accumulate
 
 import pytest
+from hostile_camera import film
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.camera import h264
-from drivers.camera.frames import VideoCodec
+from drivers.camera import formats, h264
+from drivers.camera.frames import Entry, VideoCodec
 from gateway.camera_worker.salvage import salvage, whole_frames
 from gateway.camera_worker.transport_stream import TransportMuxer
 from gateway.clock import ClockOffset
@@ -69,3 +70,26 @@ def test_what_was_found_keeps_its_monotonic_time_while_nobody_set_the_clock(tmp_
     part.write_bytes(b"".join(stream))
     (saved,) = salvage(tmp_path, 4, offset=ClockOffset("run", START - 7_000_000, trusted=False))
     assert (saved.boot_id, saved.monotonic, saved.clock_trusted) == ("run", 7_000_000, False)
+
+
+@pytest.mark.parametrize(
+    ("codec", "made", "entry"),
+    [
+        ("h264", {"options": "open-gop=1:bframes=2:b-adapt=0", "b_frames": 2}, Entry.RECOVERY),
+        ("h264", {"options": "intra-refresh=1"}, Entry.RECOVERY),
+        ("h265", {"options": "open-gop=1:bframes=2:b-adapt=0", "b_frames": 2}, Entry.RECOVERY),
+        ("h264", {}, Entry.IDR),
+        ("h265", {}, Entry.IDR),
+    ],
+)
+def test_what_was_found_tells_the_entry_point_that_it_begins_with(tmp_path, codec, made, entry):
+    frames = film(codec, frames=100, gop=30, **made)
+    begin = next(number for number, frame in enumerate(frames) if number and frame.keyframe)
+    muxer = TransportMuxer(codec=VideoCodec(codec))
+    head = formats.told_by(frames[0]).head
+    part = tmp_path / "4" / "2027011508" / f"{START}.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"".join(muxer.mux(each, head + each.data) for each in frames[begin : begin + 20]))
+    (saved,) = salvage(tmp_path, 4, offset=ClockOffset("run", 0, trusted=True))
+    assert saved.entry is entry
+    assert (saved.whole_after > 0) == ("intra" in made.get("options", ""))
