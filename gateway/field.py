@@ -10,9 +10,10 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from drivers.bus import Bus
-from drivers.contract import Driver, Gate, Reports, ShowingReader
+from drivers.contract import Driver, Gate, Report, Reports, ShowingReader
 from drivers.hikvision.barrier import HikvisionBarrier
 from drivers.http_session import Account
+from drivers.limits import LimitedGate, LimitPoint
 from drivers.link import LinkSpec
 from drivers.lpr.axis import AXIS
 from drivers.lpr.dahua import DAHUA
@@ -62,7 +63,13 @@ Profile = TypeVar("Profile", UnitProfile, GateProfile, SerialGateProfile, TagRea
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Every line and device of a site; `showing` are the readers with lamps, `stoppable` the gates that can stop."""
+    """Every line and device of a site.
+
+    Attributes:
+        showing: the readers with lamps.
+        stoppable: the gates that can stop.
+        limited: the gates whose limit switches other devices read.
+    """
 
     buses: Mapping[str, Bus]
     osdp_lines: Mapping[str, OsdpLine]
@@ -71,6 +78,7 @@ class Field:
     listeners: Mapping[str, PushListener]
     showing: Mapping[int, ShowingReader]
     stoppable: frozenset[int]
+    limited: tuple[LimitedGate, ...]
 
     def start_lines(self, supervisor: Supervisor) -> None:
         """Set lines going. They must outlive the drivers: the last that a driver does is to end what it holds on."""
@@ -83,8 +91,15 @@ class Field:
         """Set drivers going; they report to `reports`."""
         for name, listener in self.listeners.items():
             supervisor.keep(f"listener-{name}", listener.run)
+
+        def report(one: Report) -> None:
+            reports(one)
+            for gate in self.limited:
+                for due in gate.hear(one):
+                    reports(due)
+
         for driver in self.drivers:
-            supervisor.keep(f"device-{driver.device_id}", partial(driver.run, reports))
+            supervisor.keep(f"device-{driver.device_id}", partial(driver.run, report))
 
 
 def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) -> Field:
@@ -172,6 +187,8 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
                     monotonic=clock.monotonic,
                 )
             )
+    limited = _limited(site, gates)
+    gates.update({gate.device_id: gate for gate in limited})
     return Field(
         buses=buses,
         osdp_lines=osdp_lines,
@@ -179,7 +196,21 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets) 
         drivers=(*gates.values(), *others),
         listeners={name: _listener(specs[name].url, cameras) for name, cameras in pushed.items()},
         stoppable=frozenset(stoppable),
+        limited=limited,
         showing={driver.device_id: driver for driver in others if isinstance(driver, ShowingReader)},
+    )
+
+
+def _limited(site: Site, gates: Mapping[int, Gate]) -> tuple[LimitedGate, ...]:
+    """The gates whose lanes name limit switches on other devices."""
+    return tuple(
+        LimitedGate(
+            gate=gates[lane.gate],
+            closed=LimitPoint(lane.closed_limit.device, lane.closed_limit.point),
+            opened=LimitPoint(lane.open_limit.device, lane.open_limit.point),
+        )
+        for lane in site.lanes
+        if lane.closed_limit is not None and lane.open_limit is not None
     )
 
 

@@ -60,6 +60,11 @@ class SiteFaults(ConfigError):
             yield with_names(fault, self._names)
 
 
+_LAST_UNIT = 247
+_SELF = 255
+"""The unit by which a Modbus TCP device means itself."""
+
+
 def check(site: Site) -> tuple[Fault, ...]:
     """What is wrong between the parts of a site whose parts are sound in themselves."""
     return check_draft(whole(site))
@@ -218,6 +223,9 @@ def _framing_faults(place: str, device: ModbusDevice, link: Link) -> Iterator[Fa
         yield Fault(f"{place}.framing", f"'tcp' cannot go over the serial port of {link.id!r}; write 'rtu'")
     if device.framing == "rtu" and device.unit == 0:
         yield Fault(f"{place}.unit", "0 is for all devices of the line, and none answers to it")
+    if device.unit > _LAST_UNIT and (device.framing == "rtu" or device.unit != _SELF):
+        over_tcp = "" if device.framing == "rtu" else f", or {_SELF} for the device itself"
+        yield Fault(f"{place}.unit", f"is {device.unit}; units are 1 to {_LAST_UNIT}{over_tcp}")
 
 
 def _lane_faults(draft: Draft) -> Iterator[Fault]:
@@ -260,10 +268,23 @@ def _lane_way_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
             yield Fault(f"{place}.{field}", "is the same point as a loop or safety point of the lane")
     if lane.fire is not None and lane.fire == lane.local:
         yield Fault(f"{place}.local", "is the same point as the fire input")
+    yield from _limit_faults(place, lane)
     if lane.vend != "momentary" and lane.closes == "device":
         yield Fault(
             f"{place}.vend", f'{lane.vend!r} needs closes = "gateway": a device that closes by itself ends it early'
         )
+
+
+def _limit_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
+    if (lane.closed_limit is None) != (lane.open_limit is None):
+        missing = "open_limit" if lane.open_limit is None else "closed_limit"
+        yield Fault(f"{place}.{missing}", "is missing: the gate's position needs both of its limit switches")
+    if lane.closed_limit is not None and lane.closed_limit == lane.open_limit:
+        yield Fault(f"{place}.open_limit", "is the same point as closed_limit")
+    taken = (lane.arming, lane.far, lane.closing, *lane.safety, lane.fire, lane.local)
+    for field, ref in (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit)):
+        if ref is not None and ref in taken:
+            yield Fault(f"{place}.{field}", "is the same point as another input of the lane")
 
 
 def _lane_camera_faults(draft: Draft, place: str, lane: LaneSection) -> Iterator[Fault]:
@@ -283,7 +304,8 @@ def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, _Kind, str]]:
     yield "closing.device", lane.closing.device, PointDevice, "one with points"
     for position, ref in enumerate(lane.safety):
         yield f"safety[{position}].device", ref.device, PointDevice, "one with points"
-    for field, extra in (("far", lane.far), ("fire", lane.fire), ("local", lane.local)):
+    limits = (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit))
+    for field, extra in (("far", lane.far), ("fire", lane.fire), ("local", lane.local), *limits):
         if extra is not None:
             yield f"{field}.device", extra.device, PointDevice, "one with points"
 

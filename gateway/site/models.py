@@ -91,7 +91,7 @@ class ModbusDevice(_Section):
     name: Name
     link: Slug
     profile: Slug
-    unit: int = Field(default=1, ge=0, le=247)
+    unit: int = Field(default=1, ge=0, le=255, description="0 to 247; over TCP also 255, the device itself")
     framing: Literal["tcp", "rtu"] = "tcp"
 
 
@@ -172,6 +172,10 @@ class LaneSection(_Section):
     arming: PointRef
     closing: PointRef
     safety: tuple[PointRef, ...] = Field(default=(), description="photocells and the like, besides the closing loop")
+    closed_limit: PointRef | None = Field(
+        default=None, description="on while the gate is closed, where another device than the gate's own reads that"
+    )
+    open_limit: PointRef | None = Field(default=None, description="the same while it is open; both or none")
     closes: Literal["device", "gateway"] = "device"
     clear_seconds: float = Field(
         default=1, ge=0.3, le=30, description="closing points are off for so long before a close: loops drop out"

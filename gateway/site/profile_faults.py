@@ -129,7 +129,7 @@ def _lane_faults(place: str, lane: LaneSection, known: Mapping[int, ProfiledDevi
         return
     if not gate.closes:
         yield Fault(f"{place}.closes", f"'gateway' needs a command to close, and profile {gate.profile!r} has none")
-    elif not gate.has_position:
+    elif not gate.has_position and lane.closed_limit is None:
         message = f"'gateway' needs to know where the gate is, and profile {gate.profile!r} has no position"
         yield Fault(f"{place}.closes", message)
 
@@ -139,6 +139,11 @@ def _named_points(lane: LaneSection) -> Iterator[tuple[str, PointRef, str]]:
     yield "closing", lane.closing, "a closing loop"
     for number, ref in enumerate(lane.safety):
         yield f"safety[{number}]", ref, "a safety point"
+    yield from (
+        (field, ref, "a limit switch")
+        for field, ref in (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit))
+        if ref is not None
+    )
     others = (("far", lane.far, "an arming loop"), ("fire", lane.fire, "a fire input"))
     for field, named, role in (*others, ("local", lane.local, "a key switch")):
         if named is not None:

@@ -42,7 +42,6 @@ from gateway.store import Store
 from gateway.supervision import Progress, Supervisor
 
 LINES = ("tcp", "rtu-over-tcp", "serial")
-_PROFILES = Path(__file__).parents[2] / "config" / "profiles"
 _REPLY_SECONDS = 0.3  # of the profile relay-barrier
 _LATENESS = 0.1
 """What a busy machine may add between a time-out and the byte that is read beside it."""
@@ -231,7 +230,7 @@ async def _gateway(lines: list[CutLine], folder: Path) -> AsyncIterator[tuple[La
     """The lanes of these lines, alive."""
     site, clock = _site(lines), SystemClock()
     devices: Field = build_field(
-        site, site_path=_PROFILES.parent / "site.toml", clock=clock, secrets=Secrets(folder=folder, environ={})
+        site, site_path=folder / "site.toml", clock=clock, secrets=Secrets(folder=folder, environ={})
     )
     for line in lines:
         devices.buses[line.name]._wire._trace = line.trace

@@ -58,6 +58,10 @@ def test_lane_with_everything_is_sound_and_reaches_the_rules():
     [
         ({"direction": "two-way"}, "lanes[0].far"),
         ({"far": POINT}, "lanes[0].far"),
+        ({"closed_limit": POINT}, "lanes[0].open_limit"),
+        ({"open_limit": POINT}, "lanes[0].closed_limit"),
+        ({"closed_limit": POINT, "open_limit": POINT}, "lanes[0].open_limit"),
+        ({"closed_limit": {"device": 101, "point": "arming"}, "open_limit": POINT}, "lanes[0].closed_limit"),
         ({"pin": True}, "lanes[0].pin"),
         ({"far_readers": [102]}, "lanes[0].far_readers"),
         ({"direction": "two-way", "far": {"device": 101, "point": "arming"}}, "lanes[0].far"),

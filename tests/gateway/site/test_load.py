@@ -164,6 +164,16 @@ def test_a_good_site_has_no_fault(place):
             "devices[1].unit: 0 is for all devices of the line, and none answers to it",
         ),
         (
+            "unit = 2",
+            "unit = 250",
+            "devices[1].unit: is 250; units are 1 to 247, or 255 for the device itself",
+        ),
+        (
+            "unit = 2",
+            'unit = 255\nframing = "rtu"',
+            "devices[1].unit: is 255; units are 1 to 247",
+        ),
+        (
             "tcp://127.0.0.1:5020",
             "serial:/dev/ttyS0",
             "devices[0].framing: 'tcp' cannot go over the serial port of 'gates'; write 'rtu'",
@@ -279,7 +289,7 @@ def test_every_fault_at_once_of_every_kind(place):
             "site.nmae: unknown key",
             "api.port: Input should be less than or equal to 65535",
             "lanes[1].gate: no device 103",
-            "devices[1].unit: Input should be less than or equal to 247",
+            "devices[1].unit: Input should be less than or equal to 255",
             "links[0].baudd: unknown key",
             "devices[0].profile: no profile 'other'; 'edge-gateway drivers' lists those that there are",
             f"central.password: {missing_secret(place, 'central-password')}",
@@ -298,7 +308,7 @@ def test_what_a_part_says_as_a_whole_is_not_hidden_by_an_unknown_key(place):
 
 def test_a_broken_record_is_not_called_missing_too(place):
     assert faults(place, changed(("unit = 2", "unit = 999"))) == [
-        "devices[1].unit: Input should be less than or equal to 247"
+        "devices[1].unit: Input should be less than or equal to 255"
     ]
     assert faults(place, changed(("id = 102\n", ""))) == ["devices[1].id: is required"]
     assert faults(place, changed(("tcp://127.0.0.1:5020", "tcp:"))) == [
@@ -373,7 +383,7 @@ def test_people_are_told_which_record_is_meant(place):
         load(path, secrets=Secrets(folder=place / "secrets", environ=SECRETS))
     assert sorted(caught.value.lines()) == [
         "api.port: Input should be greater than or equal to 0",
-        "devices[1].unit (device 102): Input should be less than or equal to 247",
+        "devices[1].unit (device 102): Input should be less than or equal to 255",
         "lanes[1].gate (lane exit): 101 is already used by lane entry",
     ]
 

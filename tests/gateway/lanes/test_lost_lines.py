@@ -1,0 +1,236 @@
+"""Lanes over real drivers and simulated far ends: lines that hang up for a moment, modules that fall silent.
+
+The gate's controller has unit 255 and knows nothing of its limits; a module on a line of its own reads its limit
+switches and its loops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+from cut_lines import HoldingPort
+
+from drivers.contract import GatePosition, PointState
+from drivers.modbus.messages import Read, Refusal, Table, Values
+from gateway.clock import SystemClock
+from gateway.demo.barrier import Barrier, Wish
+from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
+from gateway.demo.modbus_wiring import RelayWiring
+from gateway.domain.commands import GateAction
+from gateway.domain.errors import CommandRefused
+from gateway.domain.events import EventKind
+from gateway.field import build_field
+from gateway.lanes import Lanes
+from gateway.lanes.board import Phase
+from gateway.site import Secrets, Site
+from gateway.store import Store
+from gateway.supervision import Progress, Supervisor
+
+OPEN, CLOSE = GateAction.OPEN, GateAction.CLOSE
+
+
+class InputsWiring:
+    """A module as `inputs-8.toml` describes it, before the loops and the limit switches of a barrier."""
+
+    def __init__(self, *, barrier: Barrier) -> None:
+        self._barrier = barrier
+        self.detector_starts = False
+
+    def read(self, read, *, now):
+        if read != Read(Table.DISCRETE_INPUT, read.address, read.count) or read.address + read.count > 8:
+            return Refusal(2)
+        state = self._barrier.state(now=now)
+        under = state.closing_loop and not self.detector_starts
+        inputs = (state.arming_loop, under, state.photocell, 0, 0, 0, state.closed_limit, state.open_limit)
+        return Values(tuple(int(one) for one in inputs[read.address : read.address + read.count]))
+
+    def write(self, write, *, now):
+        return Refusal(1)
+
+    def wish_of(self, write):
+        return None
+
+
+class SmallSite:
+    """One lane, alive."""
+
+    def __init__(self, *, travel_seconds: float) -> None:
+        self.barrier = Barrier(closes_itself=False, travel_seconds=travel_seconds)
+        self.module = InputsWiring(barrier=self.barrier)
+        self.gate_end = ModbusFarEnd(units={255: RelayWiring(barrier=self.barrier)})
+        self.inputs_end = ModbusFarEnd(units={1: self.module}, framing="rtu")
+        self.port: HoldingPort | None = None
+        self.lanes: Lanes
+        self.store: Store
+
+    def lane(self):
+        return self.lanes.lanes()[0]
+
+    def closes(self):
+        return [command for command in self.gate_end.commands if command.wish is Wish.CLOSE]
+
+    def opens(self):
+        return [command for command in self.gate_end.commands if command.wish is Wish.OPEN]
+
+    def occupy(self, on):
+        self.barrier.set_closing_loop(occupied=on, now=time.monotonic())
+
+    async def until(self, condition, within=30.0):
+        async with asyncio.timeout(within):
+            while not condition():
+                await asyncio.sleep(0.005)
+
+    async def ask(self, action):
+        """Ask as a person does, until it is not refused."""
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    return await self.lanes.command(device_id=101, action=action, source="user:guard")
+                except CommandRefused:
+                    await asyncio.sleep(0.02)
+
+    async def open(self):
+        await self.ask(OPEN)
+        await self.until(lambda: self.lane().position is GatePosition.OPEN)
+
+    async def hang_up(self, line, seconds):
+        """Let the module restart: its line is gone for so long, and its detector sees nothing for 2 s."""
+        self.module.detector_starts = True
+        if line == "tcp":
+            self.inputs_end.hang_up()
+        else:
+            self.port.unplug()
+            await asyncio.sleep(seconds)
+            self.port.plug_in()
+        await asyncio.sleep(2.0)
+        self.module.detector_starts = False
+
+
+@asynccontextmanager
+async def small_site(folder, *, line="tcp", travel_seconds=1.2):
+    small = SmallSite(travel_seconds=travel_seconds)
+    async with AsyncExitStack() as stack:
+        gate_port = await stack.enter_async_context(small.gate_end.tcp())
+        if line == "tcp":
+            url = f"tcp://127.0.0.1:{await stack.enter_async_context(small.inputs_end.tcp())}"
+        else:
+            path = folder / "port"
+            small.port = await stack.enter_async_context(small.inputs_end.serial(path=path, make=HoldingPort))
+            url = f"serial:{path}"
+        site, clock = _site(f"tcp://127.0.0.1:{gate_port}", url), SystemClock()
+        field = build_field(
+            site, site_path=folder / "site.toml", clock=clock, secrets=Secrets(folder=folder, environ={})
+        )
+        small.store = Store(folder=folder, site_name="Small", sends=False)
+        await small.store.open()
+        stack.push_async_callback(small.store.close)
+        lasting = await stack.enter_async_context(Supervisor(clock=clock))
+        lasting.keep("store", small.store.run)
+        small.lanes = Lanes(
+            site=site,
+            gates=field.gates,
+            store=small.store,
+            clock=clock,
+            progress=Progress(clock=clock),
+            boot="one",
+            drivers=field.drivers,
+        )
+        lasting.keep("recorder", small.lanes.recorder.run)
+        lines = await stack.enter_async_context(Supervisor(clock=clock))
+        field.start_lines(lines)
+        working = await stack.enter_async_context(Supervisor(clock=clock))
+        small.lanes.start(working)
+        field.start(working, reports=small.lanes.report)
+        await small.until(lambda: small.lane().position is GatePosition.CLOSED)
+        yield small
+
+
+def _site(gate_url, inputs_url):
+    return Site.model_validate(
+        {
+            "site": {"name": "Small"},
+            "links": [{"id": "gate", "url": gate_url}, {"id": "inputs", "url": inputs_url, "baud": 115200}],
+            "devices": [
+                {
+                    "id": 101,
+                    "name": "Barrier",
+                    "driver": "modbus-gate",
+                    "link": "gate",
+                    "profile": "relay-barrier",
+                    "unit": 255,
+                },
+                {
+                    "id": 102,
+                    "name": "Inputs",
+                    "driver": "modbus-io",
+                    "link": "inputs",
+                    "profile": "inputs-8",
+                    "framing": "rtu",
+                },
+            ],
+            "lanes": [
+                {
+                    "id": "main",
+                    "name": "Main",
+                    "gate": 101,
+                    "arming": {"device": 102, "point": "arming_loop"},
+                    "closing": {"device": 102, "point": "closing_loop"},
+                    "closed_limit": {"device": 102, "point": "input_7"},
+                    "open_limit": {"device": 102, "point": "input_8"},
+                    "closes": "gateway",
+                }
+            ],
+        }
+    )
+
+
+async def test_a_gate_of_unit_255_follows_limit_switches_on_another_module(tmp_path):
+    async with small_site(tmp_path) as small:
+        await small.open()
+        await small.ask(CLOSE)
+        await small.until(lambda: small.lane().position is GatePosition.CLOSING)
+        await small.until(lambda: small.lane().position is GatePosition.CLOSED)
+
+
+async def test_without_the_module_of_its_limits_the_position_is_not_known(tmp_path):
+    async with small_site(tmp_path) as small:
+        await small.open()
+        small.inputs_end.misbehave(1, Misbehaviour(deaf=True))
+        await small.until(lambda: small.lane().position is GatePosition.UNKNOWN)
+        with pytest.raises(CommandRefused):
+            await small.lanes.command(device_id=101, action=CLOSE, source="user:guard")
+
+
+@pytest.mark.parametrize("line", ["tcp", "serial"])
+async def test_a_hang_up_of_a_moment_is_a_loss_and_its_free_loop_is_not_believed(tmp_path, line):
+    async with small_site(tmp_path, line=line) as small:
+        await small.open()
+        small.occupy(True)
+        await small.until(lambda: small.lane().phase is Phase.PASSING)
+        await small.hang_up(line, 0.05)
+        assert small.closes() == [], "the vehicle is still under the gate"
+        await small.until(lambda: small.lane().under is PointState.ON)
+        small.occupy(False)
+        await small.until(small.closes)
+
+
+async def test_a_module_that_falls_silent_while_the_gate_closes_has_it_opened_again(tmp_path):
+    async with small_site(tmp_path, travel_seconds=4.0) as small:
+        await small.open()
+        count = len(small.opens())
+        await small.ask(CLOSE)
+        await small.until(lambda: small.lane().position is GatePosition.CLOSING)
+        await asyncio.sleep(0.5)
+        small.inputs_end.misbehave(1, Misbehaviour(deaf=True))
+        silent_at = time.monotonic()
+        await small.until(lambda: len(small.opens()) > count)
+        took = small.opens()[-1].at - silent_at
+        print(f"opened again {took:.3f} s after the module fell silent")
+        assert took < 0.9
+        await small.until(lambda: small.lane().note.startswith("opened again while closing"))
+        assert await small.lanes.recorder.drained(within=10)
+        kinds = [event.type for event in await small.store.events.latest(limit=20)]
+        assert EventKind.GATE_REOPENED in kinds
