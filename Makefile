@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
 PLAYER := tests/player/node_modules/.package-lock.json
 
-.PHONY: run test gather check wheel unit bench rounds cuts outage outage-month seeds fuzz docs format lock clean debian
+.PHONY: run test gather check wheel unit bench rounds cuts outage outage-month seeds mutations fuzz docs format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -68,6 +68,9 @@ outage-month: $(STAMP)  ## thirty days without central on virtual time, then bac
 
 seeds: $(STAMP)  ## simulations on fresh seeds, two side by side; DAYS=5 LANES=4 SEEDS=200 OUTAGE=1
 	$(BIN)/python tests/simulators/seed_runs.py --days $(or $(DAYS),5) --lanes $(or $(LANES),4) --seeds $(or $(SEEDS),20) $(if $(OUTAGE),--outage)
+
+mutations: $(STAMP)  ## break each guard once and see that it is found; ONLY="fire input"
+	$(BIN)/python tests/simulators/mutations.py $(if $(ONLY),--only "$(ONLY)") $(if $(PROCESSES),--processes $(PROCESSES))
 
 fuzz: $(STAMP)  ## requests of every kind, right and wrong, against a running demo by its own description
 	FUZZ_TIMES=$(or $(FUZZ_TIMES),4) $(BIN)/pytest tests/system/test_fuzz.py

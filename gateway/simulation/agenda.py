@@ -28,6 +28,10 @@ class Fault(StrEnum):
     BROKEN = "controller in fault"
     STOPS = "stops that fail"
     HAND = "something in the beam"
+    CUT = "line cut"
+    MODULE_AWAY = "input module without power"
+    MODULE_SILENT = "input module silent"
+    FIRE = "fire alarm"
     CENTRAL_AWAY = "central away"
     DISK_HANGS = "disk hangs"
     CLOCK_STEP = "clock steps"
@@ -48,6 +52,10 @@ _PER_DAY: dict[Fault, float] = {
     Fault.BROKEN: 1,
     Fault.STOPS: 8,
     Fault.HAND: 8,
+    Fault.CUT: 16,
+    Fault.MODULE_AWAY: 8,
+    Fault.MODULE_SILENT: 10,
+    Fault.FIRE: 2,
     Fault.CENTRAL_AWAY: 1,
     Fault.DISK_HANGS: 3,
     Fault.CLOCK_STEP: 2,
@@ -67,6 +75,10 @@ _LASTS: dict[Fault, tuple[float, float]] = {
     Fault.BROKEN: (5, 30),
     Fault.STOPS: (60, 300),
     Fault.HAND: (0.5, 15),
+    Fault.CUT: (0.4, 5),
+    Fault.MODULE_AWAY: (2, 30),
+    Fault.MODULE_SILENT: (4, 40),
+    Fault.FIRE: (5, 60),
     Fault.CENTRAL_AWAY: (600, 10_000),
     Fault.DISK_HANGS: (0.5, 12),
     Fault.CLOCK_STEP: (30, 3_600),

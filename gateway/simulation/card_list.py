@@ -19,7 +19,7 @@ class CardList:
 
     def __init__(self, *, world: World) -> None:
         self._world = world
-        self._good = {card.number: card for card in good_cards()}
+        self._good = {card.number: card for card in good_cards(days=world.plan.days)}
         self._bad = {card.number: card for card in bad_cards()}
         self._suspended: dict[str, bool | None] = {}
 

@@ -1,4 +1,7 @@
-"""Central as the outbox meets it: away at times, failing at times, and sometimes its answer is lost on the way."""
+"""Central as the outbox meets it: away at times, failing at times, and sometimes its answer is lost on the way.
+
+It knows no idempotency keys: a record that is sent twice is there twice.
+"""
 
 from __future__ import annotations
 
@@ -23,26 +26,25 @@ class CentralFarEnd:
         self.dice = dice
         self.away_until = float("-inf")
         self.troubled = True
-        self.ids: dict[str, int] = {}
-        self.sources: dict[int, str] = {}
+        self._changes: dict[str, int] = {}
+        self._sources: set[int] = set()
+        self._taken = 0
         self._records: dict[str, dict[int, JsonObject]] = {"entries": {}, "events": {}}
 
     def take(self, key: str, resource: str, body: JsonObject) -> tuple[int, int, bool]:
         """Keep a record, or a change of one, which has no source of its own.
 
-        Its id, what tells it from others, and whether it was there already under this key.
+        Returns its id, what tells it from others, and whether that was there already.
         """
-        said = body.get("source_id")
-        source_id = said if isinstance(said, int) else None
-        again = key in self.ids
-        if not again:
-            self.ids[key] = len(self.ids) + 1
-        number = self.ids[key]
-        source = -number if source_id is None else source_id
-        self.sources.setdefault(source, key)
-        if source_id is not None and not again:
-            self._records[resource][number] = {**body, "id": number}
-        return number, source, again
+        self._taken += 1
+        source = body.get("source_id")
+        if not isinstance(source, int):
+            number = self._changes.setdefault(key, self._taken)
+            return number, -number, number != self._taken
+        again = source in self._sources
+        self._sources.add(source)
+        self._records[resource][self._taken] = {**body, "id": self._taken}
+        return self._taken, source, again
 
     def page(self, resource: str, number: int, limit: int) -> JsonObject:
         """A page of a list, the newest records first."""

@@ -134,8 +134,11 @@ class Director:
             async with self._queues[vehicle.lane]:
                 if field.troubles.dropping.until > self._world.now():
                     manners = replace(manners, rolls=dice.uniform(1.0, 5.0))  # so that the loop has time to drop out
+                began, life = self._world.now(), self._world.box.life
+                before = self._peace(field) if self._is_calm(field, began) and not vehicle.tailgated else None
                 outcome = await self._drives[vehicle.lane].drive(card, backs_out=vehicle.backs_out, manners=manners)
-                self._world.see(seen.Drove(self._world.now(), field.lane_id, outcome))
+                calm = before == self._peace(field) and life.up and life is self._world.box.life
+                self._world.see(seen.Drove(self._world.now(), field.lane_id, outcome, began, calm))
                 if outcome is Outcome.PASSED and dice.random() < _STOPPED_BEHIND:
                     await asyncio.sleep(dice.uniform(1.0, 3.0))
                     await self._wish(Wish(self._world.now(), vehicle.lane, 1.0))
@@ -150,7 +153,7 @@ class Director:
         await asyncio.sleep(dice.uniform(0.05, 1.5))
         if barrier.state(now=now()).opening < _SLIPS_UNDER:
             return
-        self._disturbed[field.lane_id] = now()
+        self._disturbed[field.lane_id] = began = now()
         barrier.set_arming_loop(occupied=True, now=now())
         await asyncio.sleep(dice.uniform(0.1, 0.6))
         goes = barrier.state(now=now()).opening >= _SLIPS_UNDER
@@ -161,15 +164,16 @@ class Director:
         if goes:
             await asyncio.sleep(dice.uniform(0.2, 1.0))
             barrier.set_closing_loop(occupied=False, now=now())
-            self._world.see(seen.Drove(now(), field.lane_id, "tailgated"))
+            self._world.see(seen.Drove(now(), field.lane_id, "tailgated", began))
 
     async def _wish(self, wish: Wish) -> None:
         box, field = self._world.box, self._world.fields[wish.lane]
         if not box.is_up:
             return
         action = GateAction.OPEN if wish.action < 0.5 else GateAction.CLOSE if wish.action < 0.85 else GateAction.STOP
+        calm = self._is_calm(field, self._world.now())
         self._disturbed[field.lane_id] = self._world.now()
-        self._world.see(seen.Asked(self._world.now(), field.lane_id, action))
+        self._world.see(seen.Asked(self._world.now(), field.lane_id, action, calm))
         if action is GateAction.STOP and field.barrier.state(now=self._world.now()).moving < 0:
             self._tasks.once("beam", self._reach_in(field))
         await self._ask(box.life, field, action)
@@ -213,6 +217,10 @@ class Director:
             and not state.moving
         )
 
+    def _peace(self, field: LaneField) -> tuple[float, float]:
+        """What differs once something was wrong at this lane."""
+        return field.troubles.last_until(), self._disturbed.get(field.lane_id, -_FOREVER)
+
     async def _guard(self) -> None:
         """A gate that stays open with nobody there is closed: by the gateway, or else by hand."""
         while True:
@@ -232,6 +240,7 @@ class Director:
         barrier, now = field.barrier, self._world.now()
         return (
             not field.vehicles
+            and field.troubles.fire_until < now
             and not barrier.occupied_since
             and now - barrier.touched_at > seconds
             and not barrier.state(now=now).closed_limit

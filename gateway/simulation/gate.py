@@ -25,7 +25,7 @@ from drivers.contract import (
 from gateway.demo.barrier import BarrierState, Wish
 from gateway.domain.commands import GateAction
 from gateway.simulation import observations as seen
-from gateway.simulation.lane_field import CLOSING, PHOTOCELL, LaneField
+from gateway.simulation.lane_field import POSITION, LaneField
 from gateway.simulation.witness import Witness
 
 _REFRESH = 1.85
@@ -70,6 +70,7 @@ class SimulatedGate:
         `alive`: whether this life of the gateway still goes on; a dead one's words reach nobody.
         """
         self._field = field
+        field.read_at.clear()
         self._witness = witness
         self._monotonic = monotonic
         self._poll = poll
@@ -82,7 +83,6 @@ class SimulatedGate:
         self._told: dict[str, PointState] = {}
         self._told_position: GatePosition | None = None
         self._refreshed_at = float("-inf")
-        self._looked_at = float("-inf")
 
     @property
     def device_id(self) -> int:
@@ -91,7 +91,7 @@ class SimulatedGate:
 
     async def run(self, reports: Reports) -> None:
         """See `Driver`."""
-        self._field.barrier.watcher = self._woken.set
+        self._field.barrier.watchers[self.device_id] = self._woken.set
         while True:
             await asyncio.sleep(self._dice.uniform(0.02, 0.08))
             self._woken.clear()
@@ -154,7 +154,7 @@ class SimulatedGate:
 
     def _fate(self, action: GateAction) -> _Fate:
         now, troubles, chance = self._monotonic(), self._field.troubles, self._dice.random()
-        if troubles.away_until > now:
+        if max(troubles.away_until, troubles.cut_until) > now:
             return _Fate.REQUEST_LOST
         if action is GateAction.STOP and troubles.stops_until > now:
             return self._dice.choice([fate for fate in _Fate if fate is not _Fate.FINE])
@@ -163,19 +163,12 @@ class SimulatedGate:
         return _Fate.REPLY_LATE if troubles.late_until > now else _Fate.FINE
 
     def _writing(self, action: GateAction, deadline: float) -> seen.Wrote:
-        now, field = self._monotonic(), self._field
-        there = {point: since for point, since in field.barrier.occupied_since.items() if point in (CLOSING, PHOTOCELL)}
-        known = tuple(
-            point
-            for point, since in sorted(there.items())
-            if since <= self._looked_at and not field.troubles.lies(point, self._looked_at)
-        )
-        hidden = tuple(sorted(set(there) - set(known)))
-        return seen.Wrote(now, field.lane_id, action, deadline, in_the_way=known, hidden=hidden)
+        known, hidden = self._field.known_in_the_way()
+        return seen.Wrote(self._monotonic(), self._field.lane_id, action, deadline, in_the_way=known, hidden=hidden)
 
     def _answers(self) -> bool:
         now, troubles = self._monotonic(), self._field.troubles
-        if troubles.away_until > now:
+        if max(troubles.away_until, troubles.cut_until) > now:
             return False
         return not (troubles.losing_until > now and self._dice.random() < _LOSS)
 
@@ -186,14 +179,14 @@ class SimulatedGate:
             self._online = True
             self._told.clear()
             self._told_position = None
-            self._see(seen.GateAway(now, self._field.lane_id, away=False))
+            self._see(seen.GateAway(now, self._field.lane_id, away=False, points=self._field.gate_points))
             reports(DeviceConnected(gate, now))
-        state, inputs = self._field.shown(now)
-        self._looked_at = now
+        state, inputs = self._field.shown(now, self._field.gate_points)
+        self._field.read_at.update(dict.fromkeys(inputs, now))
         refresh = now - self._refreshed_at >= _REFRESH - _EARLY
         if refresh:
             self._refreshed_at = now
-            self._see(seen.Refreshed(now, self._field.lane_id), taped=False)
+            self._see(seen.Refreshed(now, self._field.lane_id, (*inputs, POSITION)), taped=False)
         for point, on in inputs.items():
             shown = PointState.ON if on else PointState.OFF
             changed = self._told.get(point) is not shown
@@ -215,7 +208,7 @@ class SimulatedGate:
         if self._misses >= _LOST_AFTER and self._online is not False:
             self._online = False
             now = self._monotonic()
-            self._see(seen.GateAway(now, self._field.lane_id, away=True))
+            self._see(seen.GateAway(now, self._field.lane_id, away=True, points=self._field.gate_points))
             reports(DeviceLost(self.device_id, "no answer", now))
 
     async def _pause(self) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from gateway.demo.barrier import Barrier, BarrierState, Wish
 
-ARMING, CLOSING, PHOTOCELL = "arming_loop", "closing_loop", "photocell"
+ARMING, CLOSING, PHOTOCELL, FIRE = "arming_loop", "closing_loop", "photocell", "fire"
+POSITION = "position"
 POINTS = (ARMING, CLOSING, PHOTOCELL)
 _NEVER = float("-inf")
 _SETTLED_ON = 0.25
@@ -44,14 +46,19 @@ class Troubles:
     jammed_until: float = _NEVER
     hand_until: float = _NEVER
     stops_until: float = _NEVER
+    cut_until: float = _NEVER
+    modules_away: dict[int, float] = field(default_factory=dict)
+    modules_silent: dict[int, float] = field(default_factory=dict)
+    fire_until: float = _NEVER
     dropping: Dropping = field(default_factory=Dropping)
     stuck: dict[str, tuple[bool, float]] = field(default_factory=dict)
     chattering: dict[str, float] = field(default_factory=dict)
 
     def last_until(self) -> float:
         """When the last of them ends or ended."""
-        ways = (self.away_until, self.losing_until, self.late_until, self.jammed_until)
-        ends = (*ways, self.hand_until, self.dropping.until)
+        ways = (self.away_until, self.losing_until, self.late_until, self.jammed_until, self.cut_until)
+        modules = (*self.modules_away.values(), *self.modules_silent.values(), self.fire_until)
+        ends = (*ways, *modules, self.hand_until, self.dropping.until)
         return max(*ends, *(end for _, end in self.stuck.values()), *self.chattering.values(), _NEVER)
 
     def lies(self, point: str, now: float) -> bool:
@@ -59,7 +66,8 @@ class Troubles:
 
         A loop that drops out is honest: it was seen to be occupied, as long as the way to the gate is sound.
         """
-        if point == CLOSING and self.dropping.until > now and max(self.away_until, self.losing_until) > now:
+        lost_until = max(self.away_until, self.losing_until, self.cut_until)
+        if point == CLOSING and self.dropping.until > now and lost_until > now:
             return True
         return self.stuck.get(point, (False, _NEVER))[1] > now or self.chattering.get(point, _NEVER) > now
 
@@ -69,7 +77,7 @@ class WatchedBarrier(Barrier):
 
     def __init__(self, *, travel_seconds: float) -> None:
         super().__init__(travel_seconds=travel_seconds, closes_itself=False)
-        self.watcher: Callable[[], None] | None = None
+        self.watchers: dict[int, Callable[[], None]] = {}
         self.occupied_since: dict[str, float] = {}
         self.touched_at = _NEVER
 
@@ -111,14 +119,27 @@ class WatchedBarrier(Barrier):
 
     def _tell(self, now: float) -> None:
         self.touched_at = now
-        if self.watcher is not None:
-            self.watcher()
+        for watcher in self.watchers.values():
+            watcher()
 
 
 class LaneField:
     """One lane's field. `shown` is what its inputs say, which is not always what is there."""
 
-    def __init__(self, *, lane_id: str, gate_id: int, reader_id: int, dice: random.Random) -> None:
+    def __init__(
+        self,
+        *,
+        lane_id: str,
+        gate_id: int,
+        reader_id: int,
+        dice: random.Random,
+        modules: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
+    ) -> None:
+        """`modules`: the lane's input modules with their points; the gate's own controller has the others."""
+        self.modules = modules
+        elsewhere = {point for points in modules.values() for point in points}
+        self.gate_points = tuple(point for point in POINTS if point not in elsewhere)
+        self.read_at: dict[str, float] = {}
         self.lane_id = lane_id
         self.gate_id = gate_id
         self.reader_id = reader_id
@@ -127,14 +148,26 @@ class LaneField:
         self.troubles = Troubles()
         self.vehicles = 0
 
-    def shown(self, now: float) -> tuple[BarrierState, dict[str, bool]]:
-        """What the controller's terminals say to whoever reads them at `now`."""
+    def known_in_the_way(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The safety points that are occupied: those that were read so by honest inputs, and the others."""
+        there = {point: since for point, since in self.barrier.occupied_since.items() if point in {CLOSING, PHOTOCELL}}
+        known = tuple(point for point, since in sorted(there.items()) if self._was_read(point, since))
+        return known, tuple(sorted(set(there) - set(known)))
+
+    def _was_read(self, point: str, since: float) -> bool:
+        read_at = self.read_at.get(point, _NEVER)
+        return since <= read_at and not self.troubles.lies(point, read_at)
+
+    def shown(self, now: float, points: Collection[str]) -> tuple[BarrierState, dict[str, bool]]:
+        """What the barrier does and what these of its terminals say to whoever reads them at `now`."""
         state, troubles = self.barrier.state(now=now), self.troubles
-        inputs = {ARMING: state.arming_loop, CLOSING: state.closing_loop, PHOTOCELL: state.photocell}
+        shown = {ARMING: state.arming_loop, CLOSING: state.closing_loop, PHOTOCELL: state.photocell}
+        shown[FIRE] = troubles.fire_until > now
+        inputs = {point: shown[point] for point in points}
         since = self.barrier.occupied_since.get(CLOSING)
-        if since is not None and troubles.dropping.drops(since, now):
+        if CLOSING in inputs and since is not None and troubles.dropping.drops(since, now):
             inputs[CLOSING] = False
-        for point in POINTS:
+        for point in inputs:
             stuck, until = troubles.stuck.get(point, (False, _NEVER))
             if until > now:
                 inputs[point] = stuck

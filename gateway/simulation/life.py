@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from drivers.contract import CardPresented, Gate
+from drivers.contract import CardPresented, Driver, Gate
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused, StoreError
 from gateway.domain.events import Event, EventKind
@@ -67,13 +67,21 @@ class Life:
     """A gateway that lives until `stop` or `die`."""
 
     def __init__(
-        self, *, around: Around, folder: Path, boot: str, pulse: Pulse, gates: Mapping[int, Gate], proven: int
+        self,
+        *,
+        around: Around,
+        folder: Path,
+        boot: str,
+        pulse: Pulse,
+        gates: Mapping[int, Gate],
+        modules: Mapping[int, Driver],
+        proven: int,
     ) -> None:
         """`proven`: events up to this id were found in the store by an earlier life."""
         self._around = around
         self._boot = boot
         self._pulse = pulse
-        self._gates = gates
+        self._drivers: Mapping[int, Driver] = {**gates, **modules}
         self.proven = proven
         self._ended = asyncio.Event()
         self._clean = True
@@ -106,8 +114,8 @@ class Life:
                 await self._remember_start()
                 async with Supervisor(clock=clock) as house:
                     self.lanes.start(house)
-                    for number, gate in self._gates.items():
-                        house.keep(f"device-{number}", partial(gate.run, self.lanes.report))
+                    for number, driver in self._drivers.items():
+                        house.keep(f"device-{number}", partial(driver.run, self.lanes.report))
                     house.keep("in step", self.in_step.run)
                     self.up = True
                     self.came_up.set()

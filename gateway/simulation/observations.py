@@ -58,10 +58,11 @@ class Presented(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Asked(Observation):
-    """A person asked for a command."""
+    """A person asked for a command; `calm`: nothing was wrong at this lane for a while, and the gate was closed."""
 
     lane: str
     action: GateAction
+    calm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +118,36 @@ class PositionReported(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Refreshed(Observation):
-    """A gate's driver read everything anew; what it then reports as changed follows."""
+    """A driver read these points anew (`position` is one); what it then reports as changed follows."""
 
     lane: str
+    points: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GateAway(Observation):
-    """A gate's driver reported that it lost or found its device."""
+    """A gate's driver reported that it lost or found its device, which has these points."""
 
     lane: str
     away: bool
+    points: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleAway(Observation):
+    """An input module's driver reported that it lost or found its device, which has these points."""
+
+    lane: str
+    away: bool
+    points: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived(Observation):
+    """A command reached the gate's controller, over a line that keeps what was not delivered."""
+
+    lane: str
+    action: GateAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +178,7 @@ class BooksSeen(Observation):
 
 @dataclass(frozen=True, slots=True)
 class CentralTook(Observation):
-    """Central has a camera event, sent under this key; `again` when it had that key already."""
+    """Central took a record, or a change (a negative source), sent under this key; `again`: it had that already."""
 
     key: str
     source_id: int
@@ -191,7 +211,14 @@ class TaskFailed(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Drove(Observation):
-    """A vehicle is gone again."""
+    """A vehicle is gone again.
+
+    Attributes:
+        began: when it came.
+        calm: nothing was wrong at its lane or with the gateway, so that its passage must be recorded.
+    """
 
     lane: str
     outcome: str
+    began: float
+    calm: bool = False

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from drivers.contract import Gate
 from gateway.simulation.disk import CutAt, Disk
+from gateway.simulation.inputs import SimulatedInputs
 from gateway.simulation.lane_field import LaneField
 from gateway.simulation.life import Around, Life, Pulse
 from gateway.simulation.witness import Witness
@@ -107,11 +108,24 @@ class Box:
             field.gate_id: self._gate(field=field, witness=self._around.witness, dice=self._dice, pulse=pulse)
             for field in self._fields.values()
         }
+        modules = {
+            number: SimulatedInputs(
+                field=field,
+                module_id=number,
+                witness=self._around.witness,
+                monotonic=self._around.clock.monotonic,
+                dice=self._dice,
+                alive=lambda: pulse.beats,
+            )
+            for field in self._fields.values()
+            for number in field.modules
+        }
         return Life(
             around=self._around,
             folder=self._disk.folder,
             boot=f"boot{self._number}",
             pulse=pulse,
             gates=gates,
+            modules=modules,
             proven=self._proven,
         )

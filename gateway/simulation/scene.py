@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 from gateway.domain.credentials import Card, CardStatus, text_alias
-from gateway.simulation.lane_field import ARMING, CLOSING, PHOTOCELL
+from gateway.simulation.lane_field import ARMING, CLOSING, FIRE, PHOTOCELL
 from gateway.site import Site
 
 START_MICROS = 1_772_323_200_000_000
 """The wall at the beginning: 2026-03-01 00:00 UTC."""
 
 _YEAR = 31_557_600_000_000
+_DAY = 86_400_000_000
+_MARGIN_DAYS = 1_800
 _GOOD, _BAD = 60, 12
 UNKNOWN_CARD = "NOT-ON-THE-LIST"
 
 
 def site_of(lanes: int) -> Site:
-    """A site file with so many lanes, closed by the gateway, each with a photocell, a reader and a camera."""
+    """A site file with so many lanes, closed by the gateway, each with a photocell, a reader and a camera.
+
+    Every second lane has its photocell on an input module and a fire input on another.
+    """
     numbers = range(lanes)
     return Site.model_validate(
         {
             "site": {"name": "Simulated site"},
-            "links": [{"id": "line", "url": "tcp://gates.invalid:502"}],
-            "devices": [*map(_gate, numbers), *map(_reader, numbers)],
+            "links": [
+                {"id": "line", "url": "tcp://gates.invalid:502"},
+                {"id": "modules", "url": "tcp://modules.invalid:502"},
+            ],
+            "devices": [
+                *map(_gate, numbers),
+                *map(_reader, numbers),
+                *map(_module, chain.from_iterable(map(modules_of, numbers))),
+            ],
             "lanes": [_lane(number) for number in numbers],
         }
     )
@@ -44,10 +57,18 @@ def reader_id(number: int) -> int:
     return 500 + number
 
 
-def good_cards() -> tuple[Card, ...]:
-    """Cards that may pass; some are valid from years ago until years from now."""
+def modules_of(number: int) -> dict[int, tuple[str, ...]]:
+    """A lane's input modules with their points: every second lane has one for its photocell and one for a fire."""
+    return {} if number % 2 else {700 + number: (PHOTOCELL,), 800 + number: (FIRE,)}
+
+
+def good_cards(*, days: float = 30.0) -> tuple[Card, ...]:
+    """Cards that may pass; some are valid until some months after the end of so many days.
+
+    A clock that steps may find them to be expired or not valid yet.
+    """
     cards = (_card(4000 + index, CardStatus.ACTIVE) for index in range(_GOOD))
-    since, until = START_MICROS - 5 * _YEAR, START_MICROS + 5 * _YEAR
+    since, until = START_MICROS - _MARGIN_DAYS * _DAY, START_MICROS + int((days + _MARGIN_DAYS) * _DAY)
     return tuple(replace(card, valid_from=since, valid_until=until) if card.card_id % 2 else card for card in cards)
 
 
@@ -80,8 +101,20 @@ def _reader(number: int) -> dict[str, object]:
     return {"id": reader_id(number), "name": f"Reader {number + 1}", "driver": "serial-reader", "link": "line"}
 
 
+def _module(number: int) -> dict[str, object]:
+    return {
+        "id": number,
+        "name": f"Inputs {number}",
+        "driver": "modbus-io",
+        "link": "modules",
+        "profile": "simulated-inputs",
+        "unit": number % 247 + 1,
+    }
+
+
 def _lane(number: int) -> dict[str, object]:
     gate = gate_id(number)
+    of_point = {point: module for module, points in modules_of(number).items() for point in points}
     return {
         "id": lane_id(number),
         "name": f"Lane {number + 1}",
@@ -92,5 +125,6 @@ def _lane(number: int) -> dict[str, object]:
         "closes": "gateway",
         "arming": {"device": gate, "point": ARMING},
         "closing": {"device": gate, "point": CLOSING},
-        "safety": [{"device": gate, "point": PHOTOCELL}],
+        "safety": [{"device": of_point.get(PHOTOCELL, gate), "point": PHOTOCELL}],
+        **({"fire": {"device": of_point[FIRE], "point": FIRE}} if FIRE in of_point else {}),
     }

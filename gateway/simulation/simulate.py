@@ -23,7 +23,7 @@ from gateway.simulation.life import Around, Pulse, read_back
 from gateway.simulation.plan import Plan
 from gateway.simulation.power import Box
 from gateway.simulation.report import Report
-from gateway.simulation.scene import START_MICROS, gate_id, lane_id, reader_id, site_of
+from gateway.simulation.scene import START_MICROS, gate_id, lane_id, modules_of, reader_id, site_of
 from gateway.simulation.surroundings import failures_to, fresh_folder, own_chance, without_collecting
 from gateway.simulation.virtual_time import DeadEnd, VirtualClock, VirtualLoop
 from gateway.simulation.witness import Witness
@@ -67,6 +67,7 @@ def simulate(
         command_life=site.policy.command_seconds,
         clear=lane.clear_seconds,
         clear_after_loss=lane.clear_after_loss_seconds,
+        fire_lanes=frozenset(one.id for one in site.lanes if one.fire is not None),
     )
     witness = Witness(checks=checks)
     base = fresh_folder()
@@ -119,7 +120,11 @@ async def _run(
     loop.work = disk
     fields = {
         number: LaneField(
-            lane_id=lane_id(number), gate_id=gate_id(number), reader_id=reader_id(number), dice=dice(f"lane-{number}")
+            lane_id=lane_id(number),
+            gate_id=gate_id(number),
+            reader_id=reader_id(number),
+            modules=modules_of(number),
+            dice=dice(f"lane-{number}"),
         )
         for number in range(plan.lanes)
     }

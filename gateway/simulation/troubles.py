@@ -8,11 +8,13 @@ from gateway.simulation import observations as seen
 from gateway.simulation.agenda import Fault, Trouble
 from gateway.simulation.card_list import CardList
 from gateway.simulation.disk import CutAt
-from gateway.simulation.lane_field import POINTS, Dropping, LaneField
+from gateway.simulation.lane_field import POINTS, Dropping, LaneField, Troubles
 from gateway.simulation.world import World
 
 _OFF_BY_AT_MOST = 300 * 86_400.0
 _OF_THE_BOX = frozenset({Fault.CLOCK_STEP, Fault.CARD, Fault.POWER_CUT, Fault.RESTART})
+_OF_MODULES = frozenset({Fault.MODULE_AWAY, Fault.MODULE_SILENT, Fault.FIRE})
+_OF_WAYS = _OF_MODULES | {Fault.AWAY, Fault.LOSING, Fault.LATE, Fault.JAMMED, Fault.STOPS, Fault.CUT}
 _ENDED_BY_HAND = frozenset({Fault.LOCKED, Fault.BROKEN, Fault.HAND})
 
 
@@ -26,6 +28,8 @@ class Injector:
     async def inject(self, trouble: Trouble) -> None:
         """Let this trouble come, and go."""
         world, now, field = self._world, self._world.now(), self._world.fields[trouble.lane]
+        if trouble.kind in _OF_MODULES and not field.modules:
+            return
         where, until = field.lane_id, now + trouble.seconds
         detail = f"{trouble.seconds:.1f} s"
         match trouble.kind:
@@ -40,6 +44,9 @@ class Injector:
                 detail += self._lane(trouble, field, until)
         self._world.see(seen.Injected(now, trouble.kind, where, detail))
         field.barrier.touch(now)
+        if trouble.kind in {Fault.FIRE, Fault.CUT}:
+            await asyncio.sleep(trouble.seconds)
+            field.barrier.touch(self._world.now())
         if trouble.kind in _ENDED_BY_HAND:
             await asyncio.sleep(trouble.seconds)
             self._let_go(trouble.kind, field)
@@ -48,16 +55,9 @@ class Injector:
         troubles, now = field.troubles, self._world.now()
         point = POINTS[int(trouble.chance * len(POINTS))]
         match trouble.kind:
-            case Fault.AWAY:
-                troubles.away_until = until
-            case Fault.LOSING:
-                troubles.losing_until = until
-            case Fault.LATE:
-                troubles.late_until = until
-            case Fault.JAMMED:
-                troubles.jammed_until = until
-            case Fault.STOPS:
-                troubles.stops_until = until
+            case kind if kind in _OF_WAYS:
+                modules = tuple(field.modules) or (0,)
+                self._way(kind, troubles, until, module=modules[int(trouble.chance * len(modules))])
             case Fault.STUCK:
                 on = trouble.chance * 10 % 1 < 0.5
                 troubles.stuck[point] = (on, until)
@@ -80,6 +80,27 @@ class Injector:
                 troubles.hand_until = until
                 field.barrier.set_fault(present=True, now=now)
         return ""
+
+    def _way(self, kind: Fault, troubles: Troubles, until: float, *, module: int) -> None:
+        match kind:
+            case Fault.AWAY:
+                troubles.away_until = until
+            case Fault.LOSING:
+                troubles.losing_until = until
+            case Fault.LATE:
+                troubles.late_until = until
+            case Fault.JAMMED:
+                troubles.jammed_until = until
+            case Fault.STOPS:
+                troubles.stops_until = until
+            case Fault.CUT:
+                troubles.cut_until = until
+            case Fault.MODULE_AWAY:
+                troubles.modules_away[module] = until
+            case Fault.MODULE_SILENT:
+                troubles.modules_silent[module] = until
+            case _:
+                troubles.fire_until = until
 
     def _let_go(self, kind: Fault, field: LaneField) -> None:
         now = self._world.now()

@@ -1,43 +1,56 @@
 """One check per promise: fed with observations, each says in one sentence what breaks its promise."""
 
 from gateway.simulation.checks.access import AccessCheck
+from gateway.simulation.checks.arrivals import ArrivalsCheck
 from gateway.simulation.checks.books import BooksCheck
 from gateway.simulation.checks.clock import ClockCheck
 from gateway.simulation.checks.closing import ClosingCheck, ReopeningCheck
-from gateway.simulation.checks.commands import CommandsCheck
+from gateway.simulation.checks.commands import CommandsCheck, DeadlinesCheck
 from gateway.simulation.checks.delay import DelayCheck
 from gateway.simulation.checks.durable import DurableCheck
+from gateway.simulation.checks.passages import PassagesCheck
 from gateway.simulation.checks.stopping import StoppingCheck
 from gateway.simulation.checks.tasks import TasksCheck
 from gateway.simulation.witness import Check
 
 
 def all_checks(
-    *, stale: float, command_life: float, clear: float = 1.0, clear_after_loss: float = 3.0
+    *,
+    stale: float,
+    command_life: float,
+    clear: float = 1.0,
+    clear_after_loss: float = 3.0,
+    fire_lanes: frozenset[str] = frozenset(),
 ) -> tuple[Check, ...]:
-    """Fresh checks for one run; the times are the site's and its lanes', in seconds."""
+    """Fresh checks for one run; the times are the site's and its lanes', in seconds. `fire_lanes` have a fire input."""
     return (
-        ClosingCheck(stale=stale, clear=clear, clear_after_loss=clear_after_loss),
+        ClosingCheck(stale=stale, clear=clear, clear_after_loss=clear_after_loss, fire_lanes=fire_lanes),
         ReopeningCheck(),
         StoppingCheck(),
-        CommandsCheck(command_life=command_life),
+        CommandsCheck(command_life=command_life, stale=stale),
+        DeadlinesCheck(command_life=command_life),
+        ArrivalsCheck(),
         DurableCheck(),
         BooksCheck(),
         DelayCheck(),
         ClockCheck(),
         AccessCheck(),
+        PassagesCheck(),
         TasksCheck(),
     )
 
 
 __all__ = [
     "AccessCheck",
+    "ArrivalsCheck",
     "BooksCheck",
     "ClockCheck",
     "ClosingCheck",
     "CommandsCheck",
+    "DeadlinesCheck",
     "DelayCheck",
     "DurableCheck",
+    "PassagesCheck",
     "ReopeningCheck",
     "StoppingCheck",
     "TasksCheck",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.simulation import observations as seen
+from gateway.store import Books
 
 
 class BooksCheck:
@@ -13,7 +14,7 @@ class BooksCheck:
 
     def __init__(self) -> None:
         self._acknowledged: set[int] = set()
-        self._taken: dict[int, str] = {}
+        self._taken: set[int] = set()
 
     def see(self, observation: seen.Observation) -> str:
         """See `Check`."""
@@ -21,8 +22,9 @@ class BooksCheck:
             case seen.Acknowledged():
                 self._acknowledged.update(observation.recorded.camera_event_ids)
             case seen.CentralTook():
-                if self._taken.setdefault(observation.source_id, observation.key) != observation.key:
-                    return f"what {observation.source_id} tells of went up under two keys"
+                self._taken.add(observation.source_id)
+                if observation.again and observation.source_id > 0:
+                    return f"central has record {observation.source_id} twice"
             case seen.BooksSeen():
                 return self._judge(observation)
             case _:
@@ -30,17 +32,27 @@ class BooksCheck:
         return ""
 
     def _judge(self, observation: seen.BooksSeen) -> str:
-        books = observation.books
+        return self._unbalanced(observation.books) or (
+            self._unsettled(observation.books) if observation.settled else ""
+        )
+
+    def _unbalanced(self, books: Books) -> str:
         if not books.balance():
             return f"the books do not balance: {books}"
         if books.accepted < len(self._acknowledged):
             return f"{len(self._acknowledged)} camera events were acknowledged, {books.accepted} accepted for sending"
         if books.delivered > len(self._taken):
             return f"{books.delivered} counted as delivered, central has {len(self._taken)}"
-        missing = len(self._acknowledged - self._taken.keys())
+        return ""
+
+    def _unsettled(self, books: Books) -> str:
+        """What is wrong when nothing is under way and central has been there for long."""
+        if books.delivered + books.waiting + books.parked < len(self._taken):
+            return f"central has {len(self._taken)}, and only {books.delivered} are counted as delivered"
+        missing = len(self._acknowledged - self._taken)
         kept = books.waiting + books.parked + books.dropped
-        if observation.settled and missing > kept:
+        if missing > kept:
             return f"{missing} acknowledged camera events are not at central, and only {kept} are still kept"
-        if observation.settled and books.waiting > books.parked:  # behind an entry that was refused waits its exit
+        if books.waiting > books.parked:  # behind an entry that was refused waits its exit
             return f"{books.waiting} rows still wait long after central came back"
         return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.simulation import observations as seen
-from gateway.simulation.lane_field import CLOSING, PHOTOCELL
+from gateway.simulation.lane_field import CLOSING, FIRE, PHOTOCELL, POSITION
 
 _SAFETY = (CLOSING, PHOTOCELL)
 _CLOSES_WITHIN = 14.0
@@ -20,17 +20,28 @@ class ClosingCheck:
     """Judges each close as it goes out: by what was reported until then, and by what really was there."""
 
     promise = "1 close is never unsafe"
-    wants = (seen.PointReported, seen.PositionReported, seen.Refreshed, seen.GateAway, seen.Wrote, seen.Ended)
+    wants = (
+        seen.PointReported,
+        seen.PositionReported,
+        seen.Refreshed,
+        seen.GateAway,
+        seen.ModuleAway,
+        seen.Wrote,
+        seen.Ended,
+    )
 
-    def __init__(self, *, stale: float, clear: float, clear_after_loss: float) -> None:
-        """Seconds, as in the site file."""
+    def __init__(
+        self, *, stale: float, clear: float, clear_after_loss: float, fire_lanes: frozenset[str] = frozenset()
+    ) -> None:
+        """Seconds, as in the site file. `fire_lanes` have a fire input."""
+        self._fire_lanes = fire_lanes
         self._stale = stale
         self._clear = clear
         self._clear_after_loss = clear_after_loss
         self._returned: dict[tuple[str, str], float] = {}
         self._points: dict[tuple[str, str], seen.PointReported] = {}
         self._positions: dict[str, seen.PositionReported] = {}
-        self._refreshed: dict[str, float] = {}
+        self._refreshed: dict[tuple[str, str], float] = {}
         self._away: set[str] = set()
 
     def see(self, observation: seen.Observation) -> str:
@@ -47,6 +58,8 @@ class ClosingCheck:
                 self._note_refreshed(observation)
             case seen.GateAway():
                 self._note_away(observation)
+            case seen.ModuleAway():
+                self._forget_points(observation)
             case seen.Ended():
                 self._points.clear()
                 self._refreshed.clear()
@@ -58,11 +71,12 @@ class ClosingCheck:
         return ""
 
     def _note_refreshed(self, observation: seen.Refreshed) -> None:
-        lane, at = observation.lane, observation.at
-        for place, told in self._points.items():
-            if place[0] == lane and at - max(told.at, self._refreshed.get(lane, told.at)) > self._stale:
+        for point in observation.points:
+            place, at = (observation.lane, point), observation.at
+            told = self._points.get(place)
+            if told is not None and at - max(told.at, self._refreshed.get(place, told.at)) > self._stale:
                 self._returned[place] = at
-        self._refreshed[lane] = at
+            self._refreshed[place] = at
 
     def _note_away(self, observation: seen.GateAway) -> None:
         if not observation.away:
@@ -70,7 +84,10 @@ class ClosingCheck:
             return
         self._away.add(observation.lane)
         self._positions.pop(observation.lane, None)
-        for point in _SAFETY:
+        self._forget_points(observation)
+
+    def _forget_points(self, observation: seen.GateAway | seen.ModuleAway) -> None:
+        for point in observation.points if observation.away else ():
             self._points.pop((observation.lane, point), None)
 
     def _judge(self, close: seen.Wrote) -> str:
@@ -78,34 +95,44 @@ class ClosingCheck:
         if lane in self._away:
             return f"close was sent in {lane} while its controller was away"
         position = self._positions.get(lane)
-        if position is None or position.position is GatePosition.UNKNOWN or self._age(position, close) > self._stale:
+        if (
+            position is None
+            or position.position is GatePosition.UNKNOWN
+            or self._age(position, POSITION, close) > self._stale
+        ):
             return f"close was sent in {lane} while the gate's position was unknown or stale"
-        faults = (self._fault_of(point, close) for point in _SAFETY)
+        faults = [self._fault_of(point, close) for point in _SAFETY]
+        if lane in self._fire_lanes:
+            faults.append(self._not_known_off(FIRE, close))
         if fault := next((fault for fault in faults if fault), ""):
             return f"close was sent in {lane} while {fault}"
         if close.in_the_way:
             return f"close was sent in {lane} though {', '.join(close.in_the_way)} was occupied and had been read so"
         return ""
 
-    def _fault_of(self, point: str, close: seen.Wrote) -> str:
+    def _not_known_off(self, point: str, close: seen.Wrote) -> str:
         told = self._points.get((close.lane, point))
         if told is None or told.state is PointState.UNKNOWN:
             return f"{point} was unknown"
         if told.state is PointState.ON:
             return f"{point} was active"
-        age = self._age(told, close)
-        if age > self._stale:
-            return f"{point} was stale, read {age:.1f} s before"
+        age = self._age(told, point, close)
+        return f"{point} was stale, read {age:.1f} s before" if age > self._stale else ""
+
+    def _fault_of(self, point: str, close: seen.Wrote) -> str:
+        if fault := self._not_known_off(point, close):
+            return fault
+        told = self._points[close.lane, point]
         returned = self._returned[close.lane, point]
         if close.at < told.at + self._clear:
             return f"{point} had been off for {close.at - told.at:.2f} s only"
         if close.at < returned + self._clear_after_loss:
             return f"{point} had been known again for {close.at - returned:.2f} s only"
-        once = self._refreshed.get(close.lane, told.at) <= max(told.at, returned)
+        once = self._refreshed.get((close.lane, point), told.at) <= max(told.at, returned)
         return f"{point} had been read as off only once" if once else ""
 
-    def _age(self, told: seen.PointReported | seen.PositionReported, close: seen.Wrote) -> float:
-        return close.at - max(told.at, self._refreshed.get(close.lane, told.at))
+    def _age(self, told: seen.PointReported | seen.PositionReported, point: str, close: seen.Wrote) -> float:
+        return close.at - max(told.at, self._refreshed.get((close.lane, point), told.at))
 
 
 class ReopeningCheck:
@@ -120,6 +147,7 @@ class ReopeningCheck:
         seen.PointReported,
         seen.PositionReported,
         seen.GateAway,
+        seen.ModuleAway,
         seen.Wrote,
         seen.Answered,
         seen.Called,
@@ -153,6 +181,9 @@ class ReopeningCheck:
                 self._in_the_way(observation)
             case seen.PointReported(state=PointState.OFF):
                 self._out_of_the_way(observation)
+            case seen.ModuleAway(away=True, points=points) if PHOTOCELL in points:
+                unknown = seen.PointReported(observation.at, observation.lane, PHOTOCELL, PointState.UNKNOWN)
+                self._in_the_way(unknown)
             case seen.GateAway():
                 self._over(observation.lane)
             case seen.Answered(action=GateAction.STOP, taken=True):
@@ -207,5 +238,5 @@ class ReopeningCheck:
         for (lane, point), due in self._due.items():
             if now > due:
                 self._over(lane)
-                return f"{lane} was closing, {point} became active, and the gate was not opened again"
+                return f"{lane} was closing, {point} became active or unknown, and the gate was not opened again"
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import FINAL_STATES, Command, CommandState, GateAction
 from gateway.simulation import observations as seen
-from gateway.simulation.lane_field import CLOSING, PHOTOCELL
+from gateway.simulation.lane_field import CLOSING, FIRE, PHOTOCELL
 
 _DECISION_SECONDS = 1.0
 _SLACK = 0.05
@@ -17,7 +17,8 @@ _UNDONE_WITHIN = 30.0
 class CommandsCheck:
     """Each open on the wire needs a card or a person of the same life of the gateway, each reason counts once.
 
-    Or it undoes a close onto something, or one of unknown outcome: that may be asked for three times.
+    Or it undoes a close onto something, or one of unknown outcome: that may be asked for three times. Or there is a
+    fire.
     """
 
     promise = "2 no command is replayed or late"
@@ -31,15 +32,19 @@ class CommandsCheck:
         seen.Ended,
         seen.PointReported,
         seen.PositionReported,
+        seen.Refreshed,
         seen.GateAway,
+        seen.ModuleAway,
     )
 
-    def __init__(self, *, command_life: float) -> None:
+    def __init__(self, *, command_life: float, stale: float = 5.0) -> None:
         self._life = command_life
+        self._stale = stale
+        self._fire_until: dict[str, float] = {}
         self._reasons: dict[str, list[float]] = {}
         self._states: dict[str, CommandState] = {}
         self._left_open: set[str] = set()
-        self._undo = _Undo()
+        self._undo = _Undo(stale=stale)
 
     def see(self, observation: seen.Observation) -> str:
         """See `Check`."""
@@ -56,26 +61,37 @@ class CommandsCheck:
                 return next((fault for fault in faults if fault), "")
             case seen.Started():
                 self._left_open.update(observation.unfinished)
-            case seen.Called(action=GateAction.CLOSE):
-                self._undo.asked(observation.lane, until=observation.at + self._life)
-            case seen.PointReported() | seen.PositionReported() | seen.GateAway():
-                self._undo.see(observation)
             case seen.Ended():
                 self._reasons.clear()
-                self._undo = _Undo()
+                self._fire_until.clear()
+                self._undo = _Undo(stale=self._stale)
+            case _:
+                self._note_other_reasons(observation)
+        return ""
+
+    def _note_other_reasons(self, observation: seen.Observation) -> None:
+        match observation:
+            case seen.Called(action=GateAction.CLOSE):
+                self._undo.asked(observation.lane, until=observation.at + self._life)
+            case seen.PointReported(point=point) if point == FIRE:
+                on = observation.state is PointState.ON
+                self._fire_until[observation.lane] = float("inf") if on else observation.at + self._life
+            case seen.PointReported() | seen.PositionReported() | seen.GateAway() | seen.ModuleAway():
+                self._undo.see(observation)
+            case seen.Refreshed():
+                self._undo.refreshed(observation)
             case _:
                 pass
-        return ""
 
     def _reason(self, lane: str, until: float) -> None:
         self._reasons.setdefault(lane, []).append(until)
 
     def _judge(self, wrote: seen.Wrote) -> str:
-        if wrote.at > wrote.deadline:
-            return f"{wrote.action} went out in {wrote.lane} {wrote.at - wrote.deadline:.3f} s after its deadline"
         if wrote.action is GateAction.CLOSE:
             self._undo.closes(wrote)
-        if wrote.action is not GateAction.OPEN or self._undo.allows(wrote):
+        if wrote.action is not GateAction.OPEN or wrote.at <= self._fire_until.get(wrote.lane, 0.0):
+            return ""
+        if self._undo.allows(wrote):
             return ""
         reasons = sorted(until for until in self._reasons.get(wrote.lane, ()) if until + _SLACK >= wrote.at)
         if not reasons:
@@ -96,10 +112,44 @@ class CommandsCheck:
         return ""
 
 
+class DeadlinesCheck:
+    """No command goes out later than a command may live, nor after another one was given to the driver."""
+
+    promise = "2 no command goes out late"
+    wants = (seen.Called, seen.Wrote)
+
+    def __init__(self, *, command_life: float) -> None:
+        self._life = command_life
+        self._called: dict[str, seen.Called] = {}
+
+    def see(self, observation: seen.Observation) -> str:
+        """See `Check`."""
+        match observation:
+            case seen.Called():
+                self._called[observation.lane] = observation
+            case seen.Wrote():
+                return self._judge(observation)
+            case _:
+                pass
+        return ""
+
+    def _judge(self, wrote: seen.Wrote) -> str:
+        called = self._called.get(wrote.lane)
+        if wrote.at > wrote.deadline:
+            return f"{wrote.action} went out in {wrote.lane} {wrote.at - wrote.deadline:.3f} s after its deadline"
+        if called is None or called.action is not wrote.action:
+            return f"{wrote.action} went out in {wrote.lane} though another command had taken its place"
+        if wrote.at > called.at + self._life:
+            return f"{wrote.action} went out in {wrote.lane} {wrote.at - called.at:.3f} s after it was given"
+        return ""
+
+
 class _Undo:
     """Lanes where a close went out and a point of it is not known to be free any more."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, stale: float) -> None:
+        self._stale = stale
+        self._read: dict[tuple[str, str], float] = {}
         self._closing: dict[str, float] = {}
         self._asked: dict[str, float] = {}
         self._left: dict[str, tuple[int, float]] = {}
@@ -113,8 +163,15 @@ class _Undo:
         self._closing[wrote.lane] = wrote.at
         self._left.pop(wrote.lane, None)
 
-    def see(self, observation: seen.PointReported | seen.PositionReported | seen.GateAway) -> None:
+    def refreshed(self, observation: seen.Refreshed) -> None:
+        """What was not read for too long may have had the gate opened again, and may still."""
+        for point in _SAFETY.intersection(observation.points):
+            self._read[observation.lane, point] = observation.at
+
+    def see(self, observation: seen.PointReported | seen.PositionReported | seen.GateAway | seen.ModuleAway) -> None:
         match observation:
+            case seen.ModuleAway(away=True):
+                self._trip(observation.lane, observation.at)
             case seen.PositionReported(position=GatePosition.CLOSED):
                 self._closing.pop(observation.lane, None)
             case seen.PointReported(state=PointState.ON, point=point) if point in _SAFETY:
@@ -127,6 +184,8 @@ class _Undo:
                 pass
 
     def allows(self, wrote: seen.Wrote) -> bool:
+        if any(lane == wrote.lane and wrote.at - at >= self._stale for (lane, _), at in self._read.items()):
+            self._trip(wrote.lane, wrote.at)
         left, until = self._left.get(wrote.lane, (0, 0.0))
         if not left or wrote.at > until:
             return False

@@ -6,6 +6,7 @@ from drivers.contract import GatePosition
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.simulation import observations as seen
+from gateway.simulation.lane_field import FIRE
 
 _ON_ITS_WAY_SECONDS = 0.05
 _CARD_SECONDS = 1.5
@@ -14,8 +15,8 @@ _CARD_SECONDS = 1.5
 class StoppingCheck:
     """A stop that was acknowledged and seen to work: no gate is moved then, before somebody wants that.
 
-    Who wants that: a person who commands the gate, a card that may pass, and whoever closes it by hand. Over a restart
-    it counts when it was on disk that it began.
+    Who wants that: a person who commands the gate, a card that may pass, whoever closes it by hand, and a fire. Over a
+    restart it counts when it was on disk that it began.
     """
 
     promise = "what a person stopped is not moved"
@@ -25,6 +26,7 @@ class StoppingCheck:
         seen.Called,
         seen.Answered,
         seen.PositionReported,
+        seen.PointReported,
         seen.GateAway,
         seen.Acknowledged,
         seen.Ended,
@@ -54,6 +56,8 @@ class StoppingCheck:
                 if observation.position is GatePosition.CLOSED:
                     self._over(observation.lane)
                 self._judge_stop(observation.lane, observation.at)
+            case seen.PointReported(point=point) if point == FIRE:
+                self._over(observation.lane)
             case seen.GateAway():
                 self._position.pop(observation.lane, None)
             case seen.Called():

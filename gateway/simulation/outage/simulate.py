@@ -29,7 +29,16 @@ from gateway.simulation.outage.reconcile import Acknowledged, CentralHolds, faul
 from gateway.simulation.outage.technician import Technician
 from gateway.simulation.outage.wire import Line
 from gateway.simulation.power import Box
-from gateway.simulation.scene import START_MICROS, bad_cards, gate_id, good_cards, lane_id, reader_id, site_of
+from gateway.simulation.scene import (
+    START_MICROS,
+    bad_cards,
+    gate_id,
+    good_cards,
+    lane_id,
+    modules_of,
+    reader_id,
+    site_of,
+)
 from gateway.simulation.surroundings import failures_to, fresh_folder, own_chance, without_collecting
 from gateway.simulation.virtual_time import VirtualClock, VirtualLoop
 from gateway.simulation.witness import Witness
@@ -105,7 +114,11 @@ async def _run(
     line = Line(serve=await central.serve_unwired())
     fields = {
         number: LaneField(
-            lane_id=lane_id(number), gate_id=gate_id(number), reader_id=reader_id(number), dice=dice(f"lane-{number}")
+            lane_id=lane_id(number),
+            gate_id=gate_id(number),
+            reader_id=reader_id(number),
+            modules=modules_of(number),
+            dice=dice(f"lane-{number}"),
         )
         for number in range(plan.lanes)
     }

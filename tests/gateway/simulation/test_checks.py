@@ -7,21 +7,27 @@ import pytest
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.events import Event, EventKind
+from gateway.domain.passages import Passage, PassageOutcome
 from gateway.simulation import observations as seen
 from gateway.simulation.checks import (
     AccessCheck,
+    ArrivalsCheck,
     BooksCheck,
     ClockCheck,
     ClosingCheck,
     CommandsCheck,
+    DeadlinesCheck,
     DelayCheck,
     DurableCheck,
+    PassagesCheck,
     ReopeningCheck,
     StoppingCheck,
 )
+from gateway.simulation.lane_field import FIRE, POINTS, POSITION
 from gateway.store import Books, Entry, Recorded
 
 LANE = "lane-1"
+EVERYTHING = (*POINTS, POSITION)
 WALL = 1_772_323_200_000_000
 
 
@@ -46,7 +52,7 @@ def closing():
         assert check.see(seen.PointReported(5.0, LANE, point, PointState.OFF)) == ""
     assert check.see(seen.PositionReported(5.0, LANE, GatePosition.OPEN)) == ""
     for at in (8.0, 10.0):
-        assert check.see(seen.Refreshed(at, LANE)) == ""
+        assert check.see(seen.Refreshed(at, LANE, EVERYTHING)) == ""
     return check
 
 
@@ -63,14 +69,14 @@ def test_a_close_over_a_point_that_is_not_free(closing, point, state):
 
 def test_a_close_on_stale_points_until_they_are_refreshed(closing):
     assert "stale" in closing.see(wrote(15.5))
-    closing.see(seen.Refreshed(15.0, LANE))
+    closing.see(seen.Refreshed(15.0, LANE, EVERYTHING))
     assert closing.see(wrote(16.0)) == ""
 
 
 def test_a_close_without_a_controller_or_before_anything_was_read(closing):
-    closing.see(seen.GateAway(11.0, LANE, away=True))
+    closing.see(seen.GateAway(11.0, LANE, away=True, points=POINTS))
     assert "away" in closing.see(wrote(11.5))
-    closing.see(seen.GateAway(12.0, LANE, away=False))
+    closing.see(seen.GateAway(12.0, LANE, away=False, points=POINTS))
     assert closing.see(wrote(12.5)) != ""
 
 
@@ -84,21 +90,21 @@ def test_a_close_onto_a_point_that_only_dropped_out(closing):
     closing.see(seen.PointReported(11.1, LANE, "closing_loop", PointState.OFF))
     assert "off for 0.90 s only" in closing.see(wrote(12.0))
     assert "read as off only once" in closing.see(wrote(12.2))
-    closing.see(seen.Refreshed(12.2, LANE))
+    closing.see(seen.Refreshed(12.2, LANE, EVERYTHING))
     assert closing.see(wrote(12.3)) == ""
 
 
 def test_a_close_soon_after_a_loss_or_after_silence(closing):
-    closing.see(seen.GateAway(11.0, LANE, away=True))
-    closing.see(seen.GateAway(12.0, LANE, away=False))
+    closing.see(seen.GateAway(11.0, LANE, away=True, points=POINTS))
+    closing.see(seen.GateAway(12.0, LANE, away=False, points=POINTS))
     for point in ("closing_loop", "photocell"):
         closing.see(seen.PointReported(12.0, LANE, point, PointState.OFF))
     closing.see(seen.PositionReported(12.0, LANE, GatePosition.OPEN))
-    closing.see(seen.Refreshed(14.0, LANE))
+    closing.see(seen.Refreshed(14.0, LANE, EVERYTHING))
     assert "known again for 2.50 s only" in closing.see(wrote(14.5))
     assert closing.see(wrote(15.1)) == ""
-    closing.see(seen.Refreshed(20.0, LANE))
-    closing.see(seen.Refreshed(21.0, LANE))
+    closing.see(seen.Refreshed(20.0, LANE, EVERYTHING))
+    closing.see(seen.Refreshed(21.0, LANE, EVERYTHING))
     assert "known again for 1.50 s only" in closing.see(wrote(21.5))
 
 
@@ -107,7 +113,7 @@ def test_what_closes_onto_something_must_be_opened_again():
     later = seen.Ended(20.0, "boot1", clean=True)
     for ends in (
         seen.PositionReported(11.9, LANE, GatePosition.CLOSED),
-        seen.GateAway(12.1, LANE, away=True),
+        seen.GateAway(12.1, LANE, away=True, points=POINTS),
         seen.Called(12.1, LANE, GateAction.OPEN),
     ):
         check = ReopeningCheck()
@@ -153,7 +159,7 @@ def test_what_a_person_stopped_is_moved_only_when_somebody_wants_that():
         return [text for one in steps if (text := check.see(one))]
 
     assert "28.8 s after a person's stop" in told()[0]
-    assert "28.8 s after a person's stop" in told(seen.GateAway(5.0, LANE, away=True))[0]
+    assert "28.8 s after a person's stop" in told(seen.GateAway(5.0, LANE, away=True, points=POINTS))[0]
     assert "28.8 s after a person's stop" in told(seen.Ended(5.0, "boot1", clean=False))[0]
     assert told(seen.Ended(5.0, "boot1", clean=False), recorded=False) == []
     assert told(taken=False) == []
@@ -214,8 +220,8 @@ def test_a_close_of_unknown_outcome_is_undone_however_long_ago_another_was():
     assert [check.see(wrote(11.0, GateAction.OPEN)) for _ in range(3)] == [""] * 3
     check.see(seen.PointReported(12.0, LANE, "closing_loop", PointState.OFF))
     check.see(seen.Called(60.0, LANE, GateAction.CLOSE))
-    check.see(seen.GateAway(61.0, LANE, away=True))
-    check.see(seen.GateAway(62.0, LANE, away=False))
+    check.see(seen.GateAway(61.0, LANE, away=True, points=POINTS))
+    check.see(seen.GateAway(62.0, LANE, away=False, points=POINTS))
     check.see(seen.PointReported(62.1, LANE, "closing_loop", PointState.ON))
     assert [check.see(wrote(64.0, GateAction.OPEN)) for _ in range(3)] == [""] * 3
     assert check.see(wrote(64.1, GateAction.OPEN)) != ""
@@ -240,9 +246,71 @@ def test_a_reason_does_not_outlive_its_deadline_nor_its_gateway():
     assert check.see(wrote(12.0, GateAction.OPEN)) != ""
 
 
-def test_late_bytes_replayed_and_revived_commands():
+def test_commands_that_go_out_late_or_after_another():
+    check = DeadlinesCheck(command_life=5.0)
+    check.see(seen.Called(5.9, LANE, GateAction.CLOSE))
+    assert check.see(wrote(6.0, deadline=6.0)) == ""
+    assert "after its deadline" in check.see(wrote(6.1, deadline=6.0))
+    assert "after it was given" in check.see(wrote(11.0))
+    check.see(seen.Called(11.1, LANE, GateAction.OPEN))
+    assert "taken its place" in check.see(wrote(11.2))
+
+
+def test_commands_that_arrive_after_they_were_given_up():
+    check = ArrivalsCheck()
+    check.see(seen.Called(1.0, LANE, GateAction.CLOSE))
+    assert check.see(seen.Arrived(1.1, LANE, GateAction.CLOSE)) == ""
+    check.see(seen.Answered(1.3, LANE, GateAction.CLOSE, taken=False))
+    assert "0.70 s after its driver had given it up" in check.see(seen.Arrived(2.0, LANE, GateAction.CLOSE))
+    assert "open arrived" in check.see(seen.Arrived(2.0, LANE, GateAction.OPEN))
+
+
+def test_a_fire_input_that_is_on_unknown_or_stale_forbids_a_close():
+    check = ClosingCheck(stale=5.0, clear=1.0, clear_after_loss=3.0, fire_lanes=frozenset({LANE}))
+    for point in ("closing_loop", "photocell"):
+        check.see(seen.PointReported(5.0, LANE, point, PointState.OFF))
+    check.see(seen.PositionReported(5.0, LANE, GatePosition.OPEN))
+    check.see(seen.Refreshed(8.0, LANE, EVERYTHING))
+    assert "fire was unknown" in check.see(wrote(9.0))
+    check.see(seen.PointReported(9.0, LANE, FIRE, PointState.ON))
+    assert "fire was active" in check.see(wrote(9.1))
+    check.see(seen.PointReported(9.2, LANE, FIRE, PointState.OFF))
+    assert check.see(wrote(9.3)) == ""
+    for at in (11.0, 14.0):
+        check.see(seen.Refreshed(at, LANE, EVERYTHING))
+    assert "fire was stale" in check.see(wrote(14.5))
+    check.see(seen.ModuleAway(15.0, LANE, away=True, points=(FIRE,)))
+    assert "fire was unknown" in check.see(wrote(15.1))
+
+
+def test_a_fire_opens_without_a_card():
     check = CommandsCheck(command_life=5.0)
-    assert "deadline" in check.see(wrote(6.1, deadline=6.0))
+    check.see(seen.PointReported(1.0, LANE, FIRE, PointState.ON))
+    assert check.see(wrote(60.0, GateAction.OPEN)) == ""
+    check.see(seen.PointReported(61.0, LANE, FIRE, PointState.OFF))
+    assert check.see(wrote(67.0, GateAction.OPEN)) != ""
+
+
+def test_a_vehicle_that_passed_in_peace_and_is_not_recorded():
+    def passed(at):
+        passage = Passage(LANE, "entry", PassageOutcome.PASSED, WALL, WALL, clock_trusted=True)
+        return seen.Acknowledged(at, Entry(events=(event(),), passage=passage), Recorded(), WALL)
+
+    check = PassagesCheck()
+    check.see(passed(9.0))
+    check.see(seen.Drove(10.0, LANE, "passed", 1.0, calm=True))
+    check.see(seen.Drove(20.0, LANE, "passed", 11.0, calm=True))
+    check.see(passed(20.5))
+    assert check.see(seen.Refreshed(100.0, LANE, ())) == ""
+    check.see(seen.Drove(110.0, LANE, "passed", 101.0, calm=True))
+    check.see(seen.Drove(111.0, LANE, "passed", 101.0, calm=False))
+    assert check.see(seen.Refreshed(169.0, LANE, ())) == ""
+    assert "no passage of it was recorded" in check.see(seen.Refreshed(171.0, LANE, ()))
+    assert check.see(seen.Refreshed(300.0, LANE, ())) == ""
+
+
+def test_replayed_and_revived_commands():
+    check = CommandsCheck(command_life=5.0)
     sent = Command("c-1", 1, LANE, GateAction.OPEN, "lane", 0, 0, CommandState.SENT)
     assert check.see(acknowledged(1.0, commands=(sent,))) == ""
     assert "twice" in check.see(acknowledged(2.0, commands=(sent,)))
@@ -275,7 +343,9 @@ def test_books_that_do_not_balance_and_rows_that_vanish():
     assert "delivered" in check.see(seen.BooksSeen(3.0, Books(1, 1, 0, 0, 0), settled=False))
     check.see(seen.CentralTook(4.0, "k", 7, again=False))
     assert check.see(seen.BooksSeen(5.0, Books(1, 1, 0, 0, 0), settled=True)) == ""
-    assert "two keys" in check.see(seen.CentralTook(6.0, "other", 7, again=False))
+    assert "twice" in check.see(seen.CentralTook(6.0, "other", 7, again=True))
+    check.see(seen.CentralTook(7.0, "k2", 8, again=False))
+    assert "counted as delivered" in check.see(seen.BooksSeen(8.0, Books(2, 1, 1, 0, 0), settled=True))
 
 
 def test_a_card_that_waits():

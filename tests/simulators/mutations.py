@@ -1,0 +1,194 @@
+"""Break one guard of the product at a time and see that the simulation, or a named test, finds it.
+
+The table is `mutation_table.py`. Each mutation is planted in a copy of the source. A mutation whose text is not in the
+source exactly once ends the run with status 2. Status 1: a mutation was not found.
+
+Example: python tests/simulators/mutations.py --only "fire input"
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from mutation_table import MUTATIONS, Mutation
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[2]
+_COPIED = ("gateway", "drivers", "config", "tests", "pyproject.toml")
+_SEEDS = (11, 12, 13)
+_LONGEST = 900.0
+_ONE_RUN = """
+import json, sys
+from gateway.simulation import Plan, simulate
+days, lanes, seed = json.loads(sys.argv[1])
+report = simulate(Plan(days=days, lanes=lanes, seed=seed), enough=lambda witness: bool(witness.violated))
+first = report.violations[0] if report.violations else None
+print(json.dumps(first and [first.promise, first.text, first.at]))
+"""
+
+
+class DoesNotApply(Exception):
+    """The source has changed: a mutation's text is not there once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one mutation: how often it was found of how many tries, and by what first."""
+
+    mutation: Mutation
+    found: int
+    tries: int
+    by: str
+    took: float
+
+
+def mutated(mutation: Mutation, source: str) -> str:
+    """The source with the mutation. Raises DoesNotApply."""
+    if source.count(mutation.old) != 1:
+        raise DoesNotApply(f"{mutation.name}: its text is {source.count(mutation.old)} times in {mutation.path}")
+    return source.replace(mutation.old, mutation.new)
+
+
+def check_table(mutations: Sequence[Mutation] = MUTATIONS) -> None:
+    """Raise DoesNotApply for the first mutation that cannot be planted any more."""
+    for mutation in mutations:
+        mutated(mutation, (ROOT / mutation.path).read_text())
+        for test in mutation.tests:
+            if not (ROOT / test).exists():
+                raise DoesNotApply(f"{mutation.name}: there is no {test}")
+
+
+def plant(mutation: Mutation, folder: Path) -> None:
+    """Copy the source into a folder, with the mutation."""
+    for name in _COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, copy_function=os.link, ignore=_not_needed, symlinks=True)
+        else:
+            shutil.copy2(source, folder / name)
+    place = folder / mutation.path
+    text = mutated(mutation, place.read_text())
+    place.unlink()
+    place.write_text(text)
+
+
+def _not_needed(_folder: str, names: list[str]) -> set[str]:
+    return {"__pycache__", "node_modules"}.intersection(names)
+
+
+def try_mutation(mutation: Mutation, *, days: float, lanes: int, seeds: Sequence[int], all_seeds: bool) -> Verdict:
+    """Plant a mutation and look for it."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mutation-") as name:
+        folder = Path(name)
+        plant(mutation, folder)
+        if mutation.tests:
+            by = _by_tests(mutation, folder)
+            return Verdict(mutation, int(bool(by)), 1, by, time.monotonic() - began)
+        found, tries, first = 0, 0, ""
+        for seed in seeds:
+            tries += 1
+            by = _by_simulation(folder, days, lanes, seed)
+            found += bool(by)
+            first = first or by
+            if found and not all_seeds:
+                break
+    return Verdict(mutation, found, tries, first, time.monotonic() - began)
+
+
+def _by_simulation(folder: Path, days: float, lanes: int, seed: int) -> str:
+    command = [sys.executable, "-c", _ONE_RUN, json.dumps([days, lanes, seed])]
+    ended = _run(command, folder)
+    if ended is None:
+        return f"seed {seed}: no end"
+    if ended.returncode:
+        return f"seed {seed}: {ended.stderr.strip().splitlines()[-1]}"
+    first = json.loads(ended.stdout)
+    return f"seed {seed}, day {first[2] / 86_400:.1f}: {first[0]}: {first[1]}" if first else ""
+
+
+def _by_tests(mutation: Mutation, folder: Path) -> str:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *mutation.tests]
+    ended = _run(command, folder)
+    if ended is None:
+        return "a test without an end"
+    failed = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failed[0] if failed and ended.returncode == 1 else ""
+
+
+def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str] | None:
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        return subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=_LONGEST, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def table_of(verdicts: Sequence[Verdict]) -> Table:
+    """Every mutation and what found it."""
+    table = Table(
+        "promise",
+        "mutation",
+        "found",
+        "by",
+        "s",
+        title=f"{sum(bool(v.found) for v in verdicts)} of {len(verdicts)} found",
+    )
+    for verdict in sorted(verdicts, key=lambda one: (one.mutation.promise, one.mutation.name)):
+        found = f"{verdict.found} of {verdict.tries}" if verdict.found else "[red]no[/]"
+        table.add_row(
+            str(verdict.mutation.promise), verdict.mutation.name, found, verdict.by[:110], f"{verdict.took:.0f}"
+        )
+    return table
+
+
+def main() -> int:
+    """Try mutations; see the module for the exit status."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--only", default="", help="mutations whose name, path or promise has this")
+    options.add_argument("--days", type=float, default=3.0)
+    options.add_argument("--lanes", type=int, default=4)
+    options.add_argument("--seeds", default=",".join(map(str, _SEEDS)))
+    options.add_argument("--all-seeds", action="store_true", help="try every seed, found or not")
+    options.add_argument("--processes", type=int, default=2)
+    asked = options.parse_args()
+    chosen = [one for one in MUTATIONS if asked.only in (str(one.promise), one.path) or asked.only in one.name]
+    console = Console(width=200, highlight=False)
+    try:
+        check_table()
+    except DoesNotApply as error:
+        console.print(f"[red]a mutation no longer applies:[/] {error}")
+        return 2
+    seeds = [int(seed) for seed in asked.seeds.split(",")]
+    verdicts: list[Verdict] = []
+
+    def attempt(mutation: Mutation) -> Verdict:
+        return try_mutation(mutation, days=asked.days, lanes=asked.lanes, seeds=seeds, all_seeds=asked.all_seeds)
+
+    with ThreadPoolExecutor(max_workers=asked.processes) as pool:
+        for verdict in pool.map(attempt, chosen):
+            verdicts.append(verdict)
+            said = verdict.by or "NOT FOUND"
+            console.print(
+                f"{verdict.mutation.promise} {verdict.mutation.name}: {said} ({verdict.took:.0f} s)", markup=False
+            )
+    console.print(table_of(verdicts))
+    return int(not all(verdict.found for verdict in verdicts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
