@@ -24,6 +24,9 @@ class Mutation:
 _SAFETY = "gateway/lanes/safety.py"
 _RUNNER = "gateway/lanes/runner.py"
 _BUS = "drivers/bus.py"
+_RETENTION = ("tests/gateway/recording/test_retention.py",)
+_SWEEPS = ("tests/gateway/sync/test_sweep.py", "tests/gateway/sync/test_sweep_promise.py")
+_AUTHORIZATION = ("tests/gateway/web/test_authorization.py",)
 
 MUTATIONS: tuple[Mutation, ...] = (
     # 1: no unsafe close
@@ -74,6 +77,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    reason = what_came_into_the_way(turn.rules, state, turn.now.at)\n",
         '    reason = ""\n',
     ),
+    Mutation(
+        1,
+        "a stop that is asked for ends the opening again",
+        "gateway/lanes/stopping.py",
+        "    turn.set(stop_asked=StopAsked(event.command.command_id, by))\n",
+        "    turn.set(stop_asked=StopAsked(event.command.command_id, by), closing_gate=None)\n",
+        tests=("tests/gateway/lanes/test_stopping.py",),
+    ),
     # 2: no command replayed or late
     Mutation(
         2,
@@ -89,7 +100,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self._gate.close(deadline=wish.deadline",
         "self._gate.close(deadline=wish.deadline + 600",
     ),
-    Mutation(2, "deadline not kept by the bus", "drivers/transactions.py", "if not self.sent:", "if False:"),
+    Mutation(
+        2,
+        "deadline not kept by the bus",
+        "drivers/transactions.py",
+        "if not self.sent:",
+        "if False:",
+        tests=("tests/drivers/test_bus.py",),
+    ),
     Mutation(
         2,
         "overtaken command sent",
@@ -159,6 +177,30 @@ MUTATIONS: tuple[Mutation, ...] = (
         "SET count = count + (id % 2) WHERE name = 'accepted'",
     ),
     # 5: footage of an event is kept
+    Mutation(
+        5,
+        "footage within its days chosen",
+        "gateway/recording/retention.py",
+        "            transactions_from=now - transactions,\n",
+        "            transactions_from=now,\n",
+        tests=_RETENTION,
+    ),
+    Mutation(
+        5,
+        "incidents kept no longer than others",
+        "gateway/recording/retention.py",
+        "            incidents_from=now - incidents,\n",
+        "            incidents_from=now - transactions,\n",
+        tests=_RETENTION,
+    ),
+    Mutation(
+        5,
+        "footage of events before continuous footage",
+        "gateway/recording/retention.py",
+        "        if chosen := await self._store.segments.discard(held_by_all):\n",
+        "        if False:\n",
+        tests=_RETENTION,
+    ),
     # 6: no lane is delayed
     Mutation(
         6,
@@ -176,7 +218,55 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(6, "a lane's inbox too small", _RUNNER, "_INBOX = 1000", "_INBOX = 2"),
     # 7: a bad list never shrinks the card list
+    Mutation(
+        7,
+        "large removals believed at once",
+        "gateway/sync/sweep.py",
+        "    if not many:\n",
+        "    if True:\n",
+        tests=_SWEEPS,
+    ),
+    Mutation(
+        7,
+        "a count that changes from page to page believed",
+        "gateway/sync/sweep.py",
+        '            (len(self._counts) != 1, "the count changed from page to page"),\n',
+        "",
+        tests=_SWEEPS,
+    ),
+    Mutation(
+        7,
+        "a count above what came believed",
+        "gateway/sync/sweep.py",
+        '            (count != self._received, f"the count says {count}, but {self._received} came"),\n',
+        "",
+        tests=_SWEEPS,
+    ),
     # 8: permissions and secrets
+    Mutation(
+        8,
+        "permissions not asked for",
+        "gateway/web/admission.py",
+        "            if group := operation.rule.missing(caller.permissions):\n",
+        "            if group := None:\n",
+        tests=_AUTHORIZATION,
+    ),
+    Mutation(
+        8,
+        "no session asked for",
+        "gateway/web/admission.py",
+        "            if operation.rule.session and not caller.signed_in:\n",
+        "            if False:\n",
+        tests=_AUTHORIZATION,
+    ),
+    Mutation(
+        8,
+        "secrets hidden by value alone",
+        "gateway/redaction.py",
+        '        return _ASSIGNED.sub(rf"\\g<name>{HIDDEN}", text)\n',
+        "        return text\n",
+        tests=("tests/gateway/test_redaction.py",),
+    ),
     # 9: a clock step does no harm
     Mutation(
         9,
@@ -192,6 +282,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            clock_trusted=self.now.stamp.trusted,\n            description",
         "            clock_trusted=True,\n            description",
     ),
+    Mutation(
+        9,
+        "the machine's clock followed while it is not trusted",
+        "gateway/clock.py",
+        "        if self._ahead is not None:\n            return Stamp(monotonic",
+        "        if False:\n            return Stamp(monotonic",
+    ),
     # 10: what the site shows is true
     Mutation(
         10,
@@ -200,5 +297,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        self._taken += 1\n",
         "        if entry.passage is not None and self._taken % 20 == 0:\n"
         "            return\n        self._taken += 1\n",
+    ),
+    Mutation(
+        10,
+        "what was granted recorded as denied",
+        "gateway/lanes/visits.py",
+        "EventKind.ACCESS_GRANTED",
+        "EventKind.ACCESS_DENIED",
+    ),
+    Mutation(
+        10,
+        "not ready answered like ready",
+        "gateway/web/health.py",
+        "status=503 if missing else 200",
+        "status=200",
+        tests=("tests/gateway/web/test_health.py",),
     ),
 )

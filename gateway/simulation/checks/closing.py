@@ -139,7 +139,8 @@ class ReopeningCheck:
     """Once a close may be on its way, what comes into the way has an open follow, as soon as the line allows.
 
     Until a person's stop is seen to have worked; and except what is gone again before the close was answered: no open
-    could have gone out on that line until then.
+    could have gone out on that line until then. And except where the gate was seen to stand still before: the beam may
+    be another device's, which tells later that something is in it.
     """
 
     promise = "1 what closes onto something is opened again"
@@ -163,6 +164,7 @@ class ReopeningCheck:
         self._asked: set[str] = set()
         self._taken: set[str] = set()
         self._position: dict[str, GatePosition] = {}
+        self._rests: set[str] = set()
 
     def see(self, observation: seen.Observation) -> str:
         """See `Check`."""
@@ -172,6 +174,7 @@ class ReopeningCheck:
                 self._closing[observation.lane] = observation.at
                 self._asked.discard(observation.lane)
                 self._taken.discard(observation.lane)
+                self._rests.discard(observation.lane)
                 self._unanswered.add(observation.lane)
             case seen.Answered(action=GateAction.CLOSE):
                 self._unanswered.discard(observation.lane)
@@ -209,6 +212,10 @@ class ReopeningCheck:
 
     def _note_position(self, observation: seen.PositionReported) -> None:
         self._position[observation.lane] = observation.position
+        if observation.position is GatePosition.STOPPED:
+            self._rests.add(observation.lane)
+        else:
+            self._rests.discard(observation.lane)
         if observation.position is GatePosition.CLOSED:
             self._closed.add(observation.lane)
             self._over(observation.lane)
@@ -219,7 +226,7 @@ class ReopeningCheck:
 
     def _in_the_way(self, point: seen.PointReported) -> None:
         began = self._closing.get(point.lane)
-        if self._has_stopped(point.lane):
+        if self._has_stopped(point.lane) or point.lane in self._rests:
             return
         if point.point in _SAFETY and began is not None and point.at - began < _CLOSES_WITHIN:
             due = max(point.at, began + _ANSWERS_WITHIN) + _AT_ONCE

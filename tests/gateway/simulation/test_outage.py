@@ -46,10 +46,10 @@ def test_a_gateway_that_counts_a_lost_answer_as_delivery_is_found_out(monkeypatc
 
 
 def test_a_gateway_that_keeps_cards_that_central_deleted_is_found_out(monkeypatch):
-    async def keep_all(self, *, known, missing):
-        return 0, 0, False
+    async def keep_all(self, gone, walk):
+        return None
 
-    monkeypatch.setattr(CardPull, "_remove", keep_all)
+    monkeypatch.setattr(CardPull, "_let_go", keep_all)
     report = simulate_outage(OutagePlan(days=1.0, vehicles=5, cuts=0, central_changes=120, cuts_after=0, seed=4))
     assert any("cards are only at the site" in fault for fault in report.faults), report.faults
 

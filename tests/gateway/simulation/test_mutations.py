@@ -1,0 +1,35 @@
+"""Guards that are broken on purpose are found; every mutation of the table still fits the source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import mutations
+import pytest
+from mutation_table import MUTATIONS
+
+pytestmark = pytest.mark.timeout(300)  # much work, on machines that do other work too
+
+QUICK = ("active safety point ignored", "clear time ignored", "sent again without a look")
+
+
+def test_every_mutation_fits_the_source():
+    mutations.check_table()
+
+
+def test_a_mutation_that_fits_no_more_is_an_error():
+    moved = replace(MUTATIONS[0], old="this was never there")
+    with pytest.raises(mutations.DoesNotApply, match="0 times"):
+        mutations.check_table([moved])
+
+
+def test_each_promise_has_three_mutations():
+    of_promises = [mutation.promise for mutation in MUTATIONS]
+    assert {promise: of_promises.count(promise) >= 3 for promise in range(1, 11)} == dict.fromkeys(range(1, 11), True)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_mutation_is_found(name):
+    mutation = next(one for one in MUTATIONS if one.name == name)
+    verdict = mutations.try_mutation(mutation, days=1.0, lanes=4, seeds=(11, 12, 13), all_seeds=False)
+    assert verdict.found, verdict
