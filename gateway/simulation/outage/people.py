@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from gateway.clock import iso_utc
@@ -47,8 +47,10 @@ class Promised:
 class SitePeople:
     """They change cards whose holders are the site's own, and add files to camera events."""
 
-    def __init__(self, *, dice: random.Random) -> None:
+    def __init__(self, *, dice: random.Random, at_central: Callable[[], Iterable[str]]) -> None:
+        """`at_central`: the numbers of the cards that central has, of which the site may not have heard."""
         self._dice = dice
+        self._at_central = at_central
         self._number = 0
         self.promised = Promised()
         self.done = 0
@@ -59,7 +61,8 @@ class SitePeople:
         ours = [number for number, card in cards.items() if str(card.get("number", "")).startswith("S")]
         self._number += 1
         throw = self._dice.random()
-        taken = [str(card["number"]) for card in cards.values() if str(card.get("number", "")).startswith("C")]
+        known = {str(card.get("number", "")) for card in cards.values()}
+        taken = sorted(number for number in {*self._at_central()} - known if number.startswith("C"))
         if taken and self._dice.random() < _MISTAKES:
             number = self._dice.choice(taken)
             self.promised.contested.add(number)

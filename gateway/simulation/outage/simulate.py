@@ -140,7 +140,10 @@ async def _run(
     site = site_of(plan.lanes)
     around = Around(site=site, clock=clock, witness=witness, lanes=Lanes, store=Store, in_step=in_step)
     box = Box(around=around, disk=disk, fields=fields, gate=gate, dice=dice("gates"))
-    people = SitePeople(dice=dice("site"))
+    at_central = central.tables.cards
+    people = SitePeople(
+        dice=dice("site"), at_central=lambda: [str(record.get("number", "")) for record in at_central.values()]
+    )
     async with Supervisor(clock=clock) as outside:
         living = outside.once("gateway", box.run())
         scene = Scene(
