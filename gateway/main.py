@@ -292,7 +292,7 @@ class House:
         log.info("gateway_ready")
 
     def _not_ready(self) -> tuple[str, ...]:
-        reasons = list(self._lanes.under_control())
+        reasons = [*self._lanes.under_control(), *self._lanes.unable()]
         if self._interface_fault:
             reasons.append(self._interface_fault)
         if self._store.failing:

@@ -51,6 +51,7 @@ class EventKind(IntEnum):
     CARD_IGNORED = 112
     GATE_REOPENED = 113
     PLATE_IGNORED = 114
+    READING_UNUSABLE = 115
     COMMAND_RECORDED = 120
     COMMAND_SENT = 121
     COMMAND_ACKNOWLEDGED = 122
@@ -148,6 +149,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.CLOSING_TIMED_OUT: ("Gate did not close", Category.LANE, Severity.ALARM),
         EventKind.CARD_IGNORED: ("Card ignored", Category.LANE, Severity.NOTICE),
         EventKind.PLATE_IGNORED: ("Plate ignored", Category.LANE, Severity.INFO),
+        EventKind.READING_UNUSABLE: ("Card or plate could not count", Category.LANE, Severity.WARNING),
         EventKind.GATE_REOPENED: ("Gate opened again while closing", Category.LANE, Severity.WARNING),
         EventKind.COMMAND_RECORDED: ("Command recorded", Category.LANE, Severity.INFO),
         EventKind.COMMAND_SENT: ("Command sent", Category.LANE, Severity.INFO),

@@ -84,6 +84,7 @@ class LaneSnapshot:
         note: why it is as it is, in one line, orders and troubles aside; "" when all is as usual.
         order: the standing order that counts: "hold_open", "lock_down" or "".
         order_text: the same in one sentence, with who gave it and why.
+        unable: why it cannot admit vehicles or let them out, a sentence each; empty while it can.
         troubles: what is wrong and lasts, a sentence each; first that a person stopped the gate.
     """
 
@@ -101,6 +102,7 @@ class LaneSnapshot:
     order: str = ""
     order_text: str = ""
     troubles: tuple[str, ...] = ()
+    unable: tuple[str, ...] = ()
 
 
 class Board(Protocol):

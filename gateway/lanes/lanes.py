@@ -125,7 +125,19 @@ class Lanes:
 
     def lanes(self) -> tuple[LaneSnapshot, ...]:
         """Every lane, in the site file's order."""
-        return tuple(runner.snapshot() for runner in self._runners)
+        return tuple(map(self._snapshot, self._site.lanes, self._runners))
+
+    def unable(self) -> tuple[str, ...]:
+        """The lanes that cannot admit vehicles or let them out, a sentence each with why."""
+        return tuple(f"{lane.name} cannot work: {'; '.join(lane.unable)}" for lane in self.lanes() if lane.unable)
+
+    def _snapshot(self, lane: LaneSection, runner: LaneRunner) -> LaneSnapshot:
+        """The lane as it is; one whose readers are all away lets in nobody by itself."""
+        snapshot = runner.snapshot()
+        readers = [self._intake.device(reader) for reader in lane.readers]
+        if not readers or any(reader.online is not False for reader in readers):
+            return snapshot
+        return replace(snapshot, unable=(*snapshot.unable, *(reader.away for reader in readers)))
 
     def devices(self) -> tuple[DeviceSnapshot, ...]:
         """Every device, in the site file's order."""

@@ -298,13 +298,18 @@ _LOOP_UNKNOWN = "while the arming loop is not known: its device does not answer"
 
 
 def _why_nobody_stands(turn: Turn) -> str:
-    known = turn.state.arming.fresh(turn.now.at, turn.rules.stale) is not PointState.UNKNOWN
-    return _NO_VEHICLE if known else _LOOP_UNKNOWN
+    loops = (turn.state.loop(side).fresh(turn.now.at, turn.rules.stale) for side in turn.sides())
+    return _LOOP_UNKNOWN if PointState.UNKNOWN in loops else _NO_VEHICLE
 
 
 def _ignored(turn: Turn, reader_id: int, reason: str, credential: Credential) -> None:
     text = f"{named(credential)} was read {reason}"
-    turn.tell(EventKind.CARD_IGNORED, text, device_id=reader_id, credential=credential.shown())
+    kind = EventKind.CARD_IGNORED
+    if reason == _LOOP_UNKNOWN:
+        kind = EventKind.READING_UNUSABLE
+        turn.set(note=text)
+        turn.commands.append(m.Show(reader_id, Feedback.DENIED))
+    turn.tell(kind, text, device_id=reader_id, credential=credential.shown())
 
 
 def _plate_ignored(turn: Turn, reading: Reading, reason: str) -> None:
@@ -314,7 +319,8 @@ def _plate_ignored(turn: Turn, reading: Reading, reason: str) -> None:
         return
     turn.set(ignored=(*told[1 - _MOST_TOLD :], (reading.plate, turn.now.at)))
     text = f"plate {reading.plate} does not count: {reason}"
-    turn.tell(EventKind.PLATE_IGNORED, text, device_id=reading.camera_id, credential=reading.plate)
+    kind = EventKind.READING_UNUSABLE if reason == _LOOP_UNKNOWN else EventKind.PLATE_IGNORED
+    turn.tell(kind, text, device_id=reading.camera_id, credential=reading.plate)
 
 
 def _told(turn: Turn) -> tuple[tuple[str, float], ...]:

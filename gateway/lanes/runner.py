@@ -28,6 +28,7 @@ from gateway.domain.access import Coming, Decision
 from gateway.domain.commands import GateAction
 from gateway.lanes import machine
 from gateway.lanes import messages as m
+from gateway.lanes.ability import why_unable
 from gateway.lanes.board import LaneSnapshot
 from gateway.lanes.coming import coming, granted
 from gateway.lanes.decisions import Decisions, Wanted
@@ -146,6 +147,7 @@ class LaneRunner:
             can_stop=self.can_stop,
             order="" if state.order is None else state.order.kind.value,
             order_text="" if state.order is None else state.order.sentence(),
+            unable=why_unable(self.rules, state, now),
             troubles=(*((state.stop_sentence,) if state.stopped_by else ()), *(one.text for one in state.troubles)),
         )
 

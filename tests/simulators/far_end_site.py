@@ -6,10 +6,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from drivers.contract import CardPresented
-from drivers.modbus.profile import load_profile
+from drivers.modbus.profile import load_profile, load_unit_profile
 from drivers.profile_file import SHIPPED_PROFILES
 from gateway.clock import SystemClock
 from gateway.demo.barrier import Barrier
@@ -26,8 +27,9 @@ from gateway.store.cards import CardRecord
 from gateway.store.passages import RecordedPassage
 from gateway.supervision import Progress, Supervisor
 
-GATE, READER = 101, 102
+GATE, READER, INPUTS = 101, 102, 103
 _PROFILE = load_profile(SHIPPED_PROFILES / "relay-barrier.toml")
+_INPUTS = load_unit_profile(SHIPPED_PROFILES / "inputs-8.toml")
 _WITHIN = 30.0
 
 
@@ -57,6 +59,14 @@ def site_of(port: int, *, lane: Mapping[str, object], **sections: object) -> Sit
             ],
             "devices": [
                 {"id": GATE, "name": "Barrier", "driver": "modbus-gate", "link": "barrier", "profile": "relay-barrier"},
+                {
+                    "id": INPUTS,
+                    "name": "Loops",
+                    "driver": "modbus-io",
+                    "link": "barrier",
+                    "profile": "inputs-8",
+                    "unit": 2,
+                },
                 {"id": READER, "name": "Reader", "driver": "serial-reader", "link": "desk"},
             ],
             "lanes": [wanted | dict(lane)],
@@ -134,7 +144,8 @@ class FarEndLane:
 async def a_barrier() -> AsyncIterator[tuple[Barrier, ModbusFarEnd, int]]:
     """A barrier with limit switches behind a relay module that listens on a port."""
     barrier = Barrier(travel_seconds=0.3, closes_itself=False)
-    far_end = ModbusFarEnd(units={1: ProfileWiring(profile=_PROFILE, barrier=barrier)})
+    units = {1: ProfileWiring(profile=_PROFILE, barrier=barrier), 2: ProfileWiring(profile=_INPUTS, barrier=barrier)}
+    far_end = ModbusFarEnd(units=units)
     async with far_end.tcp() as port:
         yield barrier, far_end, port
 
@@ -177,7 +188,9 @@ async def alive(
                 field.start_lines(lines)
                 async with Supervisor(clock=clock) as working:
                     lanes.start(working)
-                    working.keep("gate", lambda: field.gates[GATE].run(lanes.report))
+                    for driver in field.drivers:
+                        if driver.device_id in {GATE, INPUTS}:
+                            working.keep(f"device-{driver.device_id}", partial(driver.run, lanes.report))
                     yield FarEndLane(lanes=lanes, store=store, barrier=barrier, clock=clock)
             assert await lanes.recorder.drained(within=_WITHIN)
     finally:

@@ -20,6 +20,6 @@ class LiveAnswer(Answer):
 
 
 class ReadyAnswer(Answer):
-    """All is well. Those who signed in are told what is not, while it is not."""
+    """Every lane can admit vehicles and let them out. Those who signed in are told which cannot, and why."""
 
     not_ready: tuple[str, ...] | None = None

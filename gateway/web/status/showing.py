@@ -45,6 +45,7 @@ def lane_shown(lane: LaneSnapshot) -> LaneShown:
         order=lane.order,
         order_text=lane.order_text,
         troubles=lane.troubles,
+        unable=lane.unable,
     )
 
 

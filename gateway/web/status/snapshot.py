@@ -35,6 +35,7 @@ class LaneShown(_Shown):
     order: str
     order_text: str
     troubles: tuple[str, ...]
+    unable: tuple[str, ...] = ()
 
 
 class AreaShown(_Shown):

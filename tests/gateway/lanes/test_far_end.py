@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from far_end_site import GATE, a_barrier, alive
+from far_end_site import GATE, INPUTS, READER, a_barrier, alive
 from set_machine import PushedMachine
 
-from drivers.contract import GatePosition, PointState
+from drivers.contract import DeviceConnected, DeviceLost, GatePosition, PointState
 from gateway.clock import SystemClock, TrustedTime
+from gateway.demo.modbus_far_end import Misbehaviour
 from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card, text_alias
 from gateway.domain.errors import CommandRefused
@@ -195,3 +196,32 @@ async def test_first_person_who_passes_after_a_restart_opens_the_area_to_others(
         presence = lane.lanes.areas.presence
         assert presence.whereabouts("owner:Ann").area_id == "garage"
         assert presence.opened_at("garage") is not None, "as it was recorded"
+
+
+async def test_lane_whose_arming_loop_is_unknown_is_unable_and_a_card_there_is_told_as_a_warning(far_end, tmp_path):
+    barrier, modbus, port = far_end
+    wishes = {"lane": {"arming": {"device": INPUTS, "point": "arming_loop"}}, "cards": (card("7"),)}
+    async with alive(tmp_path, barrier=barrier, port=port, **wishes) as lane:
+        await lane.sees(lambda shown: not shown.unable)
+        assert lane.lanes.unable() == ()
+        modbus.misbehave(2, Misbehaviour(deaf=True))
+        shown = await lane.sees(lambda shown: shown.unable)
+        assert "the arming loop is not known" in shown.unable[0]
+        assert lane.lanes.unable() == (f"Entry cannot work: {shown.unable[0]}",)
+        lane.present("7")
+        assert "its device does not answer" in await lane.told(E.READING_UNUSABLE)
+        modbus.misbehave(2)
+        await lane.sees(lambda shown: not shown.unable)
+
+
+async def test_lane_whose_gate_or_readers_are_away_is_unable(far_end, tmp_path):
+    barrier, modbus, port = far_end
+    async with alive(tmp_path, barrier=barrier, port=port) as lane:
+        await lane.sees(lambda shown: not shown.unable)
+        lane.lanes.report(DeviceLost(READER, "unplugged", time.monotonic()))
+        assert lane.lanes.unable() == ("Entry cannot work: Reader does not answer: unplugged",)
+        lane.lanes.report(DeviceConnected(READER, time.monotonic()))
+        assert lane.lanes.unable() == ()
+        modbus.misbehave(1, Misbehaviour(deaf=True))
+        shown = await lane.sees(lambda shown: shown.unable)
+        assert "controller is away" in shown.unable[0]

@@ -350,3 +350,25 @@ async def test_who_only_looks_is_offered_neither(house, browser_page):
         await expect(page.locator("#areas .area-count")).to_be_visible()
         await expect(page.locator("#lanes .orders")).to_be_hidden()
         await expect(page.locator("#areas .correct")).to_be_hidden()
+
+
+async def test_lane_that_cannot_work_is_red_and_so_is_the_header(house, browser_page):
+    why = "the arming loop is not known, so no card counts: look at its device and its wiring"
+    for size, scheme in (({"width": 1280, "height": 900}, "light"), ({"width": 390, "height": 844}, "dark")):
+        async with browser_page(size=size, scheme=scheme) as page:
+            await sign_in(page, house)
+            lane = page.locator(".lane").first
+            await expect(lane.locator(".phase")).to_contain_text("Idle")
+            house.board.show(vehicle=PointState.UNKNOWN, unable=(why,))
+            house.not_ready.append(f"Main entry cannot work: {why}")
+            await expect(lane.locator(".phase")).to_contain_text("Cannot work")
+            await expect(lane.locator(".phase")).to_have_class("pill phase bad")
+            await expect(lane.locator(".troubles li")).to_have_text([why])
+            await expect(page.locator("#pill-gateway")).to_have_text("Not ready")
+            await expect(page.locator("#pill-gateway")).to_have_class("pill bad")
+            await expect(page.locator("#trouble")).to_contain_text("Main entry cannot work")
+            await expect(page.locator("#trouble")).to_have_class("banner soft bad")
+            house.board.show(vehicle=PointState.OFF, unable=())
+            house.not_ready.clear()
+            await expect(lane.locator(".phase")).to_contain_text("Idle")
+            await expect(page.locator("#pill-gateway")).to_have_text("Ready")

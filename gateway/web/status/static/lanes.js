@@ -9,6 +9,7 @@ const PHASES = {
   open: ["Open", "good"], passing: ["Passing", "busy"], cleared: ["Cleared", "good"], closing: ["Closing", "busy"],
   fault: ["Fault", "bad"],
 };
+const CANNOT_WORK = "Cannot work";
 const LOOPS = { on: "occupied", off: "free", unknown: "unknown" };
 const GATES = {
   closed: "Gate closed", opening: "Gate opening", open: "Gate open", closing: "Gate closing", stopped: "Gate stopped",
@@ -52,10 +53,11 @@ function update(node, lane, { user, demo }) {
   const car = lane.under === "on" ? "at-closing" : lane.vehicle === "on" ? "at-arming" : "";
   setText(node.querySelector(".lane-name"), lane.name);
   setText(node.querySelector(".lane-way"), lane.name.toLowerCase().includes(lane.direction) ? "" : lane.direction);
-  const [word, kind] = PHASES[lane.phase] || [lane.phase, ""];
+  const unable = lane.phase === "fault" || lane.unable.length > 0;
+  const [word, kind] = unable && lane.phase === "idle" ? [CANNOT_WORK, "bad"] : PHASES[lane.phase] || [lane.phase, ""];
   setClass(node.querySelector(".phase"), `pill phase ${kind}`);
   node.querySelector(".phase").dataset.word = word;
-  setClass(node, `card lane ${lane.phase === "fault" ? "fault-now" : ""}`);
+  setClass(node, `card lane ${unable ? "fault-now" : ""}`);
   const scene = node.querySelector(".scene");
   setClass(scene, `scene p-${lane.position} ${moving ? "moving" : ""} ${car}`);
   scene.setAttribute("aria-label", `${GATES[lane.position]}; arming loop ${LOOPS[lane.vehicle]}; closing loop ${LOOPS[lane.under]}`);
@@ -72,8 +74,9 @@ function update(node, lane, { user, demo }) {
   standing.hidden = !lane.order_text;
   setText(standing, lane.order_text);
   setClass(standing, `order ${lane.order}`);
-  node.querySelector(".troubles").hidden = lane.troubles.length === 0;
-  keyed(node.querySelector(".troubles"), lane.troubles, {
+  const wrong = [...lane.unable, ...lane.troubles];
+  node.querySelector(".troubles").hidden = wrong.length === 0;
+  keyed(node.querySelector(".troubles"), wrong, {
     key: (text) => text,
     create: (text) => make("li", "", text),
     update: () => {},
@@ -103,7 +106,8 @@ function update(node, lane, { user, demo }) {
 
 function age(node) {
   const pill = node.querySelector(".phase");
-  setText(pill, `${pill.dataset.word} · ${lasting(seconds(node.lane.since))}`);
+  const since = pill.dataset.word === CANNOT_WORK ? "" : ` · ${lasting(seconds(node.lane.since))}`; // of the vehicle's phase
+  setText(pill, `${pill.dataset.word}${since}`);
 }
 
 async function command(node, action) {

@@ -14,6 +14,7 @@ import { ageReaders, showReaders } from "./readers.js";
 import { ageRooms, setUpRooms, showRooms } from "./rooms.js";
 import { clock, follow } from "./time.js";
 
+const MOST_TOLD = 5;
 let heardAt = "";
 
 const live = new Live({
@@ -58,7 +59,9 @@ function showBar({ gateway, central, user }) {
     setClass(byId("pill-central"), `pill ${touch[1]}`);
   }
   byId("pill-clock").hidden = gateway.clock_trusted;
-  const trouble = [...gateway.not_ready, ...(gateway.store_failing ? [`Store: ${gateway.store_failing}`] : []), ...gateway.notices];
+  const all = [...gateway.not_ready, ...(gateway.store_failing ? [`Store: ${gateway.store_failing}`] : []), ...gateway.notices];
+  const trouble = all.length > MOST_TOLD ? [...all.slice(0, MOST_TOLD), `and ${all.length - MOST_TOLD} more`] : all;
+  setClass(byId("trouble"), `banner soft ${ready ? "" : "bad"}`);
   byId("trouble").hidden = trouble.length === 0;
   setText(byId("trouble"), trouble.join(" · "));
   byId("pills").hidden = false;

@@ -1,0 +1,79 @@
+"""The whole house over HTTP: it is ready while its lanes can admit vehicles and let them out, and not otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import asynccontextmanager
+
+import aiohttp
+import structlog
+from far_end_site import a_barrier
+
+from gateway.data_folder import DataFolder
+from gateway.demo.modbus_far_end import Misbehaviour
+from gateway.main import House
+from gateway.notify import Notify
+from gateway.site import Secrets, load
+
+SITE = """
+site = {{ name = "Small" }}
+storage = {{ media_gigabytes = 1, free_floor_gigabytes = 0.1 }}
+links = [{{ id = "g", url = "tcp://127.0.0.1:{port}" }}]
+devices = [
+    {{ id = 101, name = "B", driver = "modbus-gate", link = "g", profile = "relay-barrier" }},
+    {{ id = 103, name = "L", driver = "modbus-io", link = "g", profile = "inputs-8", unit = 2 }},
+]
+[api]
+port = 0
+accounts = [{{ username = "chief", password = "chief" }}]
+[[lanes]]
+id = "entry"
+name = "Entry"
+gate = 101
+arming = {{ device = 103, point = "arming_loop" }}
+closing = {{ device = 101, point = "closing_loop" }}
+"""
+
+
+@asynccontextmanager
+async def running(folder, port):
+    """The house with its address."""
+    path = folder / "site.toml"
+    path.write_text(SITE.format(port=port))
+    secrets = Secrets(folder=folder, environ={"EDGE_GATEWAY_SECRET_CHIEF": "hunter2-hunter2"})
+    with structlog.testing.capture_logs() as logs, DataFolder.open(folder / "data") as data:
+        site = load(path, secrets=secrets)
+        house = House(site=site, site_path=path, folder=data, secrets=secrets, notify=Notify(address=None))
+        async with asyncio.timeout(50), asyncio.TaskGroup() as group:
+            living = group.create_task(house.live())
+            while not (ports := [entry["port"] for entry in logs if entry["event"] == "interface_served"]):
+                await asyncio.sleep(0.01)
+            yield f"http://127.0.0.1:{ports[0]}"
+            signal.raise_signal(signal.SIGTERM)
+            await living
+
+
+async def test_ready_is_503_with_the_lane_named_while_it_cannot_work(tmp_path):
+    async with a_barrier() as (_, far_end, port), running(tmp_path, port) as url, aiohttp.ClientSession() as client:
+
+        async def ready(status: int) -> list[str]:
+            while True:
+                async with client.get(f"{url}/health/ready", headers=headers) as answer:
+                    if answer.status == status:
+                        return (await answer.json())["not_ready"]
+                await asyncio.sleep(0.05)
+
+        body = {"username": "chief", "password": "hunter2-hunter2"}
+        async with client.post(f"{url}/v1/auth/login", json=body) as answer:
+            headers = {"SessionID": (await answer.json())["session"]}
+        assert await ready(200) == []
+        far_end.misbehave(2, Misbehaviour(deaf=True))
+        (why,) = await ready(503)
+        assert why.startswith("Entry cannot work: the arming loop is not known")
+        far_end.misbehave(1, Misbehaviour(deaf=True))
+        while "controller is away" not in why:
+            (why,) = await ready(503)
+        far_end.misbehave(1)
+        far_end.misbehave(2)
+        assert await ready(200) == []
