@@ -9,6 +9,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from drivers.equal_commands import Output, why_equal
 from drivers.modbus.messages import Read, Table, Write, WriteMany, coil_word
 from drivers.modbus.profile_parts import (
     Block,
@@ -176,6 +177,24 @@ class GateProfile(UnitProfile):
                     raise ValueError(f"position names the point {name!r}, which is not in points")
         return self
 
+    @model_validator(mode="after")
+    def _commands_differ(self) -> Self:
+        fault = why_equal(self._output(name, command) for name, command in self.commands.named())
+        if fault:
+            raise ValueError(fault)
+        return self
+
+    def _output(self, name: str, command: Command) -> Output:
+        def written(value: bool | int) -> tuple[Table, int, int]:  # noqa: FBT001 (the profile's own either-or)
+            word = self.write(command.write, command.address, value)
+            assert isinstance(word, Write)  # noqa: S101 (not `many`)
+            return command.write, word.address, word.value
+
+        # a pulse of any length does the same
+        value = command.value if command.pulse_unit_ms is None else True
+        releases = None if command.pulse_seconds is None else written(command.release)
+        return Output(name, written(value), releases, is_step=not command.idempotent)
+
     def _places(self) -> set[tuple[Table, int]]:
         places = super()._places()
         if isinstance(self.position, RegisterPosition):
@@ -186,10 +205,7 @@ class GateProfile(UnitProfile):
         yield from super()._addresses()
         if isinstance(self.position, RegisterPosition):
             yield "position", self.position.address
-        named = (("open", self.commands.open), ("close", self.commands.close), ("stop", self.commands.stop))
-        for name, command in named:
-            if command is not None:
-                yield f"commands.{name}", command.address
+        yield from ((f"commands.{name}", command.address) for name, command in self.commands.named())
 
 
 def load_profile(path: Path) -> GateProfile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
@@ -251,6 +252,12 @@ class Commands(Part):
     open: Command
     close: Command | None = None
     stop: Command | None = None
+
+    def named(self) -> Iterator[tuple[str, Command]]:
+        """Those that there are."""
+        for name, command in (("open", self.open), ("close", self.close), ("stop", self.stop)):
+            if command is not None:
+                yield name, command
 
 
 class Preparation(Part):

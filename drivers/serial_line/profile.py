@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Discriminator, Field, PlainValidator, StringConstraints, Tag, model_validator
 
 from drivers.contract import GatePosition
+from drivers.equal_commands import Output, why_equal
 from drivers.profile_file import profile_of, read_file
 from drivers.serial_line.frames import FixedBytes, FrameSplitter, Framing, Part, Sealing
 from drivers.serial_line.status import LimitPosition, Point, ValuePosition
@@ -260,6 +261,17 @@ class GateProfile(DeviceProfile):
                 raise ValueError(f"commands.{name}: 'only_from' needs a position")
             if isinstance(command.answer, Template) and self.replies is None:
                 raise ValueError(f"commands.{name}: 'replies' must say what answers look like")
+        fault = why_equal(
+            Output(
+                name,
+                self.request(command.send, unit=1),
+                None if command.release is None else self.request(command.release, unit=1),
+                is_step=not command.idempotent,
+            )
+            for name, command in self.commands.named()
+        )
+        if fault:
+            raise ValueError(fault)
         return self
 
 

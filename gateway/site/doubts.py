@@ -25,6 +25,8 @@ def doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
     yield from _link_doubts(site)
     yield from _line_doubts(site, find)
     yield from _lane_doubts(site)
+    if not site.lanes:
+        yield Fault("lanes", "there are none, so no gate is opened; write [[lanes]]")
     for index, schedule in enumerate(site.schedules):
         for number, window in enumerate(schedule.windows):
             if window.start == window.end and (window.start.hour or window.start.minute):

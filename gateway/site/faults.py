@@ -179,6 +179,7 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
     links = {link.id: link for link in draft.links.sound.values()}
     users: dict[str, tuple[int, Device]] = {}
     units: dict[tuple[str, int], int] = {}
+    channels: dict[tuple[str, int], int] = {}
     for index, device in draft.devices.sound.items():
         if device.link not in links:
             if not draft.links.may_hold(device.link):
@@ -189,6 +190,11 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
             wanted = " or ".join(_KINDS_OF_LINES[kind] for kind in fits)
             yield Fault(f"devices[{index}].link", f"{device.link!r} must be {wanted} for this device")
             continue
+        if isinstance(device, HikvisionBarrierDevice):
+            other = channels.setdefault((device.link, device.channel), index)
+            if other != index:
+                message = f"{device.channel} on {device.link!r} is already used by devices[{other}]"
+                yield Fault(f"devices[{index}].channel", message)
         first_index, first = users.setdefault(device.link, (index, device))
         if first_index != index and not _may_share(first, device):
             yield Fault(f"devices[{index}].link", f"{device.link!r} is already used by devices[{first_index}]")
@@ -198,7 +204,9 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
                 yield Fault(
                     f"devices[{index}].framing", f"differs from devices[{first_index}] on the same link {device.link!r}"
                 )
-            taken = units.setdefault((device.link, device.unit), index)
+            # over TCP, 0 and 255 both are the device at the other end itself
+            unit = 255 if device.framing == "tcp" and device.unit == 0 else device.unit
+            taken = units.setdefault((device.link, unit), index)
             if taken != index:
                 yield Fault(
                     f"devices[{index}].unit", f"{device.unit} on {device.link!r} is already used by devices[{taken}]"
@@ -244,6 +252,12 @@ def _lane_faults(draft: Draft) -> Iterator[Fault]:
         if first != index:
             message = f"is the closing loop of lanes[{first}] too: every vehicle on it would pass in both"
             yield Fault(f"{place}.closing", message)
+        for position, ref in enumerate(lane.safety):
+            if ref in lane.safety[:position]:
+                message = (
+                    f"{ref.point!r} of device {ref.device} is listed twice; remove it, or name the point that is meant"
+                )
+                yield Fault(f"{place}.safety[{position}]", message)
         yield from _lane_camera_faults(draft, place, lane)
         if lane.arming == lane.closing:
             yield Fault(f"{place}.closing", "is the same point as arming; a passage needs both loops")

@@ -50,12 +50,13 @@ def test_every_command_has_help_with_an_example(command, monkeypatch):
     assert "Example: edge-gateway " in result.stdout
 
 
-def test_a_good_site_is_one_line(site, tmp_path):
+def test_good_site_is_one_line_and_one_per_warning(site, tmp_path):
     result = typed("check", "site.toml", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == (
         "site.toml is good: Small with 0 lanes, 0 gates, 0 readers, 0 cameras, 0 links; no central service;"
         " the site file has no [[api.accounts]]: see edge-gateway users\n"
+        "warning: lanes: there are none, so no gate is opened; write [[lanes]]\n"
     )
 
 

@@ -130,3 +130,8 @@ def test_a_doubt_is_told_with_its_place(tmp_path, monkeypatch, old, new, doubt):
 def test_a_speed_that_no_device_has(tmp_path, monkeypatch):
     doubts = said(tmp_path, monkeypatch, SITE.replace("38400", "9601"))
     assert doubts[0] == "links[0].baud (link bus): 9601 is no usual speed; is it 9600?"
+
+
+def test_site_without_lanes_is_told(tmp_path, monkeypatch):
+    (doubt,) = said(tmp_path, monkeypatch, '[site]\nname = "Bare"\n')
+    assert str(doubt) == "lanes: there are none, so no gate is opened; write [[lanes]]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from drivers.profile_file import SHIPPED_PROFILES
 from gateway.site import SiteFaults, load
 
 _SITE = """
@@ -211,3 +212,19 @@ def test_what_a_site_file_cannot_say(tmp_path, change, fault):
     with pytest.raises(SiteFaults) as refused:
         load(path)
     assert any(str(item).startswith(fault) for item in refused.value.faults), refused.value.faults
+
+
+def test_profile_whose_commands_do_the_same_is_refused_by_check(tmp_path):
+    folder = tmp_path / "profiles"
+    folder.mkdir()
+    shipped = (SHIPPED_PROFILES / "relay-barrier.toml").read_text()
+    (folder / "twin.toml").write_text(shipped.replace('"coil", address = 1', '"coil", address = 0'))
+    (fault,) = faults(tmp_path, profile="twin")
+    assert "commands.close writes the same as commands.open: give each its own output" in fault
+
+
+def test_safety_point_that_is_listed_twice_is_refused(tmp_path):
+    point = '{ device = 101, point = "arming_loop" }'
+    assert lane_faults(tmp_path, "gate = 103", f"gate = 103\nsafety = [{point}]") == []
+    (fault,) = lane_faults(tmp_path, "gate = 103", f"gate = 103\nsafety = [{point}, {point}]")
+    assert fault.startswith("lanes[1].safety[1]: 'arming_loop' of device 101 is listed twice; remove it")
