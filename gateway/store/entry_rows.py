@@ -143,7 +143,7 @@ def entry_bodies(row: Mapping[str, Any], *, site_name: str) -> tuple[JsonObject,
     if row["card_id"] is not None and row["card_id"] > 0:
         body["access_id"] = row["card_id"]
     if passage is not None:
-        body |= {"source_name": site_name, "source_id": passage}
+        body |= _source(site_name, passage)
     said = json.loads(row["record"])
     body |= {name: said[name] for name in ("note", "data") if said.get(name)}
     if is_exit or row["status"] == EntryStatus.OPEN:
@@ -158,6 +158,11 @@ def entry_bodies(row: Mapping[str, Any], *, site_name: str) -> tuple[JsonObject,
     return body, (change,)
 
 
+def _source(site_name: str, passage_id: int) -> JsonObject:
+    """Say where an entry comes from."""
+    return {"source_name": site_name, "source_id": passage_id}
+
+
 def _told(gone: Gone, site_name: str) -> JsonObject:
     """A new entry as central gets it."""
     passage = gone.passage
@@ -170,8 +175,7 @@ def _told(gone: Gone, site_name: str) -> JsonObject:
         "lane": passage.lane_id,
         "area": gone.area,
         "clock_trusted": passage.clock_trusted,
-        "source_name": site_name,
-        "source_id": gone.passage_id,
+        **_source(site_name, gone.passage_id),
     }
     if passage.card_id is not None and passage.card_id > 0:  # below 0: a grant's code
         body["access_id"] = passage.card_id
