@@ -45,7 +45,9 @@ class Program:
     def send(self, cursor: int) -> socket.socket:
         """Ask for a page, and do not wait for it."""
         body = json.dumps({"cursor_id": cursor, "page_limit": 1})
-        head = f"POST /v1/event/list HTTP/1.1\r\nHost: x\r\nSessionID: {self.api.session}\r\nConnection: close\r\n"
+        head = (
+            f"POST /v1/event/list HTTP/1.1\r\nHost: localhost\r\nSessionID: {self.api.session}\r\nConnection: close\r\n"
+        )
         asked = socket.create_connection(("127.0.0.1", self.port), timeout=30)
         asked.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
         return asked

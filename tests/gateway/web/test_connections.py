@@ -11,8 +11,8 @@ from aiohttp import ClientSession, TCPConnector
 
 from gateway.web import connections
 
-HALF_A_HEAD = b"POST /v1/auth/login HTTP/1.1\r\nHost: x\r\n"
-HALF_A_BODY = b"POST /v1/auth/login HTTP/1.1\r\nHost: x\r\nContent-Length: 200\r\n\r\n{"
+HALF_A_HEAD = b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\n"
+HALF_A_BODY = b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200\r\n\r\n{"
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +114,7 @@ async def test_who_has_no_place_is_told_so_and_not_cut_off(house, monkeypatch):
     await attack.hold()
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", attack._port, local_addr=("127.0.0.4", 0))
-        writer.write(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         answer = await asyncio.wait_for(reader.read(), 5)
         writer.close()
     finally:
@@ -152,7 +152,7 @@ async def test_a_kept_connection_lives_as_long_as_its_header_says(house, monkeyp
     monkeypatch.setattr(connections, "_LOOK_SECONDS", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
     for pause in (1.5, 0):
-        writer.write(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200")
         assert b"\r\nKeep-Alive: timeout=75\r\n" in head
@@ -160,7 +160,7 @@ async def test_a_kept_connection_lives_as_long_as_its_header_says(house, monkeyp
         await reader.readexactly(int(length.split(b":")[1]))
         await asyncio.sleep(pause)
     house.clock.pushed += 76
-    writer.write(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+    writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
     await reader.read(1000)
     house.clock.pushed += 78
@@ -171,7 +171,7 @@ async def test_a_kept_connection_lives_as_long_as_its_header_says(house, monkeyp
 async def test_half_a_head_on_a_kept_connection_has_no_more_time_than_a_first_one(house, monkeypatch):
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
-    writer.write(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+    writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
     await reader.readuntil(b"\r\n\r\n")
     writer.write(HALF_A_HEAD)
     assert b"HTTP/1.1 408 " in await asyncio.wait_for(reader.read(), 10)
@@ -180,7 +180,7 @@ async def test_half_a_head_on_a_kept_connection_has_no_more_time_than_a_first_on
 
 async def test_an_answer_that_closes_says_nothing_of_keeping(house):
     reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
-    writer.write(b"GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     assert b"Keep-Alive" not in await asyncio.wait_for(reader.read(), 10)
     writer.close()
 

@@ -204,7 +204,7 @@ async def test_an_upload_that_breaks_off_leaves_nothing(house, tmp_path):
     headers = await house.sign_in()
     place = urlsplit(house.url)
     head = (
-        f"POST {UPLOAD} HTTP/1.1\r\nHost: x\r\nSessionID: {headers['SessionID']}\r\nContent-Length: 2000000\r\n"
+        f"POST {UPLOAD} HTTP/1.1\r\nHost: localhost\r\nSessionID: {headers['SessionID']}\r\nContent-Length: 2000000\r\n"
         f"Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n"
         f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="id"\r\n\r\n{house.camera_event_id}\r\n'
         f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'

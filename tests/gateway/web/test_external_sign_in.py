@@ -213,7 +213,7 @@ async def test_a_slow_body_takes_no_place_on_the_way_to_central(house):
     port = int(house.url.rpartition(":")[2])
     slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
     for _, writer in slow:
-        writer.write(b"POST /v1/auth/oauth2 HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        writer.write(b"POST /v1/auth/oauth2 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
     async with browser() as client:
         assert (await sent(client, house, "/v1/auth/oauth2", {"code": "right"}))[0] == 200
     for _, writer in slow:

@@ -57,7 +57,10 @@ async def answer_of(house, path):
     sent = json.dumps({"page_limit": MOST})
     session = (await house.sign_in())["SessionID"]
     writer.write(
-        f"POST {path} HTTP/1.1\r\nHost: x\r\nSessionID: {session}\r\nContent-Length: {len(sent)}\r\n\r\n{sent}".encode()
+        (
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\n"
+            f"SessionID: {session}\r\nContent-Length: {len(sent)}\r\n\r\n{sent}"
+        ).encode()
     )
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
     assert " 200 " in head

@@ -158,7 +158,10 @@ async def test_an_answer_that_nobody_takes_moves_no_mark(house):
     made = (await house.store.journal.record(Entry(events=events))).event_ids
     session = (await house.sign_in("chief"))["SessionID"]
     body = json.dumps({"cursor_id": 0, "page_limit": 500})
-    head = f"POST /v1/event/list HTTP/1.1\r\nHost: x\r\nSessionID: {session}\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        f"POST /v1/event/list HTTP/1.1\r\nHost: localhost\r\n"
+        f"SessionID: {session}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
     with socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.setblocking(False)

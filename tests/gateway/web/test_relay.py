@@ -217,17 +217,20 @@ async def test_only_plain_places_get_into_a_path(relayed):
         session = (await house.sign_in("boss"))["SessionID"]
         for place in NO_PLACES:
             for path in (f"/v1/document/{place}/download", f"/v1/work/orders/7/documents/{place}/download"):
-                head = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nSessionID: {session}\r\n\r\n"
+                head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nSessionID: {session}\r\n\r\n"
                 answer = await raw(house, head.encode(), quiet=10)
                 assert answer.split(b" ")[1] in (b"404", b"400"), (path, answer)
         assert far.heard == []
         for place in ("7", "a-b_c.d~e", "A" * 128):
-            head = f"GET /v1/document/{place}/download HTTP/1.1\r\nHost: x\r\nConnection: close\r\nSessionID: {session}"
+            head = (
+                f"GET /v1/document/{place}/download HTTP/1.1\r\nHost: localhost\r\n"
+                f"Connection: close\r\nSessionID: {session}"
+            )
             assert b" 200 " in await raw(house, head.encode() + b"\r\n\r\n", quiet=10)
         assert len(far.heard) == 3
 
 
-SMUGGLED = b"GET /v1/organization/billing HTTP/1.1\r\nHost: x\r\n\r\n"
+SMUGGLED = b"GET /v1/organization/billing HTTP/1.1\r\nHost: localhost\r\n\r\n"
 DISGUISES = (
     b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
     b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" + SMUGGLED,
@@ -258,7 +261,7 @@ async def test_nothing_is_smuggled_into_a_request(relayed, tail):
     """Central hears at most the one request that was let in, with its whole body told by one length or by chunks."""
     async with scripted_central(said(FAR)) as far, relayed(far.url) as house:
         session = (await house.sign_in("boss"))["SessionID"]
-        head = f"POST /v1/companies/list HTTP/1.1\r\nHost: x\r\nSessionID: {session}\r\n".encode()
+        head = f"POST /v1/companies/list HTTP/1.1\r\nHost: localhost\r\nSessionID: {session}\r\n".encode()
         await raw(house, head + tail)
         assert len(far.heard) <= 1
         for heard in far.heard:
@@ -287,7 +290,8 @@ async def test_what_is_too_large_is_refused(relayed):
 
         answer = await raw(
             house,
-            f"PUT /v1/document/upload HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"
+            f"PUT /v1/document/upload HTTP/1.1\r\nHost: localhost\r\n"
+            f"Connection: close\r\nTransfer-Encoding: chunked\r\n"
             f"SessionID: {headers['SessionID']}\r\n\r\n".encode()
             + b"".join([b"186a0\r\n" + chunk + b"\r\n" async for chunk in flood()])
             + b"0\r\n\r\n",
@@ -325,7 +329,7 @@ async def test_a_client_that_goes_away_frees_its_place(relayed):
     limits = RelayLimits(at_once=1, idle_seconds=20)
     async with scripted_central(waits) as far, relayed(far.url, limits) as house:
         headers = await house.sign_in("boss")
-        head = f"POST /v1/companies/list HTTP/1.1\r\nHost: x\r\nSessionID: {headers['SessionID']}\r\n"
+        head = f"POST /v1/companies/list HTTP/1.1\r\nHost: localhost\r\nSessionID: {headers['SessionID']}\r\n"
         _, writer = await asyncio.open_connection("127.0.0.1", urlsplit(house.url).port)
         writer.write(f"{head}Content-Length: 9\r\n\r\nhalf".encode())
         async with asyncio.timeout(30):
@@ -359,7 +363,10 @@ async def test_a_body_that_does_not_come_is_not_waited_for(relayed, monkeypatch)
     monkeypatch.setattr("gateway.web.relay._IDLE_SECONDS", 0.2)
     async with scripted_central(silent) as far, relayed(far.url) as house:
         session = (await house.sign_in("boss"))["SessionID"]
-        head = f"POST /v1/companies/list HTTP/1.1\r\nHost: x\r\nSessionID: {session}\r\nContent-Length: 200000\r\n\r\n"
+        head = (
+            f"POST /v1/companies/list HTTP/1.1\r\nHost: localhost\r\n"
+            f"SessionID: {session}\r\nContent-Length: 200000\r\n\r\n"
+        )
         answer = await raw(house, head.encode() + b"half", quiet=3)
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert b'"companies":null' in answer
@@ -371,7 +378,7 @@ async def test_a_client_that_does_not_read_frees_its_place(relayed, monkeypatch)
     async with scripted_central(said(long)) as far, relayed(far.url, RelayLimits(at_once=1)) as house:
         headers = await house.sign_in("boss")
         reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(house.url).port)
-        head = f"POST /v1/companies/list HTTP/1.1\r\nHost: x\r\nSessionID: {headers['SessionID']}\r\n"
+        head = f"POST /v1/companies/list HTTP/1.1\r\nHost: localhost\r\nSessionID: {headers['SessionID']}\r\n"
         writer.write(f"{head}Content-Length: 2\r\n\r\n{{}}".encode())
         assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
         assert (await house.call("/v1/companies/list", {}, user="boss"))[0] == 503

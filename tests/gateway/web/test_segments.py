@@ -92,7 +92,7 @@ async def test_whoever_receives_slowly_gets_all_of_it_though_it_is_kept_open_no_
     data = os.urandom(7_500_000)
     (folder / "1.ts").write_bytes(data)
     reader, writer = await asyncio.open_connection(client.host, client.port, limit=4_096)
-    writer.write(b"GET /1.ts HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    writer.write(b"GET /1.ts HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     await reader.readuntil(b"\r\n\r\n")
     (folder / "1.ts").unlink()
     await files.close(client.app)
@@ -105,7 +105,7 @@ async def test_who_leaves_in_the_middle_holds_nothing_open(served):
     client, files, folder = served
     (folder / "1.ts").write_bytes(os.urandom(7_500_000))
     _, writer = await asyncio.open_connection(client.host, client.port, limit=4_096)
-    writer.write(b"GET /1.ts HTTP/1.1\r\nHost: x\r\n\r\n")
+    writer.write(b"GET /1.ts HTTP/1.1\r\nHost: localhost\r\n\r\n")
     async with asyncio.timeout(30):
         while not any(one.users for one in files._open.values()):
             await asyncio.sleep(0.01)

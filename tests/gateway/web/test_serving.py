@@ -63,7 +63,7 @@ async def test_whoever_leaves_amid_an_answer_is_no_failure(open_house):
         with structlog.testing.capture_logs() as told:
             host, port = house.url.removeprefix("http://").split(":")
             _, writer = await asyncio.open_connection(host, int(port))
-            writer.write(b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
+            writer.write(b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await began.wait()
             writer.transport.abort()
             await until(lambda: told)
@@ -81,7 +81,7 @@ async def test_an_answer_that_fails_half_way_is_cut_and_nothing_put_behind_it(op
         with structlog.testing.capture_logs() as told:
             host, port = house.url.removeprefix("http://").split(":")
             reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(b"GET /broken HTTP/1.1\r\nHost: x\r\n\r\n")
+            writer.write(b"GET /broken HTTP/1.1\r\nHost: localhost\r\n\r\n")
             answer = b""
             with contextlib.suppress(ConnectionResetError):
                 async with asyncio.timeout(20):
@@ -100,7 +100,7 @@ async def test_a_small_body_that_would_come_to_much_is_not_unpacked(house):
     with watch_callbacks(limit=0.2) as watched:
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(
-            b"POST /v1/auth/login HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Encoding: gzip\r\n"
+            b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Encoding: gzip\r\n"
             + f"Content-Length: {len(packed)}\r\n\r\n".encode()
         )
         writer.write(packed)
@@ -117,7 +117,7 @@ async def test_a_small_body_that_would_come_to_much_is_not_unpacked(house):
 async def test_a_huge_body_is_refused_before_it_comes(house, path, length):
     session = (await house.sign_in())["SessionID"]
     reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nSessionID: {session}\r\nContent-Length: {length}\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nSessionID: {session}\r\nContent-Length: {length}\r\n"
     for expecting in ("", "Expect: 100-continue\r\n"):
         began = house.clock.monotonic()
         writer.write(f"{head}{expecting}\r\n".encode())
@@ -148,7 +148,9 @@ async def test_headers_that_are_no_text_are_no_session(house, head):
     host, port = house.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(
-        b"POST /v1/device/list HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n" + head + b"\r\n\r\n{}"
+        b"POST /v1/device/list HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n"
+        + head
+        + b"\r\n\r\n{}"
     )
     answer = await asyncio.wait_for(reader.read(), 10)
     writer.close()
@@ -159,7 +161,7 @@ async def test_headers_that_are_no_text_are_no_session(house, head):
 async def test_connections_are_bounded_and_room_comes_back(house):
     port = int(house.url.rpartition(":")[2])
     held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(129)]
-    held[-1][1].write(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+    held[-1][1].write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
     async with asyncio.timeout(30):
         assert (await held[-1][0].read()).startswith(b"HTTP/1.1 503 ")
         for _, writer in held:
@@ -173,8 +175,8 @@ async def test_connections_are_bounded_and_room_comes_back(house):
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 20_000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000 + b"\r\n\r\n",
     ],
 )
 async def test_what_is_no_http_gets_one_plain_answer(house, sent, caplog):
