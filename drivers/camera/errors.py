@@ -21,5 +21,9 @@ class CameraRefused(DeviceFault):
     """The camera answered and refused: wrong account, no such stream, or a codec that is not recorded."""
 
 
+class CodecNotSupported(CameraRefused):
+    """The camera sends no codec that is recorded."""
+
+
 class AccountRefused(CameraRefused):
     """The camera refused the user name or password. Many lock the account after a few tries: ask seldom."""

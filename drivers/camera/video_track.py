@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from drivers.camera import formats, h264, h265
 from drivers.camera.audio_track import PictureTime
 from drivers.camera.depacketizer import Depacketizer, Picture, payload_offset
-from drivers.camera.errors import CameraRefused
+from drivers.camera.errors import CameraRefused, CodecNotSupported
 from drivers.camera.frames import TICKS_PER_SECOND, EncodedFrame, VideoCodec, VideoFormat
 from drivers.camera.rtsp_dialogue import Encoding, Media
 from drivers.camera.timestamps import Timestamps
@@ -49,7 +49,7 @@ def recordable(media: Iterable[Media]) -> Media:
         raise CameraRefused("the camera offers no video")
     encodings = {number: told for number, told in video.encodings.items() if told.name in _CODECS}
     if not encodings:
-        raise CameraRefused(f"the camera sends {_names(video)}, neither H.264 nor H.265")
+        raise CodecNotSupported(f"the camera sends {_names(video)}, neither H.264 nor H.265")
     return Media(kind=video.kind, control=video.control, encodings=encodings)
 
 

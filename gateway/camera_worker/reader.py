@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from drivers.camera.errors import AccountRefused, CameraRefused, CameraStalled, CameraUnreachable
+from drivers.camera.errors import (
+    AccountRefused,
+    CameraRefused,
+    CameraStalled,
+    CameraUnreachable,
+    CodecNotSupported,
+)
 from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
 from drivers.camera.sources import Source, source_at
 from drivers.camera.video_track import FootageLost
@@ -162,7 +168,7 @@ class CameraReader:
                     gathered = wanted
                     source.gather(wanted)
                 if isinstance(frame, FootageLost):
-                    self._sink.put_loss(GapReason.NETWORK if frame.by_network else GapReason.CAMERA)
+                    self._sink.put_loss(GapReason.PACKETS if frame.by_network else GapReason.CAMERA)
                 elif isinstance(frame, EncodedAudio):
                     for each in encoder.encode(frame) if encoder else (frame,):
                         self._sink.put_sound(each)
@@ -212,8 +218,10 @@ def account_wait(failures: int) -> float:
 
 def _lost(error: DriverError) -> CameraLost:
     match error:
+        case CodecNotSupported():
+            return CameraLost(CameraCondition.REFUSED, str(error), GapReason.UNSUPPORTED)
         case CameraRefused():
-            return CameraLost(CameraCondition.REFUSED, str(error), GapReason.CAMERA)
+            return CameraLost(CameraCondition.REFUSED, str(error), GapReason.REFUSED)
         case CameraStalled():
             return CameraLost(CameraCondition.STALLED, str(error), GapReason.CAMERA)
         case CameraUnreachable():

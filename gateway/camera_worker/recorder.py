@@ -90,6 +90,7 @@ class CameraRecorder:
         self._detail = ""
         self._why_silent = ""
         self._has_entries = True
+        self._why = GapReason.NONE
         self._frames = 0
         self._dropped = 0
         self._connections = 0
@@ -131,6 +132,7 @@ class CameraRecorder:
             camera_id=self.camera.camera_id,
             condition=self._condition,
             detail=self._detail,
+            why=self._why,
             frames=self._frames,
             dropped=self._dropped + self._queue.dropped,
             reconnects=max(0, self._connections - 1),
@@ -201,7 +203,8 @@ class CameraRecorder:
                 try:
                     segmenter.disconnect(gap)
                 finally:
-                    self._set(condition, detail)  # after the last segment: whoever hears of it has all that came before
+                    # after the last segment: whoever hears of it has all that came before
+                    self._set(condition, detail, gap)
             case FramesDropped(gap=gap):
                 segmenter.lose(self._why_dropped(gap))
             case FootagePinned() | WritingAllowed():
@@ -297,12 +300,12 @@ class CameraRecorder:
         self._disk_retry_at = self._clock.monotonic() + wait
         self._set(CameraCondition.DISK_FAILED, f"the media folder takes no data: {error.strerror}")
 
-    def _set(self, condition: CameraCondition, detail: str) -> None:
+    def _set(self, condition: CameraCondition, detail: str, why: GapReason = GapReason.NONE) -> None:
         if (condition, detail) == (self._condition, self._detail):
             return
         if condition is not self._condition:
             log.info("camera_condition", camera_id=self.camera.camera_id, condition=condition, detail=detail)
-        self._condition, self._detail = condition, detail
+        self._condition, self._detail, self._why = condition, detail, why
         self._report_state(self._clock.monotonic())
 
     def _refresh(self) -> None:

@@ -51,6 +51,16 @@ class GapReason(StrEnum):
     WORKER = "worker"
     NO_EVENT = "no_event"
     CHANGED = "changed"
+    PACKETS = "packets"
+    REFUSED = "refused"
+    UNSUPPORTED = "unsupported"
+    NEVER = "never"
+    """No segment of the camera was ever recorded."""
+    AWAY = "away"
+    """Nothing was recorded of the camera since."""
+    REMOVED = "removed"
+    DELETED = "deleted"
+    LOST = "lost"
     CODEC = "codec"
     """Nothing is missing of what was recorded, but an event's clip, which is in one codec, does not hold it."""
 
@@ -66,9 +76,30 @@ WHY_MISSING: Mapping[GapReason, str] = MappingProxyType(
         GapReason.WORKER: "the camera worker was restarted",
         GapReason.NO_EVENT: "nothing that was to be kept happened then, or it is no longer on the disk",
         GapReason.CHANGED: "the camera's settings were changed",
+        GapReason.PACKETS: "packets of the camera were lost on the network",
+        GapReason.REFUSED: "the camera refused the connection",
+        GapReason.UNSUPPORTED: "the camera sent a codec that cannot be recorded",
+        GapReason.NEVER: "the camera has never delivered a picture",
+        GapReason.AWAY: "nothing has been recorded of the camera since",
+        GapReason.REMOVED: "the camera was taken out of the site file",
+        GapReason.DELETED: "the footage was deleted, for its time was over or its room was needed",
+        GapReason.LOST: "its files are no longer on the disk",
         GapReason.CODEC: "the camera changed its codec, and the clip holds only what is in the other one",
     }
 )
+
+
+WHY_AWAY: Mapping[GapReason, str] = MappingProxyType(
+    {
+        GapReason.CAMERA: "the camera sends nothing now",
+        GapReason.NETWORK: "the camera cannot be reached now",
+        GapReason.DISK: "the media folder takes no data now",
+        GapReason.WORKER: "the camera worker is being restarted now",
+        GapReason.REFUSED: "the camera refuses the connection now",
+        GapReason.UNSUPPORTED: "the camera sends a codec that cannot be recorded",
+    }
+)
+"""Reasons that last until now."""
 
 
 class CameraCondition(StrEnum):
@@ -165,6 +196,7 @@ class CameraReported(_Wire):
     camera_id: int
     condition: CameraCondition
     detail: str = Field(default="", description="one sentence, without secrets")
+    why: GapReason = Field(default=GapReason.NONE, description="why footage is missing in this condition, if known")
     frames: int = 0
     dropped: int = 0
     reconnects: int = 0
@@ -254,15 +286,21 @@ def continues(before: Edge, after: Edge) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A stretch of time without footage, or that a clip does not hold, wall micros; `reason` NONE: it is not known."""
+    """A stretch of time without footage, or that a clip does not hold, wall micros.
+
+    `reason` NONE: it is not known. `lasts`: it is so until now.
+    """
 
     begin: int
     end: int
     reason: GapReason
+    lasts: bool = False
 
     @property
     def why(self) -> str:
         """The reason in words."""
+        if self.lasts and self.reason in WHY_AWAY:
+            return WHY_AWAY[self.reason]
         return WHY_MISSING.get(self.reason, "the reason is not known")
 
 

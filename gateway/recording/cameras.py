@@ -18,6 +18,14 @@ from gateway.domain.footage import (
 )
 
 _MICROS = 1_000_000
+_WHY_IN = {
+    CameraCondition.UNREACHABLE: GapReason.NETWORK,
+    CameraCondition.REFUSED: GapReason.REFUSED,
+    CameraCondition.STALLED: GapReason.CAMERA,
+    CameraCondition.DISK_FAILED: GapReason.DISK,
+}
+"""Why footage is missing in a condition, where its worker does not say more."""
+_BY_CAMERA = (GapReason.CAMERA, GapReason.NETWORK, GapReason.REFUSED, GapReason.UNSUPPORTED)
 _STARTED_AGAIN = (GapReason.STARTED, GapReason.WORKER, GapReason.DISK, GapReason.CHANGED)
 
 
@@ -75,6 +83,9 @@ class CameraState:
     _changed: bool = False
     whole_since: int = 0
     told: Told = Told.NOTHING
+    told_unsupported: bool = False
+    why_away: GapReason = GapReason.NONE
+    away_since: int = 0
 
     def snapshot(self) -> CameraSnapshot:
         """The camera as seen from outside."""
@@ -97,7 +108,7 @@ class CameraState:
         """Its worker told its condition and figures."""
         recording = report.condition is CameraCondition.RECORDING
         state = replace(
-            self._in(report.condition, report.detail, now),
+            self._in(report.condition, report.detail, now, report.why),
             bits_per_second=report.bits_per_second if recording else 0,
             reconnects=self._reconnects_before + report.reconnects,
             _disk_failed=self._disk_failed or report.condition is CameraCondition.DISK_FAILED,
@@ -116,6 +127,7 @@ class CameraState:
             bits_per_second=0,
             _reconnects_before=self.reconnects,
             _worker_was_lost=True,
+            why_away=GapReason.WORKER if self.why_away is GapReason.NONE else self.why_away,
             told=Told.NOTHING if self.told is Told.RECORDING else self.told,
         )
 
@@ -137,6 +149,8 @@ class CameraState:
             segment = segment.model_copy(update={"gap": GapReason.WORKER})
         elif segment.gap is GapReason.STARTED and self._changed:
             segment = segment.model_copy(update={"gap": GapReason.CHANGED})
+        elif self._was_away_for_longer(segment):
+            segment = segment.model_copy(update={"gap": self.why_away})
         ended_at = segment.started_at + segment.duration
         events = _gap(self, segment, now)
         # what was open when its worker died, or when it was changed, is told after that without a gap
@@ -153,8 +167,18 @@ class CameraState:
             _worker_was_lost=lost,
             _disk_failed=self._disk_failed and (lost or late),
             _changed=changed,
+            why_away=GapReason.NONE,
         )
         return state, segment, events
+
+    def _was_away_for_longer(self, segment: SegmentFinished) -> bool:
+        """Whether the camera itself accounts for more of the gap before the segment than what the segment says."""
+        if self.why_away not in _BY_CAMERA:
+            return False
+        if segment.gap is GapReason.STARTED:
+            until = self.footage_until
+            return until is None or segment.started_at - self.away_since > self.away_since - until
+        return segment.gap in _BY_CAMERA and self.why_away in (GapReason.REFUSED, GapReason.UNSUPPORTED)
 
     def missed(self, since: int, until: int, reason: GapReason, now: Stamp) -> Event:
         """The event of footage that is missing between two wall instants (micros)."""
@@ -166,9 +190,14 @@ class CameraState:
         data: dict[str, Scalar] = {"seconds": seconds, "reason": reason.value, "from": since, "until": until}
         return _event(self.camera_id, EventKind.FOOTAGE_GAP, text, now, data)
 
-    def _in(self, condition: CameraCondition, detail: str, now: Stamp) -> CameraState:
+    def _in(self, condition: CameraCondition, detail: str, now: Stamp, why: GapReason = GapReason.NONE) -> CameraState:
         since = self.since if condition is self.condition else now.micros
-        return replace(self, condition=condition, detail=detail, since=since)
+        state = replace(self, condition=condition, detail=detail, since=since)
+        if condition not in _WHY_IN:
+            return state
+        away_since = now.micros if self.why_away is GapReason.NONE else self.away_since
+        why_away = _WHY_IN[condition] if why is GapReason.NONE else why
+        return replace(state, why_away=why_away, away_since=away_since)
 
 
 def _told(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Event, ...]]:
@@ -179,10 +208,17 @@ def _told(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Event, ...
         told, kind, text = Told.RECORDING, EventKind.CAMERA_RECORDING, f"{state.name} is recording"
     else:
         told, kind, text = Told.LOST, EventKind.CAMERA_LOST, f"{state.name} is not recording: {state.detail}"
-    if told is state.told:
+    # a camera that was away before, and now sends what cannot be recorded, does not come back by itself
+    unsupported = told is Told.LOST and state.why_away is GapReason.UNSUPPORTED
+    if told is state.told and unsupported <= state.told_unsupported:
         return state, ()
     data: dict[str, Scalar] = {"condition": state.condition.value}
-    return replace(state, told=told), (_event(state.camera_id, kind, text, now, data),)
+    if told is Told.LOST:
+        data["reason"] = state.why_away.value
+    told_unsupported = unsupported or (told is state.told and state.told_unsupported)
+    return replace(state, told=told, told_unsupported=told_unsupported), (
+        _event(state.camera_id, kind, text, now, data),
+    )
 
 
 def _gap(state: CameraState, segment: SegmentFinished, now: Stamp) -> tuple[Event, ...]:

@@ -7,7 +7,7 @@ longest ago goes first.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from itertools import compress
 from pathlib import Path
@@ -16,7 +16,7 @@ from gateway.clock import Clock
 from gateway.data_folder import MADE_OF_FOOTAGE
 from gateway.domain.clip_codec import of_clip
 from gateway.domain.errors import CameraUnavailable, NotFoundError
-from gateway.domain.footage import CutClip, TakeThumbnail
+from gateway.domain.footage import CutClip, Missing, TakeThumbnail
 from gateway.domain.passages import CameraEvent
 from gateway.recording import readiness
 from gateway.recording.kept_files import FileJobs, KeptFiles
@@ -47,16 +47,18 @@ class Clips:
         clock: Clock,
         worker: Callable[[int], WorkerClient],
         coverage: Callable[[int], Coverage],
+        missing: Callable[[Iterable[CameraEvent]], Awaitable[dict[int, tuple[Missing, ...]]]],
         boot_id: str = "",
         most_clip_bytes: int = _MOST_CLIP_BYTES,
     ) -> None:
         """`worker` gives a living worker for a camera or raises CameraUnavailable; `coverage` tells how far
-        a camera's footage goes; `boot_id`: of this run of the machine.
+        a camera's footage goes, `missing` what of an event there is none; `boot_id`: of this run of the machine.
         """
         self._store = store
         self._clock = clock
         self._worker = worker
         self._coverage = coverage
+        self._missing = missing
         self._boot_id = boot_id
         self._jobs = FileJobs()
         kept = partial(KeptFiles, media=media, jobs=self._jobs)
@@ -92,7 +94,7 @@ class Clips:
         if segments:
             return segments, complete
         if complete:
-            missing = (await self._store.segments.missing((event,)))[event.id]
+            missing = (await self._missing((event,)))[event.id]
             why = "; ".join(gap.why for gap in missing)
             raise NotFoundError(f"there is no footage of camera event {event.id}: {why}")
         raise self._still_recording(event)

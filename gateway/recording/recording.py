@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 import structlog
 
 from gateway.clock import Clock, boot_id
 from gateway.domain.errors import CameraUnavailable, NotFoundError, StoreError
-from gateway.domain.footage import CameraCondition
+from gateway.domain.footage import CameraCondition, Missing
 from gateway.domain.passages import CameraEvent
 from gateway.recording import playlists
 from gateway.recording.cameras import CameraSnapshot
@@ -112,6 +112,7 @@ class Recording:
             clock=clock,
             worker=self._fleet.living,
             coverage=self._watch.coverage,
+            missing=self.missing,
             boot_id=boot_id(),
         )
         self._exhibits = ExhibitFiles(
@@ -221,6 +222,12 @@ class Recording:
     async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
         """What links two segments of a camera's chain that do not follow one another; None when some are not known."""
         return await self._chain.leaves(camera_id, after=after, before=before)
+
+    async def missing(self, camera_events: Iterable[CameraEvent]) -> dict[int, tuple[Missing, ...]]:
+        """Return what each camera event's clip does not show, by the event's id, oldest first, and why."""
+        wanted = tuple(camera_events)
+        found = await self._store.segments.missing(wanted)
+        return {item.id: tuple(self._watch.explained(item.camera_id, gap) for gap in found[item.id]) for item in wanted}
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:
         """A picture of the moment of the event, JPEG. Raises NotFoundError, or CameraUnavailable with one sentence."""

@@ -12,7 +12,7 @@ import structlog
 from gateway.clock import Clock
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.footage import CameraCondition, GapReason, SegmentFinished, WorkerBeat, WorkerReport
+from gateway.domain.footage import CameraCondition, GapReason, Missing, SegmentFinished, WorkerBeat, WorkerReport
 from gateway.recording.cameras import CameraSnapshot, CameraState
 from gateway.recording.index import FootageIndex, UntoldGap
 from gateway.recording.readiness import Coverage
@@ -72,6 +72,18 @@ class CameraWatch:
             uptime_until=self._index.covered_uptime(camera_id),
             uptime_since=self._changed_at.get(camera_id, 0),
         )
+
+    def explained(self, camera_id: int, missing: Missing) -> Missing:
+        """Return a gap that lasts until now with what is known of its camera now."""
+        state = self._states.get(camera_id)
+        if missing.reason not in (GapReason.AWAY, GapReason.NEVER):
+            return missing
+        if state is None:
+            return replace(missing, reason=GapReason.REMOVED)
+        says_more = missing.reason is GapReason.AWAY or state.why_away in (GapReason.REFUSED, GapReason.UNSUPPORTED)
+        if state.why_away is GapReason.NONE or not says_more:
+            return missing
+        return replace(missing, reason=state.why_away, lasts=state.condition is not CameraCondition.RECORDING)
 
     def footage_is_indexed(self, untold: Iterable[UntoldGap] = ()) -> None:
         """The index has been set right: what it covers is what there is. `untold` are gaps without an event yet."""

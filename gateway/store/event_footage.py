@@ -9,8 +9,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from gateway.domain.clip_codec import left_out
+from gateway.domain.events import EventKind
 from gateway.domain.footage import GapReason, Missing, missing_between
 from gateway.domain.passages import CameraEvent
 from gateway.store.segment_rows import COLUMNS, Segment, segment_of
@@ -56,14 +58,52 @@ taken yet; and `boot_id` with `transactions_uptime` and `incidents_uptime`: thos
 def missing_of(connection: sqlite3.Connection, item: CameraEvent) -> tuple[Missing, ...]:
     """What of a camera event's time no footage is of, or not in its clip's codec, oldest first."""
     edges = [segment.edge for segment in footage_of(connection, item)]
-    following = connection.execute(
-        "SELECT gap FROM segment WHERE camera_id = ? AND started_at >= ? AND garbage = 0 ORDER BY started_at LIMIT 1",
-        (item.camera_id, item.pinned_until),
-    ).fetchone()
-    after = GapReason(following[0]) if following else GapReason.NONE
-    missing = missing_between(edges, item.pinned_from, item.pinned_until, after=after)
+    following = _neighbour(connection, item.camera_id, "started_at >= ?", item.pinned_until, "started_at")
+    after = _why_nothing_follows(connection, item.camera_id) if following is None else following.gap
+    missing = [
+        replace(gap, reason=_why_gone(connection, item.camera_id, gap)) if gap.reason is GapReason.NONE else gap
+        for gap in missing_between(edges, item.pinned_from, item.pinned_until, after=after)
+    ]
     missing += left_out(edges, item.pinned_from, item.pinned_until)
     return tuple(sorted(missing, key=lambda one: one.begin))
+
+
+class _Neighbour(NamedTuple):
+    gap: GapReason
+    number: int | None
+
+
+def _neighbour(
+    connection: sqlite3.Connection, camera_id: int, where: str, moment: int, order: str
+) -> _Neighbour | None:
+    row = connection.execute(
+        f"SELECT gap, number FROM segment WHERE camera_id = ? AND {where} AND garbage = 0 ORDER BY {order} LIMIT 1",
+        (camera_id, moment),
+    ).fetchone()
+    return None if row is None else _Neighbour(GapReason(row[0]), row[1])
+
+
+def _why_nothing_follows(connection: sqlite3.Connection, camera_id: int) -> GapReason:
+    """Return why a camera has no footage after an event, as far as the store knows."""
+    if connection.execute("SELECT 1 FROM segment WHERE camera_id = ? AND garbage = 0 LIMIT 1", (camera_id,)).fetchone():
+        return GapReason.AWAY
+    recorded = connection.execute("SELECT 1 FROM footage_chain WHERE camera_id = ?", (camera_id,)).fetchone()
+    return GapReason.DELETED if recorded else GapReason.NEVER
+
+
+def _why_gone(connection: sqlite3.Connection, camera_id: int, gap: Missing) -> GapReason:
+    """Return why footage is gone that the camera had recorded: then numbers of its chain are missing there."""
+    after = _neighbour(connection, camera_id, "started_at >= ?", gap.end, "started_at")
+    before = _neighbour(connection, camera_id, "started_at < ?", gap.end, "started_at DESC")
+    number = 0 if before is None else before.number
+    if after is None or after.number is None or number is None or after.number - number <= 1:
+        return GapReason.NONE
+    lost = connection.execute(
+        "SELECT 1 FROM event WHERE device_id = ? AND type = ? AND json_extract(data, '$.reason') = 'lost'"
+        " AND json_extract(data, '$.from') < ? AND json_extract(data, '$.until') > ? LIMIT 1",
+        (camera_id, EventKind.FOOTAGE_GAP.value, gap.end, gap.begin),
+    ).fetchone()
+    return GapReason.LOST if lost else GapReason.DELETED
 
 
 def footage_of(connection: sqlite3.Connection, event: CameraEvent) -> tuple[Segment, ...]:

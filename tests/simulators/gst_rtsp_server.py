@@ -1,6 +1,6 @@
 """GStreamer's RTSP server as a camera: run by Debian's Python, prints its port.
 
-Arguments: [--port N] [--user NAME --password WORD] [--gop FRAMES] [--b-frames N]. Streams at /cam.
+Arguments: [--port N] [--user NAME --password WORD] [--gop FRAMES] [--b-frames N] [--vp8]. Streams at /cam.
 """
 
 import argparse
@@ -18,6 +18,7 @@ parser.add_argument("--user")
 parser.add_argument("--password")
 parser.add_argument("--gop", type=int, default=6)
 parser.add_argument("--b-frames", type=int, default=0)
+parser.add_argument("--vp8", action="store_true")
 asked = parser.parse_args()
 
 Gst.init(None)
@@ -27,10 +28,13 @@ server.set_address("127.0.0.1")
 factory = GstRtspServer.RTSPMediaFactory()
 encoder = "speed-preset=veryfast b-adapt=false" if asked.b_frames else "speed-preset=ultrafast tune=zerolatency"
 profile = "main" if asked.b_frames else "constrained-baseline"
-factory.set_launch(
-    "( videotestsrc is-live=true pattern=ball ! video/x-raw,width=320,height=240,framerate=12/1 "
+coded = (
     f"! x264enc {encoder} bframes={asked.b_frames} key-int-max={asked.gop} ! video/x-h264,profile={profile} "
     "! rtph264pay name=pay0 pt=96 config-interval=-1 )"
+)
+factory.set_launch(
+    "( videotestsrc is-live=true pattern=ball ! video/x-raw,width=320,height=240,framerate=12/1 "
+    + ("! vp8enc deadline=1 ! rtpvp8pay name=pay0 pt=96 )" if asked.vp8 else coded)
 )
 factory.set_shared(True)
 if asked.user:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
 from gateway.domain.exhibits import Exhibit, Labels
+from gateway.domain.footage import Missing
 from gateway.domain.passages import CameraEvent
 from gateway.domain.viewing import ViewOpened
 from gateway.store import Segment
@@ -208,6 +210,10 @@ class Recording(Protocol):
 
     async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
         """What links two segments of a camera's chain, by their numbers; None when that is not known any more."""
+        ...
+
+    async def missing(self, camera_events: Iterable[CameraEvent]) -> dict[int, tuple[Missing, ...]]:
+        """What of each camera event's time its clip does not show, and why, by the event's id. Raises StoreError."""
         ...
 
     async def event_thumbnail(self, camera_event: CameraEvent) -> Path:

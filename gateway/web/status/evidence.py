@@ -142,7 +142,7 @@ class Evidence:
         segments = [part for _, part in parts]
         entries = await self._linked(item.camera_id, segments)
         begin, end = item.pinned_from, item.pinned_until
-        gaps = (await self._store.segments.missing((item,)))[item.id]
+        gaps = (await self._recording.missing((item,)))[item.id]
         return Clip(
             camera_id=item.camera_id,
             camera=self._name(item.camera_id),

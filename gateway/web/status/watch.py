@@ -140,7 +140,7 @@ class Watch:
         events = await self._store.events.latest(limit=_EVENTS)
         footage: defaultdict[int, list[FootageShown]] = defaultdict(list)
         camera_events = await self._store.camera_events.of_events(tuple(event.id for event in events))
-        missing = await self._store.segments.missing(item for item in camera_events if item.ready)
+        missing = await self._recording.missing(item for item in camera_events if item.ready)
         for item in camera_events:
             footage[item.event_id].append(footage_shown(item, missing.get(item.id)))
         return tuple(event_shown(event, tuple(footage[event.id])) for event in events)

@@ -122,7 +122,7 @@ class CameraEventsFamily:
         exhibits = await self._store.exhibits.of(ids)
         waiting = (await self._store.held.arriving(_KIND, ids)).waiting
         site_only = await self._site_only(known, waiting)
-        missing = await self._store.segments.missing(item for item in known if item.ready)
+        missing = await self._recording.missing(item for item in known if item.ready)
         events = (
             camera_event_record(
                 item,
@@ -235,7 +235,7 @@ class CameraEventsFamily:
 
     async def _shown(self, known: CameraEvent, request: web.Request, caller: Caller) -> CameraEventRecord:
         exhibits = await self._store.exhibits.of((known.id,))
-        missing = await self._store.segments.missing((known,) if known.ready else ())
+        missing = await self._recording.missing((known,) if known.ready else ())
         waiting = await self._store.held.waiting(_KIND, known.id)
         site_only = await self._site_only((known,), {known.id: waiting})
         return camera_event_record(

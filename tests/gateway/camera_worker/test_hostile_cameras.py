@@ -42,7 +42,7 @@ CAMERAS = {
     2: (Script(film=film(), ends_after=30, ends_by="stall"), {}, GapReason.CAMERA),
     3: (Script(film=film(), ends_after=30, ends_by="mid_frame"), {}, GapReason.CAMERA),
     4: (Script(film=film(), ends_after=30, ends_by="bye"), {}, GapReason.CAMERA),
-    5: (Script(film=film(), packets=without_keyframe), {"transport": "udp"}, GapReason.NETWORK),
+    5: (Script(film=film(), packets=without_keyframe), {"transport": "udp"}, GapReason.PACKETS),
     6: (Script(film=film(), packets=without_keyframe), {}, GapReason.CAMERA),
     7: (Script(film=film(), timestamp=wild), {}, None),
     8: (Script(film=film("h265", b_frames=2)), {}, None),
@@ -55,7 +55,7 @@ CAMERAS = {
     12: (Script(film=film(), sets_in="sdp"), {"transport": "udp"}, None),
     FAST: (Script(film=film(), timestamp=running(1.05)), {}, None),
     SLOW: (Script(film=film(), timestamp=running(0.95)), {}, None),
-    16: (Script(film=film(), packets=some_lost), {"transport": "udp"}, GapReason.NETWORK),
+    16: (Script(film=film(), packets=some_lost), {"transport": "udp"}, GapReason.PACKETS),
     TWO_CODECS: (Script(film=joined(film(frames=20), film("h265", frames=20))), {}, None),
 }  # fmt: skip
 

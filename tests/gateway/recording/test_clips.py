@@ -64,6 +64,7 @@ async def test_a_clip_whose_last_footage_comes_while_it_is_looked_for_is_not_cut
     clips = Clips(
         store=store, media=tmp_path, clock=clock, worker=lambda _: cutter,
         coverage=lambda _: Coverage(until=covered[0], more_may_come=True, since=start),
+        missing=store.segments.missing,
     )  # fmt: skip
     async with at_work(clips):
         monkeypatch.setattr(store.segments, "of_event", overtaken)
@@ -88,7 +89,14 @@ async def test_what_a_clip_leaves_out_for_its_codec_is_told(tmp_path, store, clo
     event = await pin(7, before=0.0, after=2.5, at=segments[0].started_at + 100_000)
     cutter = Cutter(tmp_path)
     coverage = Coverage(until=start + 10_000_000, more_may_come=False, since=start)
-    clips = Clips(store=store, media=tmp_path, clock=clock, worker=lambda _: cutter, coverage=lambda _: coverage)
+    clips = Clips(
+        store=store,
+        media=tmp_path,
+        clock=clock,
+        worker=lambda _: cutter,
+        coverage=lambda _: coverage,
+        missing=store.segments.missing,
+    )
     async with at_work(clips):
         await clips.clip(event)
     changed = segments[0].started_at + 800_000

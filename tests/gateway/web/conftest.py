@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -29,7 +29,7 @@ from gateway.domain.accounts import CentralAdmission
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CameraUnavailable, CentralRefused, CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.footage import GapReason, SegmentFinished
+from gateway.domain.footage import GapReason, Missing, SegmentFinished
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.domain.viewing import NotShown, ViewOpened, ViewRefusal
 from gateway.domain.writes import JsonObject
@@ -248,6 +248,7 @@ class FootageOnDisk:
 
     files: Footage
     exhibits: ExhibitFiles
+    store: Store
     forgotten: list[int] = field(default_factory=list)
     camera: CameraInMemory = field(default_factory=CameraInMemory)
     viewing: Viewing = field(default_factory=NobodyWatches)
@@ -264,6 +265,9 @@ class FootageOnDisk:
     @property
     def live(self) -> NewestFootage:
         return NewestFootage(self.files.segment)
+
+    async def missing(self, camera_events: Iterable[CameraEvent]) -> dict[int, tuple[Missing, ...]]:
+        return await self.store.segments.missing(camera_events)
 
     async def clip(self, camera_event: CameraEvent) -> Path:
         self._available()
@@ -542,7 +546,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         )
         await shelf.open()
         board, central = FieldInMemory(store=store, clock=clock), CentralInMemory()
-        recording = FootageOnDisk(footage, shelf)
+        recording = FootageOnDisk(footage, shelf, store)
         record = {
             "id": 4001,
             "number": "00111572",

@@ -203,7 +203,9 @@ async def test_a_clip_without_footage_is_not_offered_to_be_played(house, browser
         none = page.locator("#events > *").filter(has_text="A bicycle.").locator(".clips button")
         await expect(none.locator(".play")).to_have_text("\N{EN DASH}")
         await expect(none).to_be_disabled()
-        await expect(none).to_have_accessible_name("Camera 202: there is no footage: the reason is not known")
+        await expect(none).to_have_accessible_name(
+            "Camera 202: there is no footage: the camera has never delivered a picture"
+        )
 
 
 async def test_a_phone_shows_all_of_it_without_scrolling_sideways(house, browser_page):
