@@ -98,6 +98,7 @@ class Life:
             clock=clock,
             progress=Progress(clock=clock),
             boot=boot,
+            drivers=tuple(self._drivers.values()),
         )
         self.in_step = around.in_step(self.store, self.lanes, folder)
         self.up = False

@@ -143,6 +143,15 @@ class ModuleAway(Observation):
 
 
 @dataclass(frozen=True, slots=True)
+class PollMissed(Observation):
+    """A device with these points did not answer so many polls in a row."""
+
+    lane: str
+    points: tuple[str, ...]
+    in_a_row: int
+
+
+@dataclass(frozen=True, slots=True)
 class Arrived(Observation):
     """A command reached the gate's controller, over a line that keeps what was not delivered."""
 

@@ -62,6 +62,11 @@ def modules_of(number: int) -> dict[int, tuple[str, ...]]:
     return {} if number % 2 else {700 + number: (PHOTOCELL,), 800 + number: (FIRE,)}
 
 
+def is_wired(number: int) -> bool:
+    """Whether a lane's gate is behind the real driver and its line."""
+    return number % 4 == 1
+
+
 def good_cards(*, days: float = 30.0) -> tuple[Card, ...]:
     """Cards that may pass; some are valid until some months after the end of so many days.
 

@@ -20,12 +20,14 @@ from gateway.simulation.gate import SimulatedGate
 from gateway.simulation.in_step import OnlyUp
 from gateway.simulation.lane_field import LaneField
 from gateway.simulation.life import Around, Pulse, read_back
+from gateway.simulation.network import Network
 from gateway.simulation.plan import Plan
 from gateway.simulation.power import Box
 from gateway.simulation.report import Report
-from gateway.simulation.scene import START_MICROS, gate_id, lane_id, modules_of, reader_id, site_of
+from gateway.simulation.scene import START_MICROS, gate_id, is_wired, lane_id, modules_of, reader_id, site_of
 from gateway.simulation.surroundings import failures_to, fresh_folder, own_chance, without_collecting
 from gateway.simulation.virtual_time import DeadEnd, VirtualClock, VirtualLoop
+from gateway.simulation.wired_gate import WiredGate
 from gateway.simulation.witness import Witness
 from gateway.simulation.world import World
 from gateway.store import Store
@@ -140,7 +142,21 @@ async def _run(
         ),
     )
 
+    network = Network(loop=loop)
+    loop.network = network
+    wired = frozenset(fields[number].lane_id for number in fields if is_wired(number))
+
     def gate(*, field: LaneField, witness: Witness, dice: random.Random, pulse: Pulse) -> Gate:
+        if field.lane_id in wired:
+            return WiredGate(
+                field=field,
+                witness=witness,
+                monotonic=loop.time,
+                poll=plan.poll,
+                dice=dice,
+                alive=lambda: pulse.beats,
+                network=network,
+            )
         return parts.gate(
             field=field,
             witness=witness,

@@ -23,6 +23,14 @@ class Work(Protocol):
         ...
 
 
+class Connects(Protocol):
+    """The network of a loop without sockets."""
+
+    async def connect(self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: str) -> asyncio.Transport:
+        """Connect to a host. Raises OSError."""
+        ...
+
+
 class DeadEnd(RuntimeError):
     """Nothing is left that could ever happen: everything waits for something else."""
 
@@ -43,6 +51,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready: deque[asyncio.Handle]
         self._stopping: bool
         self.work: Work | None = None
+        self.network: Connects | None = None
         self.quiet_until: Callable[[], float] | None = None
 
     def time(self) -> float:
@@ -102,6 +111,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
         self.call_later(seconds, tell)
         return done
+
+    async def create_connection(  # type: ignore[override]  # it knows host names alone
+        self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: str, port: int, **_: Any
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        """See `asyncio.AbstractEventLoop`."""
+        if self.network is None:
+            raise OSError(f"there is no network with {host}:{port}")
+        transport = await self.network.connect(protocol_factory, host)
+        return transport, transport.get_protocol()
 
     def _process_events(self, event_list: list[Any]) -> None:
         """There are none."""

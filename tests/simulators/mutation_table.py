@@ -72,6 +72,27 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(1, "last question of the driver skipped", _BUS, "if transaction.forbidden is not None:", "if False:"),
     Mutation(
         1,
+        "no reset after a time-out",
+        _BUS,
+        '            connection.reset(f"line {self._name} was reset: a command was not answered in time")\n',
+        "",
+    ),
+    Mutation(
+        1,
+        "a closed connection keeps what was written",
+        "drivers/tcp_bounds.py",
+        "    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)\n",
+        "",
+    ),
+    Mutation(
+        1,
+        "a missed poll ignored",
+        _SAFETY,
+        "        if point.missed:\n",
+        "        if False:\n",
+    ),
+    Mutation(
+        1,
         "no opening again",
         "gateway/lanes/reopening.py",
         "    reason = what_came_into_the_way(turn.rules, state, turn.now.at)\n",

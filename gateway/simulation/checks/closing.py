@@ -26,6 +26,7 @@ class ClosingCheck:
         seen.Refreshed,
         seen.GateAway,
         seen.ModuleAway,
+        seen.PollMissed,
         seen.Wrote,
         seen.Ended,
     )
@@ -43,15 +44,18 @@ class ClosingCheck:
         self._positions: dict[str, seen.PositionReported] = {}
         self._refreshed: dict[tuple[str, str], float] = {}
         self._away: set[str] = set()
+        self._missed: set[tuple[str, str]] = set()
 
     def see(self, observation: seen.Observation) -> str:
         """See `Check`."""
         match observation:
             case seen.PointReported():
                 place = observation.lane, observation.point
-                if place not in self._points:
+                before = self._points.get(place)
+                if before is None or before.state is PointState.UNKNOWN:
                     self._returned[place] = observation.at
                 self._points[place] = observation
+                self._missed.discard(place)
             case seen.PositionReported():
                 self._positions[observation.lane] = observation
             case seen.Refreshed():
@@ -60,8 +64,11 @@ class ClosingCheck:
                 self._note_away(observation)
             case seen.ModuleAway():
                 self._forget_points(observation)
+            case seen.PollMissed():
+                self._missed.update((observation.lane, point) for point in observation.points)
             case seen.Ended():
                 self._points.clear()
+                self._missed.clear()
                 self._refreshed.clear()
                 self._positions.clear()
             case seen.Wrote(action=GateAction.CLOSE):
@@ -77,6 +84,7 @@ class ClosingCheck:
             if told is not None and at - max(told.at, self._refreshed.get(place, told.at)) > self._stale:
                 self._returned[place] = at
             self._refreshed[place] = at
+            self._missed.discard(place)
 
     def _note_away(self, observation: seen.GateAway) -> None:
         if not observation.away:
@@ -116,6 +124,8 @@ class ClosingCheck:
             return f"{point} was unknown"
         if told.state is PointState.ON:
             return f"{point} was active"
+        if (close.lane, point) in self._missed:
+            return f"{point} had not answered when it was asked last"
         age = self._age(told, point, close)
         return f"{point} was stale, read {age:.1f} s before" if age > self._stale else ""
 
@@ -149,6 +159,7 @@ class ReopeningCheck:
         seen.PositionReported,
         seen.GateAway,
         seen.ModuleAway,
+        seen.PollMissed,
         seen.Wrote,
         seen.Answered,
         seen.Called,
@@ -180,13 +191,6 @@ class ReopeningCheck:
                 self._unanswered.discard(observation.lane)
             case seen.PositionReported():
                 self._note_position(observation)
-            case seen.PointReported(state=PointState.ON):
-                self._in_the_way(observation)
-            case seen.PointReported(state=PointState.OFF):
-                self._out_of_the_way(observation)
-            case seen.ModuleAway(away=True, points=points) if PHOTOCELL in points:
-                unknown = seen.PointReported(observation.at, observation.lane, PHOTOCELL, PointState.UNKNOWN)
-                self._in_the_way(unknown)
             case seen.GateAway():
                 self._over(observation.lane)
             case seen.Answered(action=GateAction.STOP, taken=True):
@@ -201,8 +205,21 @@ class ReopeningCheck:
                 self._unanswered.clear()
                 self._position.clear()
             case _:
-                pass
+                self._note_points(observation)
         return fault
+
+    def _note_points(self, observation: seen.Observation) -> None:
+        match observation:
+            case seen.PointReported(state=PointState.OFF):
+                self._out_of_the_way(observation)
+            case seen.PointReported():
+                self._in_the_way(observation)
+            case seen.PollMissed(points=points, in_a_row=2) if CLOSING in points:
+                self._in_the_way(seen.PointReported(observation.at, observation.lane, CLOSING, PointState.UNKNOWN))
+            case seen.ModuleAway(away=True, points=points) if PHOTOCELL in points:
+                self._in_the_way(seen.PointReported(observation.at, observation.lane, PHOTOCELL, PointState.UNKNOWN))
+            case _:
+                pass
 
     def _has_stopped(self, lane: str) -> bool:
         """Whether a person's stop was seen to work: asking for it is not enough."""

@@ -35,6 +35,7 @@ class CommandsCheck:
         seen.Refreshed,
         seen.GateAway,
         seen.ModuleAway,
+        seen.PollMissed,
     )
 
     def __init__(self, *, command_life: float, stale: float = 5.0) -> None:
@@ -76,7 +77,9 @@ class CommandsCheck:
             case seen.PointReported(point=point) if point == FIRE:
                 on = observation.state is PointState.ON
                 self._fire_until[observation.lane] = float("inf") if on else observation.at + self._life
-            case seen.PointReported() | seen.PositionReported() | seen.GateAway() | seen.ModuleAway():
+            case (
+                seen.PointReported() | seen.PositionReported() | seen.GateAway() | seen.ModuleAway() | seen.PollMissed()
+            ):
                 self._undo.see(observation)
             case seen.Refreshed():
                 self._undo.refreshed(observation)
@@ -168,13 +171,19 @@ class _Undo:
         for point in _SAFETY.intersection(observation.points):
             self._read[observation.lane, point] = observation.at
 
-    def see(self, observation: seen.PointReported | seen.PositionReported | seen.GateAway | seen.ModuleAway) -> None:
+    def see(
+        self,
+        observation: seen.PointReported | seen.PositionReported | seen.GateAway | seen.ModuleAway | seen.PollMissed,
+    ) -> None:
         match observation:
             case seen.ModuleAway(away=True):
                 self._trip(observation.lane, observation.at)
             case seen.PositionReported(position=GatePosition.CLOSED):
                 self._closing.pop(observation.lane, None)
-            case seen.PointReported(state=PointState.ON, point=point) if point in _SAFETY:
+            case seen.PollMissed():
+                if observation.in_a_row > 1:
+                    self._trip(observation.lane, observation.at)
+            case seen.PointReported(state=PointState.ON | PointState.UNKNOWN, point=point) if point in _SAFETY:
                 self._trip(observation.lane, observation.at)
             case seen.GateAway():
                 if observation.at <= self._asked.get(observation.lane, 0.0):  # nobody knows whether it went out

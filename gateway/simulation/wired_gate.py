@@ -1,0 +1,249 @@
+"""A lane's gate behind the real driver: `ModbusGate`, its bus and its link, over virtual TCP to a controller."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+
+from drivers.bus import Bus
+from drivers.contract import (
+    DeviceConnected,
+    DeviceLost,
+    Forbidden,
+    GateMoved,
+    PointChanged,
+    PollMissed,
+    Report,
+    Reports,
+)
+from drivers.link import LinkSpec
+from drivers.modbus.frames import Asked, decode_request, encode_reply
+from drivers.modbus.gate import ModbusGate
+from drivers.modbus.messages import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written
+from drivers.modbus.profile import GateProfile
+from drivers.wire import Direction
+from gateway.demo.barrier import Wish
+from gateway.demo.modbus_wiring import RelayWiring
+from gateway.domain.commands import GateAction
+from gateway.simulation import observations as seen
+from gateway.simulation.lane_field import ARMING, CLOSING, PHOTOCELL, POSITION, LaneField
+from gateway.simulation.network import Network, Peer
+from gateway.simulation.witness import Witness
+
+_PORT = 502
+_UNIT = 1
+_FAILED = Refusal(4)
+_LATE = (0.4, 3.0)
+_INPUTS = ("closed_limit", "open_limit", ARMING, CLOSING, PHOTOCELL)
+
+
+def _profile(poll: float) -> GateProfile:
+    """A relay barrier, asked every `poll` seconds."""
+    table = Table.DISCRETE_INPUT.value
+    points = {name: {"table": table, "address": address} for address, name in enumerate(_INPUTS)}
+    names = ("open", "close", "stop")
+    commands = {name: {"write": Table.COIL.value, "address": place, "value": True} for place, name in enumerate(names)}
+    return GateProfile.model_validate(
+        {
+            "name": "Simulated relay barrier",
+            "address_base": 0,
+            "poll_ms": int(poll * 1000),
+            "reply_ms": 300,
+            "position": {"closed_point": "closed_limit", "open_point": "open_limit"},
+            "points": points,
+            "commands": commands,
+        }
+    )
+
+
+class Controller(asyncio.Protocol):
+    """The controller's end of one connection: it obeys at once, and answers, or not."""
+
+    def __init__(
+        self, *, field: LaneField, see: Callable[[seen.Observation], None], monotonic: Callable[[], float]
+    ) -> None:
+        self._field = field
+        self._see = see
+        self._monotonic = monotonic
+        self._wiring = RelayWiring(barrier=field.barrier)
+        self._buffer = bytearray()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.Protocol`."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 (the network makes these)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        self._buffer += data
+        while (asked := decode_request("tcp", bytes(self._buffer))) is not None:
+            del self._buffer[: asked.length]
+            self._take(asked)
+
+    def _take(self, asked: Asked) -> None:
+        now, troubles, dice = self._monotonic(), self._field.troubles, self._field.dice
+        reply: Reply = _FAILED
+        answers = True
+        if isinstance(asked.request, Read):
+            reply = self._read(asked.request, now)
+        elif isinstance(asked.request, Write | WriteMany):
+            reply, answers = self._obey(asked.request, now)
+        frame = encode_reply("tcp", asked=asked, reply=reply)
+        if answers and self._transport is not None:
+            wait = dice.uniform(*_LATE) if troubles.late_until > now else dice.uniform(0.002, 0.02)
+            asyncio.get_running_loop().call_later(wait, self._transport.write, frame)
+
+    def _read(self, read: Read, now: float) -> Reply:
+        if read.table is not Table.DISCRETE_INPUT:
+            return self._wiring.read(read, now=now)
+        state, inputs = self._field.shown(now, self._field.gate_points)
+        values = (state.closed_limit, state.open_limit, *(inputs.get(point, False) for point in _INPUTS[2:]))
+        return Values(tuple(int(value) for value in values[read.address : read.address + read.count]))
+
+    def _obey(self, write: Write | WriteMany, now: float) -> tuple[Reply, bool]:
+        """Move the barrier; the reply, and whether it is given."""
+        wish = self._wiring.wish_of(write)
+        if wish is not None:
+            self._see(seen.Arrived(now, self._field.lane_id, GateAction(wish.value)))
+        if wish is Wish.STOP and self._field.troubles.stops_until > now:
+            fate = self._field.dice.choice(("refused", "ignored", "unheard", "unanswered"))
+            if fate == "refused":
+                return _FAILED, True
+            if fate in {"ignored", "unheard"}:
+                return Written(), fate == "ignored"
+            return self._wiring.write(write, now=now), False
+        return self._wiring.write(write, now=now), True
+
+
+class WiredGate:
+    """Fulfils `drivers.contract.Gate`. One per life of the gateway; the field behind it stays."""
+
+    def __init__(
+        self,
+        *,
+        field: LaneField,
+        witness: Witness,
+        monotonic: Callable[[], float],
+        poll: float,
+        dice: random.Random,
+        alive: Callable[[], bool],
+        network: Network,
+    ) -> None:
+        """`alive`: whether this life of the gateway still goes on; a dead one's words reach nobody."""
+        self._field = field
+        field.read_at.clear()
+        self._witness = witness
+        self._monotonic = monotonic
+        self._alive = alive
+        self._told: dict[str, object] = {}
+        self._deadlines: Mapping[GateAction, float] = {}
+        host = f"{field.lane_id}-{id(self)}.invalid"
+        peer = Peer(protocol=self._controller, troubles=field.troubles, alive=alive, dice=dice)
+        network.listen(host, peer)
+        self._wiring = RelayWiring(barrier=field.barrier)
+        self._bus = Bus(
+            name=field.lane_id, spec=LinkSpec(f"tcp://{host}:{_PORT}"), monotonic=monotonic, trace=self._traced
+        )
+        self._gate = ModbusGate(
+            device_id=field.gate_id,
+            bus=self._bus,
+            profile=_profile(poll),
+            unit=_UNIT,
+            framing="tcp",
+            monotonic=monotonic,
+        )
+
+    @property
+    def device_id(self) -> int:
+        """See `Driver`."""
+        return self._field.gate_id
+
+    async def run(self, reports: Reports) -> None:
+        """See `Driver`: serve the line, then the gate."""
+
+        def report(told: Report) -> None:
+            self._note(told)
+            reports(told)
+
+        async with asyncio.TaskGroup() as group:
+            line = group.create_task(self._bus.run())
+            try:
+                await self._gate.run(report)
+            finally:
+                line.cancel()
+
+    def watch_closely(self, *, until: float) -> None:
+        """See `PolledDriver`."""
+        self._gate.watch_closely(until=until)
+
+    async def open(self, *, deadline: float, forbidden: Forbidden | None = None) -> None:
+        """See `Gate`."""
+        await self._command(GateAction.OPEN, deadline, lambda: self._gate.open(deadline=deadline, forbidden=forbidden))
+
+    async def close(self, *, deadline: float, forbidden: Forbidden) -> None:
+        """See `Gate`."""
+        await self._command(
+            GateAction.CLOSE, deadline, lambda: self._gate.close(deadline=deadline, forbidden=forbidden)
+        )
+
+    async def stop(self, *, deadline: float, forbidden: Forbidden | None = None) -> None:
+        """See `Gate`."""
+        await self._command(GateAction.STOP, deadline, lambda: self._gate.stop(deadline=deadline, forbidden=forbidden))
+
+    async def _command(self, action: GateAction, deadline: float, drive: Callable[[], object]) -> None:
+        lane, taken = self._field.lane_id, False
+        self._see(seen.Called(self._monotonic(), lane, action))
+        self._deadlines = {**self._deadlines, action: deadline}
+        try:
+            await drive()  # type: ignore[misc]  # a coroutine of the gate's
+            taken = True
+        finally:
+            self._see(seen.Answered(self._monotonic(), lane, action, taken))
+
+    def _controller(self) -> Controller:
+        return Controller(field=self._field, see=self._witness.see, monotonic=self._monotonic)
+
+    def _traced(self, direction: Direction, data: bytes, at: float) -> None:
+        """Follow the bytes of the line: when commands go out."""
+        if direction is not Direction.SENT or (asked := decode_request("tcp", data)) is None:
+            return
+        wish = self._wiring.wish_of(asked.request) if isinstance(asked.request, Write | WriteMany) else None
+        if wish is None:
+            return
+        action = GateAction(wish.value)
+        known, hidden = self._field.known_in_the_way()
+        deadline = self._deadlines.get(action, at)
+        self._see(seen.Wrote(at, self._field.lane_id, action, deadline, in_the_way=known, hidden=hidden))
+
+    def _note(self, report: Report) -> None:
+        """See what the driver reports."""
+        field, lane, at = self._field, self._field.lane_id, self._monotonic()
+        match report:
+            case DeviceConnected():
+                self._told.clear()
+                self._see(seen.GateAway(at, lane, away=False, points=field.gate_points))
+            case DeviceLost():
+                self._see(seen.GateAway(at, lane, away=True, points=field.gate_points))
+            case PointChanged(point=point, state=state, at=read_at) if point in field.gate_points:
+                field.read_at[point] = read_at
+                if self._told.get(point) is state:
+                    self._see(seen.Refreshed(read_at, lane, (point,)), taped=False)
+                else:
+                    self._told[point] = state
+                    self._see(seen.PointReported(read_at, lane, point, state))
+            case PollMissed(in_a_row=in_a_row):
+                self._see(seen.PollMissed(at, lane, field.gate_points, in_a_row))
+            case GateMoved(position=position, at=read_at):
+                if self._told.get(POSITION) is position:
+                    self._see(seen.Refreshed(read_at, lane, (POSITION,)), taped=False)
+                else:
+                    self._told[POSITION] = position
+                    self._see(seen.PositionReported(read_at, lane, position))
+            case _:
+                pass
+
+    def _see(self, observation: seen.Observation, *, taped: bool = True) -> None:
+        if self._alive():
+            self._witness.see(observation, taped=taped)
