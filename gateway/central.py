@@ -99,6 +99,7 @@ def sync_with_central(
             store=store,
             clock=clock,
             may_take=site.central.write_may_take_seconds,
+            ask_after=site.central.ask_person_hours * 3600,
             zone=zone,
             fields=card_fields(site),
             card_renamed=card_renamed,
@@ -113,6 +114,7 @@ def sync_with_central(
             clock=clock,
             files=exhibits.lost,
             may_take=site.central.write_may_take_seconds,
+            ask_after=site.central.ask_person_hours * 3600,
         ),
         reconcile=Reconcile(
             client=client,

@@ -126,6 +126,7 @@ username = "gateway"
 password = "central-password"
 pull_seconds = 5
 write_may_take_seconds = 1
+ask_person_hours = 0.01
 
 [storage]
 media_gigabytes = 2

@@ -37,20 +37,21 @@ class Effect(Enum):
 class Lookup:
     """The list in which a record is looked for of which it is not known whether central took it.
 
-    It is walked: the interface says of no list what its search finds, and of that of camera events and that of entries
-    not that there is one.
-
     Attributes:
         path: of the list.
         resource: under which its answer has the records.
         marks: fields by which a record is told from others, in groups; one group that is alike will do.
         paged: whether it comes by pages.
+        searched: whether it has a search.
+        is_long: whether sites add to it all day.
     """
 
     path: str
     resource: str
     marks: tuple[tuple[str, ...], ...]
     paged: bool = True
+    searched: bool = False
+    is_long: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,12 @@ class WriteOperation:
 
 _CARD = "access_card"
 _CARDS = Lookup(
-    "/v1/access/list", "access_cards", (("number",), ("uid",), ("plate",), ("facility_code", "card_number"))
+    "/v1/access/list",
+    "access_cards",
+    (("number",), ("uid",), ("plate",), ("facility_code", "card_number")),
+    searched=True,
 )
-_DEVICES = Lookup("/v1/device/list", "devices", (("serial_number",), ("name",)))
+_DEVICES = Lookup("/v1/device/list", "devices", (("serial_number",), ("name",)), searched=True)
 
 DEVICE_CREATE = WriteOperation("device", "create", Effect.CREATE, "PUT", "/v1/device", ("device",), _DEVICES)
 DEVICE_CONFIG = WriteOperation("device", "config", Effect.CHANGE, "PATCH", "/v1/device/config", ("device",))
@@ -103,14 +107,14 @@ CAMERA_UPDATE = WriteOperation("camera", "update", Effect.CHANGE, "PATCH", "/v1/
 CAMERA_DELETE = WriteOperation("camera", "delete", Effect.DELETE, "DELETE", "/v1/camera", ("camera",))
 
 _EVENT = ("event", "camera_event")
-_CAMERA_EVENTS = Lookup("/v1/camera/event/list", "events", (("camera_id", "date_at"),))
+_CAMERA_EVENTS = Lookup("/v1/camera/event/list", "events", (("camera_id", "date_at"),), is_long=True)
 CAMERA_EVENT_CREATE = WriteOperation(
     "camera_event", "create", Effect.CREATE, "PUT", "/v1/camera/event", _EVENT, _CAMERA_EVENTS
 )
 CAMERA_EVENT_UPDATE = WriteOperation("camera_event", "update", Effect.CHANGE, "PATCH", "/v1/camera/event", _EVENT)
 CAMERA_EVENT_DELETE = WriteOperation("camera_event", "delete", Effect.DELETE, "DELETE", "/v1/camera/event", _EVENT)
 
-_ENTRIES = Lookup("/v1/entry/list", "entries", (("device_id", "date_at"),))
+_ENTRIES = Lookup("/v1/entry/list", "entries", (("device_id", "date_at"),), is_long=True)
 ENTRY_CREATE = WriteOperation("entry", "create", Effect.CREATE, "PUT", "/v1/entry", ("entry",), _ENTRIES)
 ENTRY_UPDATE = WriteOperation("entry", "update", Effect.CHANGE, "PATCH", "/v1/entry", ("entry",))
 

@@ -72,6 +72,9 @@ class CentralSection(_Section):
     write_may_take_seconds: float = Field(
         default=60, ge=0, le=3600, description="so long central may still carry out a write whose answer was lost"
     )
+    ask_person_hours: float = Field(
+        default=24, ge=0, le=720, description="after so long a person is asked whether central has a lost write"
+    )
     relay_megabytes: int = Field(default=256, ge=1, le=10_240, description="largest body that is relayed, either way")
     clock_alert_seconds: float = Field(default=30, ge=2, le=86_400, description="clocks that differ by more are told")
     accounts: CentralAccountsSection = CentralAccountsSection()

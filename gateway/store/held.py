@@ -145,6 +145,8 @@ class HeldWrites:
         sends: bool,
         key: str = "",
         begun: bool = False,
+        newest_before: int | None = None,
+        begun_at: int | None = None,
         before: JsonObject | None = None,
     ) -> Held:
         """Change the record and let the write wait, in one commit.
@@ -159,6 +161,8 @@ class HeldWrites:
             sends: whether it has to go up at all.
             key: under which central was asked before; "" when it was not.
             begun: whether the write may have reached central already.
+            newest_before: the highest id that central was known to have given to its kind before that.
+            begun_at: when that was, in micros of central's clock; None when nobody knows.
             before: the record until now, where it is kept elsewhere.
 
         Raises StoreError when the disk refuses, and NoRoom when too much waits; nothing has changed then. What may have
@@ -201,6 +205,8 @@ class HeldWrites:
                     now=now,
                     key=key,
                     begun=begun,
+                    newest_before=newest_before,
+                    begun_at=begun_at,
                     asked=True,
                 )
                 note_base(connection, number, base)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from types import MappingProxyType
 
 from gateway.domain.writes import WRITES, Effect, JsonObject, takes_away, with_newer
 from gateway.store.database import Database
@@ -44,6 +45,7 @@ _URGENT = (
     " AND (action <> 'update' OR instr(body, '\"status\"') > 0 OR instr(body, '\"enabled\"') > 0)"
 )
 _MOST_URGENT = 200
+_NOTHING_NEWER: Mapping[str, int] = MappingProxyType({})
 _OFTEN = 3
 _BY_ID = "NOT INDEXED"  # otherwise SQLite goes through all that waits, as the index of what is due has it
 
@@ -121,21 +123,29 @@ class Outbox:
 
         return await self._database.read(query)
 
-    async def begin(self, row: OutboxRow) -> bool:
+    async def begin(
+        self, row: OutboxRow, *, newest: Mapping[str, int] = _NOTHING_NEWER, begun_at: int | None = None
+    ) -> bool:
         """Note that the row may reach central from now on; False when it was taken back meanwhile."""
-        return row.begun or bool(await self.begin_together((row,)))
+        return bool(await self.begin_together((row,), newest=newest, begun_at=begun_at))
 
-    async def begin_together(self, rows: Sequence[OutboxRow]) -> tuple[OutboxRow, ...]:
-        """The same of many in one commit; those that still wait, as they are now, oldest first."""
+    async def begin_together(
+        self, rows: Sequence[OutboxRow], *, newest: Mapping[str, int] = _NOTHING_NEWER, begun_at: int | None = None
+    ) -> tuple[OutboxRow, ...]:
+        """Note the same of many in one commit; gives those that still wait, as they are now, oldest first.
+
+        `newest`: the highest ids that central was seen to have given, by kind. `begun_at`: micros of central's clock.
+        """
 
         def job(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
             for kind in {row.kind for row in rows}:
                 ids = IDS.get(kind)
-                newest = next(iter(ids.given(connection, 1)), None) if ids is not None else None
+                given = ids.given(connection, 1) if ids is not None else ()
+                highest = max([*given, *([newest[kind]] if kind in newest else [])], default=None)
                 connection.execute(
-                    f"UPDATE outbox {_BY_ID} SET begun = 1, newest_before = ? WHERE parked = 0"
-                    " AND id IN (SELECT value FROM json_each(?))",
-                    (newest, json.dumps([row.id for row in rows if row.kind == kind])),
+                    f"UPDATE outbox {_BY_ID} SET newest_before = CASE begun WHEN 1 THEN newest_before ELSE ? END,"
+                    " begun = 1, begun_at = ? WHERE parked = 0 AND id IN (SELECT value FROM json_each(?))",
+                    (highest, begun_at, json.dumps([row.id for row in rows if row.kind == kind])),
                 )
             numbers = json.dumps([row.id for row in rows])
             return listed_rows(

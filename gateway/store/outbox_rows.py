@@ -18,7 +18,8 @@ from gateway.store.database import is_id
 from gateway.store.keepers import KEEPERS
 
 COLUMNS = (
-    "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun, newest_before, taken_as"
+    "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun, newest_before, taken_as,"
+    " begun_at"
 )
 _BODY = TypeAdapter(JsonObject)
 
@@ -29,7 +30,8 @@ class OutboxRow:
 
     `kind` and `action` name the operation; `begun` says that it may have reached central already. `newest_before`: the
     highest id that central was known to have given to its kind before that, None when nobody knows. `taken_as`: the id
-    under which central has it, as a person said who was asked.
+    under which central has it, as a person said who was asked. `begun_at`: when it was sent last, by central's
+    clock (micros), None when nobody knows.
     """
 
     id: int
@@ -46,6 +48,7 @@ class OutboxRow:
     begun: bool = False
     newest_before: int | None = None
     taken_as: int | None = None
+    begun_at: int | None = None
 
     @property
     def lost(self) -> bool:
@@ -68,14 +71,16 @@ def insert_outbox(
     action: str = "create",
     key: str = "",
     begun: bool = False,
+    newest_before: int | None = None,
+    begun_at: int | None = None,
     asked: bool = False,
 ) -> int:
     """Accept something for sending, within a running transaction. `asked`: a person or a program wrote it."""
     asked_bytes = len(body.encode()) if asked else 0
     cursor = connection.execute(
-        "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun, asked_bytes)"
-        " VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)",
-        (key or new_key(), kind, record_id, body, now, action, begun, asked_bytes),
+        "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun, newest_before, begun_at,"
+        " asked_bytes) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)",
+        (key or new_key(), kind, record_id, body, now, action, begun, newest_before, begun_at, asked_bytes),
     )
     connection.execute("UPDATE book SET count = count + 1 WHERE name = 'accepted'")
     return int(cursor.lastrowid or 0)
@@ -209,6 +214,8 @@ def row_of(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
     return as_row(found)
 
 
-def as_row(row: tuple[int, str, str, int, str, int, int, int, int, str, str, int, int | None, int | None]) -> OutboxRow:
+def as_row(
+    row: tuple[int, str, str, int, str, int, int, int, int, str, str, int, int | None, int | None, int | None],
+) -> OutboxRow:
     """A row of `COLUMNS`, which come in the order of its fields."""
-    return OutboxRow(*row[:8], bool(row[8]), row[9], row[10], bool(row[11]), row[12], row[13])
+    return OutboxRow(*row[:8], bool(row[8]), row[9], row[10], bool(row[11]), *row[12:])

@@ -19,6 +19,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.domain.references import may_name_provisional
 from gateway.store import Delivery, OutboxRow, Store
 from gateway.sync.central import CentralClient
+from gateway.sync.newest_ids import NewestIds
 from gateway.sync.shipments import Shipment, answered_record, given_id, shipment_of
 
 log = structlog.get_logger(__name__)
@@ -56,7 +57,9 @@ class Convoy:
         park: Callable[[OutboxRow, str], Awaitable[None]],
         missed: Callable[[OutboxRow, Shipment, CentralUnavailable | CentralRefused], Awaitable[bool]],
         through: Callable[[OutboxRow], Awaitable[None]],
+        newest: NewestIds,
     ) -> None:
+        self._newest = newest
         self._client = client
         self._store = store
         self._clock = clock
@@ -116,7 +119,9 @@ class Convoy:
                     break
                 together = self._rows[first : first + _BEGUN_TOGETHER]
                 self._untried.update(row.id for row in together)  # at once: a stop does not take the commit back
-                begun = await self._store.outbox.begin_together(together)
+                begun = await self._store.outbox.begin_together(
+                    together, newest=self._newest.seen, begun_at=self._newest.now()
+                )
                 self._untried -= {row.id for row in together} - {row.id for row in begun}
                 for row in begun:
                     await self._begun.put(row)

@@ -28,7 +28,7 @@ from gateway.sync.answers import CentralDenied, CentralFailed
 from gateway.sync.central import CentralClient
 from gateway.sync.connections import Upload
 from gateway.sync.field_map import record_id
-from gateway.sync.lookups import Found, Looks, NotThere, NotYet, Told, Unclear
+from gateway.sync.lookups import ASK_AFTER, Found, Looks, NotThere, NotYet, Told, Unclear
 from gateway.sync.not_found import doubt
 from gateway.sync.shipments import answered_record, given_id
 
@@ -106,8 +106,12 @@ class EvidenceSender:
         backoff: Backoff | None = None,
         may_take: float = 60.0,
         spread_seconds: float = _SPREAD_SECONDS,
+        ask_after: float = ASK_AFTER,
     ) -> None:
-        """`spread_seconds`: files go that long after central came back, at most: it came back for other sites too."""
+        """`spread_seconds`: files go that long after central came back, at most: it came back for other sites too.
+
+        `ask_after`: seconds after which a person is asked about a file of unknown outcome that looking does not settle.
+        """
         self._spread = spread_seconds
         self._answers_since = client.state.since
         self._client = client
@@ -116,8 +120,8 @@ class EvidenceSender:
         self._files = files
         self._looked_for_lost = -math.inf
         self._backoff = backoff or Backoff(first=5.0, longest=3600.0)
-        self._longest = max(self._backoff.longest, may_take)
-        self._looks = Looks(monotonic=clock.monotonic, may_take=may_take)
+        self._looks = Looks(monotonic=clock.monotonic, may_take=may_take, ask_after=ask_after)
+        self._longest = max(self._backoff.longest, self._looks.longest)
 
     async def run(self) -> None:
         """Send whatever is due, until cancelled. Raises StoreError."""
@@ -240,7 +244,7 @@ class EvidenceSender:
                 self._looks.forget(row.id)
                 await self._store.exhibits.sent(row, central_id=record_id(told.record))
             case NotYet():
-                next_at = self._clock.wall().micros + int((told.wait or _LOOK_SECONDS) * 1_000_000)
+                next_at = self._clock.wall().micros + int(told.wait * 1_000_000)
                 await self._store.unknown.look_later(row, reason=told.reason, next_at=next_at)
             case Unclear():
                 if await self._store.unknown.leave_to_a_person(row, reason=f"it may be at central: {told.reason}"):
@@ -256,19 +260,19 @@ class EvidenceSender:
         except CentralDenied as error:
             if not error.status:
                 raise
-            return Unclear(f"central does not let it be looked for: {error}")
+            return self._looks.unclear(row.id, f"central does not let it be looked for: {error}")
         except CentralRefused as error:
             if (doubtful := await doubt(self._client, error)) is not None:
                 raise doubtful from error
-            return Unclear(f"it cannot be looked for: {error}")
+            return self._looks.unclear(row.id, f"it cannot be looked for: {error}")
         files = (answered_record(answer, _EVENT_RESOURCES) or {}).get("evidence")
         if not isinstance(files, list):
-            return Unclear("central does not show which files a camera event has")
+            return self._looks.unclear(row.id, "central does not show which files a camera event has")
         for item in files:
             if isinstance(item, dict) and item.get("sha256") == going.exhibit.sha256:
                 return Found(item)
         if any(not isinstance(item, dict) or "sha256" not in item for item in files):
-            return Unclear("central shows files without their SHA-256")
+            return self._looks.unclear(row.id, "central shows files without their SHA-256")
         return self._looks.missed(row.id)
 
     async def _put_off(self, row: OutboxRow, reason: str, *, unheard: bool = False, at_central: bool = True) -> None:

@@ -11,7 +11,7 @@ Reactions to a try that fails:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import takewhile
@@ -21,14 +21,15 @@ import structlog
 from gateway.clock import Clock
 from gateway.domain.conflicts import READS, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.domain.writes import Effect
+from gateway.domain.writes import WRITES, Effect, WriteOperation
 from gateway.store import OutboxRow, Resolved, Store
 from gateway.supervision import Backoff
 from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.convoy import Convoy, goes_along
 from gateway.sync.field_map import CardFieldMap
-from gateway.sync.lookups import Found, Looks, Lookups, NotThere, NotYet, Sought, Unclear, sought_in
+from gateway.sync.lookups import ASK_AFTER, Found, Looks, Lookups, NotThere, NotYet, Sought, Unclear, sought_in
+from gateway.sync.newest_ids import NewestIds
 from gateway.sync.not_found import NOT_FOUND, doubt
 from gateway.sync.outbox_news import OutboxNews
 from gateway.sync.paused_operations import PausedOperations, action_of
@@ -72,18 +73,26 @@ class OutboxSender:
         zone: tzinfo = UTC,
         fields: CardFieldMap | None = None,
         card_renamed: Callable[[int, int], None] | None = None,
+        ask_after: float = ASK_AFTER,
+        newest: NewestIds | None = None,
     ) -> None:
-        """`card_renamed` hears of a card that has got central's id in place of the site's."""
+        """`card_renamed` hears of a card that has got central's id in place of the site's.
+
+        `ask_after`: seconds after which a person is asked about a row of unknown outcome that looking does not settle.
+        """
+        self._newest = newest or NewestIds(client=client, clock=clock)
         self._card_renamed = card_renamed
         self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
         self._client = client
         self._store = store
         self._clock = clock
         self._row_backoff = row_backoff or Backoff(first=2.0, longest=300.0)
-        self._longest = max(self._row_backoff.longest, may_take)
+        looks = Looks(monotonic=clock.monotonic, may_take=may_take, ask_after=ask_after)
+        self._longest = max(self._row_backoff.longest, looks.longest)
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
-        looks = Looks(monotonic=clock.monotonic, may_take=may_take)
-        self._lookups = Lookups(client=client, store=store, clock=clock, looks=looks)
+        self._lookups = Lookups(
+            client=client, store=store, clock=clock, looks=looks, newest=self._newest, may_take=may_take
+        )
         self._failures = 0
         self._is_away = False  # as this turn found
         self._paused = PausedOperations(monotonic=clock.monotonic, failing_backoff=self._away_backoff)
@@ -125,6 +134,11 @@ class OutboxSender:
             return Turn(await self._until_due())
         self._is_away = False
         self._lookups.begin_turn(sought for row in rows if (sought := sought_in(row)) is not None)
+        try:
+            await self._newest.refresh(_creates(rows))
+        except CentralUnavailable:
+            self._failures += 1
+            return Turn(self._away_backoff.wait(self._failures), new_rows_count=False)
         along = list(takewhile(self._goes_along, rows))
         if along:
             well = await self._convoy(along).send()
@@ -146,6 +160,7 @@ class OutboxSender:
             park=self._park,
             missed=self._missed,
             through=self._through,
+            newest=self._newest,
         )
 
     async def _send_singly(self, rows: Sequence[OutboxRow]) -> bool:
@@ -181,7 +196,7 @@ class OutboxSender:
             return await self._failed(row, error)
         try:
             settled = await self._settled(row, shipment)
-            if settled is None or not await self._store.outbox.begin(settled[0]):
+            if settled is None or not await self._begin(settled[0]):
                 return True
             row, shipment = settled
             operation = shipment.operation
@@ -191,6 +206,9 @@ class OutboxSender:
         await self._delivered(row, shipment, answer)
         await self._through(row)
         return True
+
+    async def _begin(self, row: OutboxRow) -> bool:
+        return await self._store.outbox.begin(row, newest=self._newest.seen, begun_at=self._newest.now())
 
     async def _missed(self, row: OutboxRow, shipment: Shipment, error: CentralUnavailable | CentralRefused) -> bool:
         """Keep that a row was not taken; whether the next one may be tried at once."""
@@ -217,8 +235,7 @@ class OutboxSender:
             case Found():
                 await self._delivered(row, shipment, told.record)
             case NotYet():
-                wait = told.wait or self._row_backoff.wait(row.tries + 1)
-                next_at = self._clock.wall().micros + int(wait * 1_000_000)
+                next_at = self._clock.wall().micros + int(told.wait * 1_000_000)
                 await self._store.unknown.look_later(row, reason=told.reason, next_at=next_at)
             case Unclear():
                 await self._ask_a_person(row, told.reason)
@@ -356,6 +373,8 @@ class OutboxSender:
 
     async def _through(self, row: OutboxRow) -> None:
         """Central took the row, or refused it for good: what waits for others like it may be tried again."""
+        if row.action == "create":
+            self._newest.heard(row.kind)
         had_paused = self._paused.went_through(action_of(row))
         if not await self._answers() and had_paused:
             await self._store.outbox.retry_now(files=False)
@@ -366,3 +385,11 @@ class OutboxSender:
         if was_away:
             await self._store.outbox.retry_now(files=False)
         return was_away
+
+
+def _creates(rows: Sequence[OutboxRow]) -> Iterator[WriteOperation]:
+    """The operations of rows that are about to make records."""
+    for action in {action_of(row) for row in rows if not row.begun}:
+        operation = WRITES.get(action)
+        if operation is not None and operation.effect is Effect.CREATE:
+            yield operation

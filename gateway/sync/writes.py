@@ -17,6 +17,7 @@ from gateway.store import Entry, Held, Store
 from gateway.store.outbox_rows import new_key
 from gateway.sync.central import CentralClient
 from gateway.sync.field_map import CardFieldMap
+from gateway.sync.newest_ids import NewestIds
 from gateway.sync.not_found import NOT_FOUND, doubt
 from gateway.sync.shipments import answered_record, given_id
 from gateway.sync.site_cards import KIND as CARD
@@ -48,7 +49,9 @@ class CentralWrites:
         clock: Clock,
         zone: tzinfo = UTC,
         fields: CardFieldMap | None = None,
+        newest: NewestIds | None = None,
     ) -> None:
+        self._newest = newest or (None if client is None else NewestIds(client=client, clock=clock))
         self._client = client
         self._store = store
         self._clock = clock
@@ -110,7 +113,7 @@ class CentralWrites:
         if record_id is not None:
             record_id = await self._store.held.site_id(operation.kind, record_id)  # it may have changed meanwhile
         central_id, way = await self._way(operation, record_id)
-        if self._client is None or way is not _Way.THROUGH:
+        if self._client is None or self._newest is None or way is not _Way.THROUGH:
             return await self._hold(operation, record_id, body, sends=way is not _Way.ALONE)
         resolved = await self._store.references.resolve(body)
         if resolved.waits_for is not None:
@@ -118,11 +121,16 @@ class CentralWrites:
         if resolved.reason:
             raise CentralRefused(resolved.reason, status=_CONFLICT)
         sent = resolved.body if central_id is None else {**resolved.body, "id": central_id}
-        key = new_key()
+        key, begun_at, before, asked = new_key(), self._newest.now(), None, False
         try:
+            before = await self._newest_before(operation)
+            asked = True
             answer = await self._client.call(operation.method, operation.path, sent, key=key)
         except CentralUnavailable as error:
-            return await self._hold(operation, record_id, body, key=key, begun=error.sent)
+            begun = asked and error.sent
+            return await self._hold(
+                operation, record_id, body, key=key, begun=begun, newest_before=before, begun_at=begun_at
+            )
         except CentralRefused as error:
             if not error.status:  # it refuses the gateway's account, and has not seen the write
                 return await self._hold(operation, record_id, body)
@@ -132,6 +140,14 @@ class CentralWrites:
                 await self._forget(operation, record_id)
             raise
         return await self._keep(operation, record_id, sent, answer)
+
+    async def _newest_before(self, operation: WriteOperation) -> int | None:
+        """The highest id that central has given to the kind of a record that is about to be made."""
+        if operation.effect is not Effect.CREATE or self._newest is None:
+            return None
+        await self._newest.refresh((operation,))
+        given = await self._store.unknown.given(operation.kind, most=1)
+        return max([*given, self._newest.seen.get(operation.kind, 0)]) or None
 
     async def _way(self, operation: WriteOperation, record_id: int | None) -> tuple[int | None, _Way]:
         """Central's id of a record that exists, and which way a write of it goes."""
@@ -157,6 +173,8 @@ class CentralWrites:
         sends: bool = True,
         key: str = "",
         begun: bool = False,
+        newest_before: int | None = None,
+        begun_at: int | None = None,
     ) -> Written:
         now = self._clock.wall().micros
         async with self._store.cards.turn:
@@ -164,7 +182,16 @@ class CentralWrites:
                 await self._cards.refuse_taken_number(operation, record_id, body)
             before = await self._cards.record(record_id) if operation.kind == CARD and record_id is not None else None
             held = await self._store.held.hold(
-                operation, record_id, body, now=now, sends=sends, key=key, begun=begun, before=before
+                operation,
+                record_id,
+                body,
+                now=now,
+                sends=sends,
+                key=key,
+                begun=begun,
+                newest_before=newest_before,
+                begun_at=begun_at,
+                before=before,
             )
             record = held.record
             if operation.kind == CARD:

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
+from fresh_ids import fresh_ids
 
 from gateway.clock import SystemClock
 from gateway.demo.central import Central, CentralAccount, seed_site
@@ -112,5 +113,11 @@ def writes(client: CentralClient, store: Store) -> CentralWrites:
 def sender(client: CentralClient, store: Store) -> OutboxSender:
     """Tries again at once, and takes a write for over as soon as its answer is lost."""
     return OutboxSender(
-        client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON, may_take=0
+        client=client,
+        newest=fresh_ids(client),
+        store=store,
+        clock=SystemClock(),
+        row_backoff=SOON,
+        away_backoff=SOON,
+        may_take=0,
     )

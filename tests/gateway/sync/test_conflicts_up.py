@@ -6,6 +6,7 @@ import asyncio
 import json
 
 import pytest
+from fresh_ids import fresh_ids
 
 from gateway.clock import SystemClock
 from gateway.demo.central import Faults
@@ -31,7 +32,13 @@ async def apart(central, client, store, writes, pull):
     """Both sides have the same records, and the line is down. Gives what brings them together again."""
     await pull()
     sender = OutboxSender(
-        client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON, may_take=0
+        client=client,
+        newest=fresh_ids(client),
+        store=store,
+        clock=SystemClock(),
+        row_backoff=SOON,
+        away_backoff=SOON,
+        may_take=0,
     )
     await central.stop()
 
@@ -125,7 +132,9 @@ async def test_not_found_by_what_stands_before_central_loses_no_change(central, 
         raise CentralRefused(f"{method} {path}: no route matched", status=404)
 
     client.call = call
-    sender = OutboxSender(client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON)
+    sender = OutboxSender(
+        client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON
+    )
     for _ in range(6):
         await sender.send_due()
         await asyncio.sleep(0.01)

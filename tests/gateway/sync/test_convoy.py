@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 import pytest
+from fresh_ids import fresh_ids
 
 from gateway.clock import SystemClock
 from gateway.domain.errors import CentralUnavailable, StoreError
@@ -81,7 +82,15 @@ def clock():
 
 @pytest.fixture
 def sender(client, store, clock, line):
-    return OutboxSender(client=client, store=store, clock=clock, may_take=0, row_backoff=SOON, away_backoff=SOON)
+    return OutboxSender(
+        client=client,
+        newest=fresh_ids(client),
+        store=store,
+        clock=clock,
+        may_take=0,
+        row_backoff=SOON,
+        away_backoff=SOON,
+    )
 
 
 @pytest.fixture
@@ -121,9 +130,9 @@ async def test_a_backlog_goes_up_several_at_a_time_each_begun_on_disk_before_its
     await backlog(120)
     begin, begins = store.outbox.begin_together, []
 
-    async def counted(rows):
+    async def counted(rows, **bounds):
         begins.append(len(rows))
-        return await begin(rows)
+        return await begin(rows, **bounds)
 
     monkeypatch.setattr(store.outbox, "begin_together", counted)
     await send_all(sender, store)
@@ -173,7 +182,9 @@ async def test_what_was_not_tried_when_the_line_broke_counts_as_never_begun(cent
 
 async def test_while_central_is_away_one_row_at_a_time_finds_that_out(client, store, clock, line, backlog):
     slow = Backoff(first=200, longest=300)
-    sender = OutboxSender(client=client, store=store, clock=clock, row_backoff=slow, away_backoff=SOON)
+    sender = OutboxSender(
+        client=client, newest=fresh_ids(client), store=store, clock=clock, row_backoff=slow, away_backoff=SOON
+    )
     await backlog(60)
     line.away_after = 0
     for _ in range(4):

@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 
 import pytest
+from fresh_ids import fresh_ids
 
 from gateway.clock import SystemClock
 from gateway.demo.central import ErrorKind, Faults
@@ -83,7 +84,7 @@ async def house(store, client, tmp_path):
     made.evidence = EvidenceSender(
         client=client, store=store, clock=SystemClock(), files=made.files, backoff=backoff, spread_seconds=0
     )
-    made.outbox = OutboxSender(client=client, store=store, clock=SystemClock())
+    made.outbox = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock())
     return made
 
 

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 
 import pytest
+from fresh_ids import fresh_ids
 
 from gateway.clock import SystemClock
 from gateway.demo.central import CentralAccount, Chances, Faults
@@ -48,15 +49,16 @@ async def send_all(store, sender):
 
 async def test_a_camera_event_whose_answer_was_lost_is_not_made_again(store, client, central):
     await store.journal.record(Entry(events=(EVENT,), moments=(MOMENT,)))
-    sender = OutboxSender(client=client, store=store, clock=SystemClock(), may_take=0)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     central.faults = Faults(paths="/v1/camera/event", lost_answers=1)
     await send_all(store, sender)
     assert central.books().doubles() == ()
 
 
 async def test_a_list_that_does_not_come_in_time_is_looked_through_in_smaller_pages(store, connect, central):
+    client = connect(timeout_seconds=0.4)
     await store.journal.record(Entry(events=(EVENT,), moments=(MOMENT,)))
-    sender = OutboxSender(client=connect(timeout_seconds=0.4), store=store, clock=SystemClock(), may_take=0)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     central.faults = Faults(paths="/v1/camera/event", lost_answers=1)
     await sender.send_due()
     central.faults = Faults(paths="/v1/camera/event/list", record_seconds=0.004)
@@ -71,7 +73,7 @@ async def test_a_list_that_does_not_come_in_time_is_looked_through_in_smaller_pa
 
 async def test_an_entry_that_a_bad_page_hides_is_not_made_again(store, client, central):
     await store.journal.record(Entry(events=(EVENT,), passage=passage("7")))
-    sender = OutboxSender(client=client, store=store, clock=SystemClock(), may_take=0)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     central.faults = Faults(paths="/v1/entry", lost_answers=1)
     await sender.send_due()
     assert len(central.entries) == 1
@@ -85,7 +87,7 @@ async def test_an_entry_that_a_bad_page_hides_is_not_made_again(store, client, c
 
 async def test_an_entry_whose_answer_was_lost_is_not_made_again(store, client, central):
     await store.journal.record(Entry(events=(EVENT,), passage=passage("7")))
-    sender = OutboxSender(client=client, store=store, clock=SystemClock(), may_take=0)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     central.faults = Faults(paths="/v1/entry", lost_answers=1)
     await send_all(store, sender)
     assert len(central.entries) == 1
@@ -110,7 +112,7 @@ async def test_a_file_whose_answer_was_lost_is_not_kept_twice(store, client, cen
         username="chief",
     )
     await store.exhibits.add(draft, event=EVENT, most=9)
-    sender = OutboxSender(client=client, store=store, clock=SystemClock(), may_take=0)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     evidence = EvidenceSender(
         client=client,
         store=store,
@@ -139,10 +141,17 @@ class PushedClock:
         return SystemClock().wall()
 
 
-async def lose(store, client, central, *, arrives, clock=None, may_take=0):
+async def lose(store, client, central, *, arrives, clock=None, may_take=0, ask_after=0):
     """A camera event whose answer was lost; gives the sender that sent it."""
     await store.journal.record(Entry(events=(EVENT,), moments=(MOMENT,)))
-    sender = OutboxSender(client=client, store=store, clock=clock or SystemClock(), may_take=may_take)
+    sender = OutboxSender(
+        client=client,
+        newest=fresh_ids(client),
+        store=store,
+        clock=clock or SystemClock(),
+        may_take=may_take,
+        ask_after=ask_after,
+    )
     chances = Chances(lost_answers=1) if arrives else Chances(lost_requests=1)
     central.faults = Faults(paths="/v1/camera/event", chances=chances)
     await sender.send_due()
@@ -161,7 +170,7 @@ async def look(store, sender):
 
 async def test_what_central_carries_out_late_is_not_made_again(store, client, central):
     clock = PushedClock()
-    sender = await lose(store, client, central, arrives=False, clock=clock, may_take=60)
+    sender = await lose(store, client, central, arrives=False, clock=clock, may_take=60, ask_after=86_400)
     for _ in range(4):
         clock.pushed += 15
         assert (await look(store, sender)).waiting == 1
@@ -175,7 +184,7 @@ async def test_what_central_carries_out_late_is_not_made_again(store, client, ce
 
 async def test_what_two_clean_looks_do_not_find_is_made_again(store, client, central):
     clock = PushedClock()
-    sender = await lose(store, client, central, arrives=False, clock=clock, may_take=60)
+    sender = await lose(store, client, central, arrives=False, clock=clock, may_take=60, ask_after=86_400)
     await look(store, sender)
     central.faults = Faults(paths="/v1/camera/event/list", count_off_by=1)
     clock.pushed += 61
@@ -188,7 +197,7 @@ async def test_what_two_clean_looks_do_not_find_is_made_again(store, client, cen
 
 async def test_a_connection_that_never_came_about_leaves_nothing_unknown(store, client, central):
     await store.journal.record(Entry(events=(EVENT,), moments=(MOMENT,)))
-    sender = OutboxSender(client=client, store=store, clock=SystemClock())
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock())
     await central.stop()
     await sender.send_due()
     await central.start()
@@ -267,7 +276,7 @@ async def test_rows_of_one_turn_share_their_looks(store, client, central):
         await store.outbox.begin(row)
     for row in rows[::2]:
         central.tables.camera_events.add(json.loads(row.body))
-    sender = OutboxSender(client=client, store=store, clock=SystemClock(), may_take=0)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     while (books := await look(store, sender)).waiting:
         pass
     assert (books.delivered, books.parked) == (20, 0)
@@ -278,7 +287,9 @@ async def test_rows_of_one_turn_share_their_looks(store, client, central):
 
 async def test_a_card_whose_create_is_unknown_is_neither_taken_back_nor_amended_unseen(store, client, central):
     writes = CentralWrites(client=client, store=store, clock=SystemClock())
-    sender = OutboxSender(client=client, store=store, clock=SystemClock(), may_take=0)
+    sender = OutboxSender(
+        client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0, ask_after=0
+    )
     central.faults = Faults(paths="/v1/access", lost_answers=1)
     made = await writes.write(CARD_CREATE, {"number": "77123", "status": "active"})
     central.faults = Faults(deny="can_view_access_cards")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from fresh_ids import fresh_ids
 
 from gateway.clock import SystemClock
 from gateway.domain.errors import CentralUnavailable
@@ -30,7 +31,7 @@ AT = 1_767_268_800_000_000
 
 @pytest.fixture
 def go_up(client, store):
-    sender = OutboxSender(client=client, store=store, clock=SystemClock(), may_take=0)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
 
     async def send():
         for _ in range(20):
@@ -84,7 +85,7 @@ async def test_a_camera_event_that_gets_an_older_ones_id_takes_its_files_and_cha
     await added(store, tmp_path, newer)
     files = LostExhibits(store=store, clock=SystemClock(), folder=tmp_path, ready=lambda: None)
     evidence = EvidenceSender(client=client, store=store, clock=SystemClock(), files=files)
-    sender = OutboxSender(client=client, store=store, clock=SystemClock(), may_take=0)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     await sender.send_due()
     await evidence.send_due()
     record = central.tables.camera_events[number]

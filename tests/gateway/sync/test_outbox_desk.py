@@ -6,6 +6,7 @@ import asyncio
 import json
 
 import pytest
+from fresh_ids import fresh_ids
 
 from gateway.clock import SystemClock
 from gateway.demo.central import Faults
@@ -31,7 +32,13 @@ def desk(store):
 def settle(client, store):
     """Whatever can go up is gone up, or refused; returns the books."""
     sender = OutboxSender(
-        client=client, store=store, clock=SystemClock(), row_backoff=SOON, away_backoff=SOON, may_take=0
+        client=client,
+        newest=fresh_ids(client),
+        store=store,
+        clock=SystemClock(),
+        row_backoff=SOON,
+        away_backoff=SOON,
+        may_take=0,
     )
 
     async def send():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from fresh_ids import fresh_ids
 
 from gateway.clock import SystemClock
 from gateway.demo.central import CentralAccount, ErrorKind, Faults
@@ -86,7 +87,13 @@ async def test_a_row_waits_for_the_record_that_it_names_and_says_so(store, sende
 
 async def test_the_card_s_arrival_frees_what_waits_for_it_at_once(store, client, central):
     sender = OutboxSender(
-        client=client, store=store, clock=SystemClock(), row_backoff=SLOWER, away_backoff=SLOWER, may_take=0
+        client=client,
+        newest=fresh_ids(client),
+        store=store,
+        clock=SystemClock(),
+        row_backoff=SLOWER,
+        away_backoff=SLOWER,
+        may_take=0,
     )
     central.faults = Faults(paths="/v1/access", error=ErrorKind.JSON, error_times=1)
     card = await hold(store, CARD_CREATE, CARD)

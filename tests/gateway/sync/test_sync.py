@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from fresh_ids import fresh_ids
 from stopwatch import Stopwatch
 
 from gateway.clock import SystemClock
@@ -41,8 +42,9 @@ async def main(folder, url, records):
     store = Store(folder=Path(folder), site_name="Killed site", sends=True)
     await store.open()
     client = CentralClient(url=url, username="gateway", password="right horse", clock=clock)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock, may_take=0)
     sync = Sync(client=client, down=DownSync(client=client, store=store, clock=clock),
-                sender=OutboxSender(client=client, store=store, clock=clock, may_take=0), store=store, clock=clock,
+                sender=sender, store=store, clock=clock,
                 pull_seconds=60)
     async with asyncio.TaskGroup() as group:
         group.create_task(store.run())
@@ -80,7 +82,9 @@ def sync(client, store):
     return Sync(
         client=client,
         down=DownSync(client=client, store=store, clock=clock),
-        sender=OutboxSender(client=client, store=store, clock=clock, row_backoff=soon, away_backoff=soon),
+        sender=OutboxSender(
+            client=client, newest=fresh_ids(client), store=store, clock=clock, row_backoff=soon, away_backoff=soon
+        ),
         store=store,
         clock=clock,
         pull_seconds=0.5,
@@ -141,7 +145,7 @@ async def test_it_follows_central_away_and_back(central, store, sync, see, runni
 async def test_a_pull_can_be_asked_for(central, client, store, running, until):
     clock = SystemClock()
     down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
     async with running(sync.run()):
         await until(lambda: down.report is not None)
@@ -153,7 +157,7 @@ async def test_a_pull_can_be_asked_for(central, client, store, running, until):
 async def test_a_refresh_writes_everything_anew_and_tells_how_far_it_is(central, client, store, running, until):
     clock = SystemClock()
     down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
     standing = CentralStanding(client=client, down=down, sync=sync, started_at=NOW)
     assert standing.snapshot().pulled_at is None
@@ -182,7 +186,7 @@ async def test_a_refresh_that_central_breaks_off_goes_on_by_itself_until_all_was
 ):
     clock = SystemClock()
     down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     sync = Sync(
         client=client,
         down=down,
@@ -217,7 +221,7 @@ async def test_what_is_still_to_be_fetched_anew_is_known_after_a_restart(central
     assert before.anew.left == ("cameras",)
     central.faults = Faults(deny="can_view_cameras")
     down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
     async with running(sync.run()):
         await until(lambda: down.report is not None)
@@ -243,7 +247,7 @@ async def test_a_technician_is_told_what_is_wrong_once(central, client, store, r
     central.faults = Faults(deny="can_view_cameras")
     central.tables.cards.put({"id": 9000, "holder_name": "No card yet"})
     down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=0.5)
     standing = CentralStanding(client=client, down=down, sync=sync, started_at=NOW)
     async with running(sync.run()):
@@ -260,7 +264,7 @@ async def test_a_technician_is_told_what_is_wrong_once(central, client, store, r
 async def test_away_from_central_it_does_not_wait_for_the_next_pull(central, client, store, running, until):
     clock = SystemClock()
     down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, store=store, clock=clock)
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     soon = Backoff(first=0.02, longest=0.1)
     sync = Sync(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600, away_backoff=soon)
     await central.stop()

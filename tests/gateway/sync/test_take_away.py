@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from fresh_ids import fresh_ids
 
 from gateway.clock import SystemClock
 from gateway.demo.central import Faults
@@ -34,7 +35,9 @@ def make_sync(client, store, **changed):
     wanted = {
         "client": client,
         "down": DownSync(client=client, store=store, clock=clock),
-        "sender": OutboxSender(client=client, store=store, clock=clock, row_backoff=SOON, away_backoff=SOON),
+        "sender": OutboxSender(
+            client=client, newest=fresh_ids(client), store=store, clock=clock, row_backoff=SOON, away_backoff=SOON
+        ),
         "store": store,
         "clock": clock,
         "pull_seconds": PULL_SECONDS,

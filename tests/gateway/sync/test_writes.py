@@ -9,6 +9,7 @@ import signal
 import sys
 
 import pytest
+from fresh_ids import fresh_ids
 
 from gateway.clock import SystemClock
 from gateway.demo.central import Chances, Faults
@@ -117,7 +118,11 @@ async def test_whoever_went_in_with_a_card_of_the_sites_own_comes_out_with_centr
 ):
     renamed = []
     sender = OutboxSender(
-        client=client, store=store, clock=SystemClock(), card_renamed=lambda *ids: renamed.append(ids)
+        client=client,
+        newest=fresh_ids(client),
+        store=store,
+        clock=SystemClock(),
+        card_renamed=lambda *ids: renamed.append(ids),
     )
     await central.stop()
     with pytest.raises(CentralUnavailable):
@@ -512,7 +517,8 @@ async def main(folder, url, held):
         client._note(reachable=False, error="away")
         await writes.write(CARD_CREATE, {"number": "77123", "holder_name": "Nora"})
     down = DownSync(client=client, store=store, clock=clock)
-    sync = Sync(client=client, down=down, sender=OutboxSender(client=client, store=store, clock=clock), store=store,
+    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
+    sync = Sync(client=client, down=down, sender=sender, store=store,
                 clock=clock, pull_seconds=60)
     async with asyncio.TaskGroup() as group:
         group.create_task(store.run())

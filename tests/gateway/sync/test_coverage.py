@@ -1,4 +1,4 @@
-"""What a walk over a list proves: one that lacks a record must never be clean, whatever else is right about it."""
+"""What pages in a row prove: one that lacks a record must never be clean, whatever else is right about it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from gateway.demo.central import Chances
 from gateway.demo.central.fate import Bend, Fate, fate_of
 from gateway.demo.central.records import Table
-from gateway.sync.descent import Descent
+from gateway.sync.coverage import Coverage
+from gateway.sync.list_pages import ListPage
+from gateway.sync.sweep import read_listing
 
 CLEAN = Fate()
 
@@ -25,70 +27,63 @@ def table(size):
 
 def walk(records, *, limit, older, cap=1000, known=(), fates=(), between=lambda: None):
     """A whole walk; page by page with these fates. Gives the walk and the ids that it brought."""
-    descent, seen = Descent("events", limit=limit, older=older, known=known), []
+    coverage, seen = Coverage(limit=limit, older=older, known=known), []
     for number in range(1, 200):
         fate = fates[number - 1] if number <= len(fates) else CLEAN
         batch = records.page(None, page=number, limit=min(limit, cap), shift=fate.shift)
         answer = fate.bent("events", {"success": True, "events": [*batch.records], "count": batch.count})
-        seen += [found for found, _ in descent.take(answer)]
-        if descent.over:
-            return descent, seen
+        listing = read_listing(answer, "events")
+        coverage.take(ListPage(listing.ids, tuple(listing.records.items()), listing.count))
+        seen += listing.records
+        if coverage.over:
+            return coverage, seen
         between()
     raise AssertionError("it came to no end")
 
 
 def test_down_to_a_record_that_is_known_to_be_older_a_walk_needs_no_more_pages():
-    descent, seen = walk(table(1000), limit=20, older=970)
-    assert (descent.problem, min(seen)) == ("", 961)
+    coverage, seen = walk(table(1000), limit=20, older=970)
+    assert (coverage.problem, min(seen)) == ("", 961)
 
 
 def test_without_such_a_record_it_goes_to_the_end():
-    descent, seen = walk(table(90), limit=20, older=None)
-    assert (descent.problem, len(seen)) == ("", 90)
+    coverage, seen = walk(table(90), limit=20, older=None)
+    assert (coverage.problem, len(seen)) == ("", 90)
 
 
 def test_a_central_that_gives_fewer_than_were_asked_for_is_believed_after_a_second_page():
-    descent, seen = walk(table(1000), limit=100, older=990, cap=25)
-    assert (descent.problem, min(seen)) == ("", 951)
+    coverage, seen = walk(table(1000), limit=100, older=990, cap=25)
+    assert (coverage.problem, min(seen)) == ("", 951)
 
 
 def test_a_list_that_shows_none_of_what_central_has_taken_is_not_believed():
-    descent, _ = walk(table(90), limit=20, older=None, known=(500, 501))
-    assert "none of the records" in descent.problem
+    coverage, _ = walk(table(90), limit=20, older=None, known=(500, 501))
+    assert "none of the records" in coverage.problem
     assert walk(table(90), limit=20, older=None, known=(500, 3))[0].problem == ""
 
 
 def test_records_that_are_made_meanwhile_spoil_nothing_and_those_that_go_do():
     grows = table(1000)
-    descent, seen = walk(grows, limit=20, older=900, between=lambda: [grows.add({}) for _ in range(3)])
-    assert descent.problem == ""
+    coverage, seen = walk(grows, limit=20, older=900, between=lambda: [grows.add({}) for _ in range(3)])
+    assert coverage.problem == ""
     assert {*range(901, 1001)} <= {*seen}
     shrinks = table(1000)
-    descent, _ = walk(shrinks, limit=20, older=900, between=lambda: shrinks.remove(max(shrinks)))
-    assert "became less" in descent.problem
+    coverage, _ = walk(shrinks, limit=20, older=900, between=lambda: shrinks.remove(max(shrinks)))
+    assert "became less" in coverage.problem
 
 
-def test_a_list_in_another_order_is_walked_to_its_end():
-    class Oldest(Table):
-        def page(self, matches, *, page, limit, shift=0):
-            batch = super().page(matches, page=1, limit=10_000)
-            batch.records.reverse()
-            del batch.records[: (page - 1) * limit], batch.records[limit:]
-            return batch
-
-    records = Oldest(noun="event")
-    for _ in range(90):
-        records.add({})
-    descent, seen = walk(records, limit=20, older=80)
-    assert (descent.problem, len(seen)) == ("", 90)
+def test_a_list_in_another_order_proves_nothing_page_by_page():
+    coverage = Coverage(limit=3, older=1)
+    coverage.take(ListPage((5, 9, 2), ((5, {}), (9, {}), (2, {})), 3))
+    assert "in the order of their ids" in coverage.problem
 
 
 @pytest.mark.parametrize("size", [1, 5, 60])
 @pytest.mark.parametrize("bend", [Bend.TRUNCATED, Bend.DOUBLED, Bend.MISSING, Bend.MISCOUNTED])
 @pytest.mark.parametrize("older", [None, 0, 3])
 def test_one_bad_page_of_a_short_list_is_always_seen(size, bend, older):
-    descent, _ = walk(table(size), limit=20, older=older, fates=[Fate(bend=bend, where=0.4)])
-    assert descent.problem
+    coverage, _ = walk(table(size), limit=20, older=older, fates=[Fate(bend=bend, where=0.4)])
+    assert coverage.problem
 
 
 @settings(max_examples=150, deadline=None)
@@ -105,8 +100,8 @@ def test_what_bad_pages_hide_is_not_said_to_be_missing(seed, size, sought, limit
     for whole in (True, False):
         fates = [fate_of(chances, dice) for _ in range(40)]
         older = None if whole else max(0, wanted - 1)
-        descent, seen = walk(records, limit=limit, older=older, fates=fates)
-        if descent.problem or wanted in seen:
+        coverage, seen = walk(records, limit=limit, older=older, fates=fates)
+        if coverage.problem or wanted in seen:
             continue
         assert not whole, fates
         assert any(fate.bend is Bend.SHIFTED and fate.shift > 0 for fate in fates[1:]), fates
