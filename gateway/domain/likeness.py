@@ -12,11 +12,13 @@ from enum import Enum
 
 from pydantic import JsonValue
 
+from gateway.domain.plates import plain_plate
 from gateway.domain.writes import JsonObject, Lookup, alike
 
 _NUMBER = "source_id"
 _SOURCE = ("source_name", _NUMBER)
 _AT = "date_at"
+_PLATE = "plate"
 _NEVER_SHOWN = frozenset({"pin"})
 """What central takes and need not show again."""
 
@@ -51,7 +53,8 @@ def likeness(lookup: Lookup, sent: JsonObject, record: JsonObject, *, newer: boo
         return Likeness.SAME
     if not any(name in shown for group in marks for name in group):
         return Likeness.PERHAPS  # it shows nothing by which it could be told
-    if not any(all(name in shown and alike(stated[name], shown[name]) for name in group) for group in marks):
+    told = any(all(name in shown and alike(stated[name], shown[name]) for name in group) for group in marks)
+    if not told or _other_vehicle(stated, shown):
         return Likeness.OTHER
     return Likeness.SAME if newer and not differs else Likeness.PERHAPS
 
@@ -63,6 +66,12 @@ def _by_source(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue], 
     if newer or (_AT in stated and _AT in shown and alike(stated[_AT], shown[_AT])):
         return Likeness.SAME
     return Likeness.PERHAPS if newer is None else Likeness.OTHER
+
+
+def _other_vehicle(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue]) -> bool:
+    """Whether both tell of a plate, and not of the same."""
+    one, other = stated.get(_PLATE), shown.get(_PLATE)
+    return isinstance(one, str) and isinstance(other, str) and plain_plate(one) != plain_plate(other)
 
 
 def _stated(record: JsonObject) -> dict[str, JsonValue]:

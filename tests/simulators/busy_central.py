@@ -66,7 +66,7 @@ class BusyCentral:
         """Have so many records of each kind from before."""
         for kind in self.records:
             for number in range(each):
-                self._add(kind, self._of_another_site(kind, self.now() - timedelta(seconds=each - number)))
+                self.add(kind, self._of_another_site(kind, self.now() - timedelta(seconds=each - number)))
         self._gained_until = self.seconds()
 
     def now(self) -> datetime:
@@ -83,7 +83,7 @@ class BusyCentral:
         for number in range(due):
             moment = datetime.fromtimestamp(self._gained_until + number / self.gained_per_second, UTC)
             for kind in _GAINS:
-                self._add(kind, self._of_another_site(kind, moment))
+                self.add(kind, self._of_another_site(kind, moment))
         self._gained_until += due / self.gained_per_second
 
     def _of_another_site(self, kind: str, moment: datetime) -> dict[str, Any]:
@@ -101,7 +101,8 @@ class BusyCentral:
             "camera": {"name": f"Camera {number}"},
         }[kind]
 
-    def _add(self, kind: str, record: dict[str, Any]) -> dict[str, Any]:
+    def add(self, kind: str, record: dict[str, Any]) -> dict[str, Any]:
+        """Take a record in, under the next id."""
         made = {**record, "id": len(self.records[kind]) + 1}
         self.records[kind].append(made)
         return made
@@ -151,7 +152,7 @@ class BusyCentral:
         kind, name = _CREATES[request.path]
         if self.lose == "request":
             await self._cut(request)
-        made = self._add(kind, asked)
+        made = self.add(kind, asked)
         if self.lose == "answer":
             await self._cut(request)
         return web.json_response({"success": True, name: made})

@@ -54,3 +54,9 @@ def test_an_access_card(record, newer, told):
 def test_an_entry_that_a_person_made_has_no_source():
     assert likeness(ENTRY_CREATE.lookup, BY_HAND, {**BY_HAND, "source_id": None, "id": 1}, newer=None) is SAME
     assert likeness(ENTRY_CREATE.lookup, BY_HAND, {**BY_HAND, "source_id": None, "id": 1}, newer=False) is PERHAPS
+
+
+@pytest.mark.parametrize(("plate", "told"), [("ab-12", PERHAPS), ("AB 13", OTHER)])
+def test_an_entry_of_another_plate_is_another_one_however_alike_it_is(plate, told):
+    record = {**BY_HAND, "plate": plate, "note": "x", "lane": "exit", "id": 1}
+    assert likeness(ENTRY_CREATE.lookup, {**BY_HAND, "lane": "entry"}, record, newer=None) is told

@@ -82,7 +82,13 @@ async def house(store, client, tmp_path):
     backoff = Backoff(first=60.0, longest=60.0)
     made.files = LostExhibits(store=store, clock=SystemClock(), folder=folder, ready=made.ready)
     made.evidence = EvidenceSender(
-        client=client, store=store, clock=SystemClock(), files=made.files, backoff=backoff, spread_seconds=0
+        client=client,
+        store=store,
+        clock=SystemClock(),
+        files=made.files,
+        backoff=backoff,
+        spread_seconds=0,
+        ask_after=0,
     )
     made.outbox = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock())
     return made

@@ -39,6 +39,7 @@ def settle(client, store):
         row_backoff=SOON,
         away_backoff=SOON,
         may_take=0,
+        ask_after=0,
     )
 
     async def send():

@@ -517,7 +517,7 @@ async def main(folder, url, held):
         client._note(reachable=False, error="away")
         await writes.write(CARD_CREATE, {"number": "77123", "holder_name": "Nora"})
     down = DownSync(client=client, store=store, clock=clock)
-    sender = OutboxSender(client=client, newest=fresh_ids(client), store=store, clock=clock)
+    sender = OutboxSender(client=client, store=store, clock=clock)
     sync = Sync(client=client, down=down, sender=sender, store=store,
                 clock=clock, pull_seconds=60)
     async with asyncio.TaskGroup() as group:
