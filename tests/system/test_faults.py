@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,12 @@ def test_a_field_that_is_gone_is_told_once_and_commands_are_refused(make_site, w
     assert refused[0]["id"] > before
     for device in (101, 103):
         assert len(device_losses(device)) == 1, "one loss, one event"
-    assert site.api.is_ready(), "the gateway itself is well"
+    status, answer, _ = site.api.raw("GET", "/health/ready")
+    assert status == 503
+    unable = json.loads(answer)["not_ready"]
+    assert len(unable) == 3, "every lane of the demo"
+    assert all(" cannot work: the gate's controller is away" in why for why in unable), unable
+    assert site.api.raw("GET", "/health/live")[0] == 200, "the gateway itself lives"
 
 
 def test_a_media_disk_that_goes_away_stops_no_gate_and_recording_resumes_on_it(make_site, wait_until, small_disk):
