@@ -41,7 +41,7 @@ def served(port):
 
 def test_the_interface_is_served_over_tls_and_commands_find_it_there(tmp_path):
     pair, port = write_pair(tmp_path), free_port()
-    path = site(tmp_path, pair.section(), port=port)
+    path = site(tmp_path, f'host_names = ["gate.example.com"]\n{pair.section()}', port=port)
     with RunningGateway(tmp_path, "--data", tmp_path / "data", **SECRETS) as gateway:
         assert gateway.serves() == port
         url = f"https://gate.example.com:{port}"
@@ -117,7 +117,7 @@ def test_a_network_gets_plain_http_only_where_the_site_file_says_so(tmp_path, ho
     told = typed("check", path, **SECRETS)
     assert told.returncode == 0, told.stderr
     assert warned in told.stdout
-    assert ("warning" in told.stdout) is bool(warned)
+    assert ("warning: api" in told.stdout) is bool(warned)
     if "plain_http" not in api and warned:
         assert "plain_http = true" in told.stdout
         assert "[api.tls]" in told.stdout
@@ -144,7 +144,7 @@ def test_a_network_gets_plain_http_only_where_the_site_file_says_so(tmp_path, ho
 def test_a_certificate_that_cannot_be_used_is_told_by_check_and_stops_no_gateway(tmp_path, spoilt, words):
     pair = write_pair(tmp_path)
     path = site(tmp_path, '[api.tls]\ncertificate = "served.crt"\nkey = "served.key"\n')
-    assert "warning" not in typed("check", path, cwd=tmp_path.parent, **SECRETS).stdout
+    assert "warning: api" not in typed("check", path, cwd=tmp_path.parent, **SECRETS).stdout
     spoilt(pair)
     told = typed("check", path, **SECRETS)
     assert told.returncode == 0
