@@ -45,7 +45,9 @@ class AudioClock:
     """RTP times of sound into ticks of the pictures' time line.
 
     By the camera's sender reports where both streams have them and they can be true; until then by the times that the
-    camera told when it began to play (RTP-Info); otherwise sound belongs to the picture it arrived with.
+    camera told when it began to play (RTP-Info); otherwise sound belongs to the picture it arrived with. Two reports
+    made at different moments contradict each other where the camera paused in between, so a pair counts when the pair
+    after it says the same; the first counts at once where there is nothing else to go by.
     """
 
     def __init__(self, *, rate: int) -> None:
@@ -55,19 +57,23 @@ class AudioClock:
         self._base = 0
         self._picture: SenderReport | None = None
         self._sound: SenderReport | None = None
-        self._begun: tuple[SenderReport, SenderReport] | None = None
+        self._told: tuple[SenderReport, SenderReport] | None = None
+        self._used: tuple[SenderReport, SenderReport] | None = None
+        self._picture_is_new = self._sound_is_new = False
 
     def begun(self, *, picture: int, sound: int) -> None:
         """Note which RTP times of both streams are the same moment (RFC 2326, 12.33)."""
-        self._begun = SenderReport(0, picture), SenderReport(0, sound)
+        self._used = SenderReport(0, picture), SenderReport(0, sound)
 
     def picture_reported(self, report: SenderReport) -> None:
         """The camera told its pictures' clock."""
         self._picture = report
+        self._picture_is_new = True
 
     def sound_reported(self, report: SenderReport) -> None:
         """The camera told its sound's clock."""
         self._sound = report
+        self._sound_is_new = True
 
     def pts(self, raw: int, arrived: float, picture: PictureTime) -> int:
         """The time of sound with this RTP time.
@@ -80,6 +86,8 @@ class AudioClock:
         by_arrival = picture.pts + int((arrived - picture.arrived) * TICKS_PER_SECOND)
         by_reports = self._by_reports(raw, picture)
         exact = by_reports is not None and abs(by_reports - by_arrival) < _LONGEST_LAG_TICKS
+        if not exact:
+            self._used = None
         wanted = by_reports if exact and by_reports is not None else by_arrival
         if self._raw is None:
             self._base = wanted
@@ -94,15 +102,24 @@ class AudioClock:
 
     def _by_reports(self, raw: int, picture: PictureTime) -> int | None:
         if self._picture is not None and self._sound is not None:
-            of_picture, of_sound = self._picture, self._sound
-        elif self._begun is not None:
-            of_picture, of_sound = self._begun
-        else:
+            self._weigh((self._picture, self._sound), picture.rate)
+        if self._used is None:
             return None
+        of_picture, of_sound = self._used
         since_sound = _difference(raw, of_sound.timestamp) * TICKS_PER_SECOND // self._rate
         apart = (of_sound.clock - of_picture.clock) * TICKS_PER_SECOND >> 32
         since_picture = _difference(picture.timestamp, of_picture.timestamp) * TICKS_PER_SECOND // picture.rate
         return picture.pts + apart + since_sound - since_picture
+
+    def _weigh(self, pair: tuple[SenderReport, SenderReport], picture_rate: int) -> None:
+        """Use a new pair of reports if it says the same as the pair before it, or is all there is."""
+        if self._used is not None and not (self._picture_is_new and self._sound_is_new):
+            return
+        self._picture_is_new = self._sound_is_new = False
+        before, self._told = self._told, pair
+        agrees = before is not None and _apart(before, pair, picture_rate, self._rate) < _IN_STEP_TICKS
+        if self._used is None or agrees:
+            self._used = pair
 
 
 class AudioTrack:
@@ -171,3 +188,14 @@ def audible(media: Iterable[Media]) -> Sound | str:
 def _difference(later: int, earlier: int) -> int:
     """Between two RTP times, which wrap."""
     return (later - earlier + 0x80000000 & 0xFFFFFFFF) - 0x80000000
+
+
+def _apart(
+    before: tuple[SenderReport, SenderReport], after: tuple[SenderReport, SenderReport], picture_rate: int, rate: int
+) -> int:
+    """By how many ticks two pairs of reports differ in where they put sound among the pictures."""
+    moved = []
+    for earlier, later, clock_rate in zip(before, after, (picture_rate, rate), strict=True):
+        by_clock = (later.clock - earlier.clock) * TICKS_PER_SECOND >> 32
+        moved.append(by_clock - _difference(later.timestamp, earlier.timestamp) * TICKS_PER_SECOND // clock_rate)
+    return abs(moved[1] - moved[0])

@@ -162,3 +162,22 @@ def test_reports_that_cannot_be_true_are_passed_over():
     assert clock.pts(0, 10.0, picture) == 500_000
     clock.sound_reported(SenderReport((1 << 32) + (1 << 31), 160))
     assert clock.pts(160, 10.02, picture) == 545_000
+
+
+def test_reports_on_both_sides_of_a_pause_are_no_pair():
+    """The pictures' report is from before the camera paused for a second, the sound's from after it."""
+    clock = AudioClock(rate=8_000)
+    clock.begun(picture=90_000, sound=8_000)
+    at = PictureTime(timestamp=90_000 * 6, rate=90_000, pts=90_000 * 6, arrived=6.0)
+    clock.picture_reported(SenderReport(104 << 32, 90_000 * 5))
+    clock.sound_reported(SenderReport(106 << 32, 8_000 * 6))
+    assert clock.pts(8_000 * 6, 6.0, at) == 90_000 * 6
+    clock.picture_reported(SenderReport(110 << 32, 90_000 * 10))
+    clock.sound_reported(SenderReport(111 << 32, 8_000 * 11))
+    assert clock.pts(8_000 * 6 + 160, 6.02, at) == 90_000 * 6 + 1_800
+    clock.picture_reported(SenderReport(115 << 32, 90_000 * 15))
+    clock.sound_reported(SenderReport(116 << 32, 8_000 * 16 - 800))
+    assert clock.pts(8_000 * 6 + 320, 6.04, at) == 90_000 * 6 + 3_600, "alone it is not believed"
+    clock.picture_reported(SenderReport(120 << 32, 90_000 * 20))
+    clock.sound_reported(SenderReport(121 << 32, 8_000 * 21 - 800))
+    assert clock.pts(8_000 * 6 + 480, 6.06, at) == 90_000 * 6 + 5_400 + 9_000, "confirmed it is"
