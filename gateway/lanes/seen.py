@@ -10,6 +10,7 @@ NEVER = float("-inf")
 CHATTER_CHANGES = 24
 """So many changes within `CHATTER_SECONDS` are no vehicles: more than one a second does not pass, trailers included."""
 CHATTER_SECONDS = 10.0
+_MISSED_IS_LOSS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,8 @@ class SeenPoint:
         at: when that was.
         since: since when it is so.
         changes: when it changed between on and off last, the oldest first.
-        returned: when it was read again after it had been unknown, or not read for too long; for the first time, too.
+        returned: when it was read again after it had been unknown, missed or not read for too long; for the first time,
+            too.
         missed: polls in a row that its device has not answered since.
     """
 
@@ -37,8 +39,14 @@ class SeenPoint:
         return self.state if now - self.at <= stale else PointState.UNKNOWN
 
     def reported(self, state: PointState, at: float, *, stale: float = float("inf")) -> SeenPoint:
-        """The point after another reading; one that comes more than `stale` seconds after the last is a return."""
-        was_lost = self.state is PointState.UNKNOWN or at - self.at > stale
+        """The point after another reading; one that comes more than `stale` seconds after the last is a return.
+
+        So is one after missed polls: two in a row, or one that the point was on before. Its detector may have been
+        without power, and one that starts sees no vehicle at first.
+        """
+        went_off = self.missed > 0 and self.state is PointState.ON and state is PointState.OFF
+        was_missed = self.missed >= _MISSED_IS_LOSS or went_off
+        was_lost = self.state is PointState.UNKNOWN or was_missed or at - self.at > stale
         returned = at if was_lost and state is not PointState.UNKNOWN else self.returned
         if state is self.state:
             return replace(self, at=at, returned=returned, missed=0)

@@ -240,6 +240,20 @@ def test_no_close_on_an_input_whose_device_did_not_answer(lane):
     assert lane.actions() == [OPEN, CLOSE]
 
 
+@pytest.mark.parametrize(("before", "polls"), [(ON, 1), (OFF, 2)])
+def test_point_that_is_off_after_missed_polls_must_be_clear_for_longer(lane, before, polls):
+    under_the_gate(lane)
+    lane.closing(before)
+    lane.wait(0.2)
+    for number in range(1, polls + 1):
+        lane.do(m.InputMissed(m.Role.CLOSING, number))
+    lane.closing(OFF)
+    lane.wait(lane.rules.clear_after_loss - 0.1)
+    assert lane.actions() == [OPEN]
+    lane.wait(0.2)
+    assert lane.actions() == [OPEN, CLOSE]
+
+
 def test_two_missed_polls_in_a_row_open_a_closing_gate_again(lane):
     closing_gate(lane)
     lane.do(m.InputMissed(m.Role.SAFETY, 1))

@@ -96,11 +96,18 @@ class SmallSite:
         await self.ask(OPEN)
         await self.until(lambda: self.lane().position is GatePosition.OPEN)
 
-    async def hang_up(self, line, seconds):
-        """Let the module restart: its line is gone for so long, and its detector sees nothing for 2 s."""
+    async def restart(self, line, seconds):
+        """Let the module restart: it is gone for so long, and its detector sees nothing for 2 s.
+
+        A converter before it keeps its connection, so that nothing but missed polls tells of it.
+        """
         self.module.detector_starts = True
         if line == "tcp":
             self.inputs_end.hang_up()
+        elif line == "converter":
+            self.inputs_end.misbehave(1, Misbehaviour(deaf=True))
+            await asyncio.sleep(seconds)
+            self.inputs_end.misbehave(1, Misbehaviour())
         else:
             self.port.unplug()
             await asyncio.sleep(seconds)
@@ -114,7 +121,7 @@ async def small_site(folder, *, line="tcp", travel_seconds=1.2):
     small = SmallSite(travel_seconds=travel_seconds)
     async with AsyncExitStack() as stack:
         gate_port = await stack.enter_async_context(small.gate_end.tcp())
-        if line == "tcp":
+        if line != "serial":
             url = f"tcp://127.0.0.1:{await stack.enter_async_context(small.inputs_end.tcp())}"
         else:
             path = folder / "port"
@@ -204,13 +211,13 @@ async def test_without_the_module_of_its_limits_the_position_is_not_known(tmp_pa
             await small.lanes.command(device_id=101, action=CLOSE, source="user:guard")
 
 
-@pytest.mark.parametrize("line", ["tcp", "serial"])
-async def test_a_hang_up_of_a_moment_is_a_loss_and_its_free_loop_is_not_believed(tmp_path, line):
+@pytest.mark.parametrize(("line", "seconds"), [("tcp", 0.05), ("serial", 0.05), ("converter", 0.12)])
+async def test_a_restart_of_a_moment_is_a_loss_and_its_free_loop_is_not_believed(tmp_path, line, seconds):
     async with small_site(tmp_path, line=line) as small:
         await small.open()
         small.occupy(True)
         await small.until(lambda: small.lane().phase is Phase.PASSING)
-        await small.hang_up(line, 0.05)
+        await small.restart(line, seconds)
         assert small.closes() == [], "the vehicle is still under the gate"
         await small.until(lambda: small.lane().under is PointState.ON)
         small.occupy(False)
