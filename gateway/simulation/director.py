@@ -22,6 +22,7 @@ from gateway.supervision import Supervisor
 SETTLE = 7.0
 """Seconds after which nothing is under way any more at a lane where nothing happened."""
 
+_AWAKE_BEFORE = 3.0  # so that a driver that polls has read its device again
 _CALM_AFTER = 60.0
 _GUARD_LOOKS = 15.0
 _SLIPS_UNDER = 0.5
@@ -77,7 +78,7 @@ class Director:
             return -_FOREVER
         if not all(field.is_quiet(now, SETTLE) for field in world.fields.values()):
             return -_FOREVER
-        return self._next_at
+        return self._next_at - _AWAKE_BEFORE
 
     async def run(self) -> None:
         """All days, one happening after the other."""

@@ -14,6 +14,7 @@ POSITION = "position"
 POINTS = (ARMING, CLOSING, PHOTOCELL)
 _NEVER = float("-inf")
 _SETTLED_ON = 0.25
+_BLIND_SECONDS = 3.0  # for so long a lane may go by what it read on a way that was not sound
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ class Troubles:
 
         A loop that drops out is honest: it was seen to be occupied, as long as the way to the gate is sound.
         """
-        lost_until = max(self.away_until, self.losing_until, self.cut_until)
-        if point == CLOSING and self.dropping.until > now and lost_until > now:
+        lost_until = max(self.away_until, self.losing_until, self.cut_until, self.late_until)
+        if point == CLOSING and self.dropping.until > now and lost_until + _BLIND_SECONDS > now:
             return True
         return self.stuck.get(point, (False, _NEVER))[1] > now or self.chattering.get(point, _NEVER) > now
 

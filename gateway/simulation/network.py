@@ -43,9 +43,11 @@ class Network:
         self._loop = loop
         self._peers: dict[str, Peer] = {}
 
-    def listen(self, host: str, peer: Peer) -> None:
-        """Let this host be reached from now on."""
+    def listen(self, name: str, peer: Peer) -> str:
+        """Let a peer be reached from now on; the host under which it is, unlike all before."""
+        host = f"{name}-{len(self._peers) + 1}.invalid"
         self._peers[host] = peer
+        return host
 
     async def connect(self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: str) -> asyncio.Transport:
         """Connect once the line is there. Raises OSError for a host that is not there."""

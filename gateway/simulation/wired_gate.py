@@ -139,9 +139,8 @@ class WiredGate:
         self._alive = alive
         self._told: dict[str, object] = {}
         self._deadlines: Mapping[GateAction, float] = {}
-        host = f"{field.lane_id}-{id(self)}.invalid"
         peer = Peer(protocol=self._controller, troubles=field.troubles, alive=alive, dice=dice)
-        network.listen(host, peer)
+        host = network.listen(field.lane_id, peer)
         self._wiring = RelayWiring(barrier=field.barrier)
         self._bus = Bus(
             name=field.lane_id, spec=LinkSpec(f"tcp://{host}:{_PORT}"), monotonic=monotonic, trace=self._traced

@@ -10,6 +10,7 @@ from gateway.simulation.lane_field import CLOSING, FIRE, PHOTOCELL
 _DECISION_SECONDS = 1.0
 _SLACK = 0.05
 _SAFETY = frozenset({CLOSING, PHOTOCELL})
+_ONE_EXCHANGE = 0.6  # a driver says so late that a command's deadline passed while its line was busy
 _UNDO_TRIES = 3
 _UNDONE_WITHIN = 30.0
 
@@ -73,7 +74,7 @@ class CommandsCheck:
     def _note_other_reasons(self, observation: seen.Observation) -> None:
         match observation:
             case seen.Called(action=GateAction.CLOSE):
-                self._undo.asked(observation.lane, until=observation.at + self._life)
+                self._undo.asked(observation.lane, until=observation.at + self._life + _ONE_EXCHANGE)
             case seen.PointReported(point=point) if point == FIRE:
                 on = observation.state is PointState.ON
                 self._fire_until[observation.lane] = float("inf") if on else observation.at + self._life

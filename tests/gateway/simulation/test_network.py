@@ -37,8 +37,8 @@ def run(scene):
         network = Network(loop=loop)
         loop.network = network
         peer = Peer(protocol=lambda: sink, troubles=troubles, alive=lambda: True, dice=random.Random(1))
-        network.listen("there", peer)
-        transport, _ = await loop.create_connection(lambda: here, "there", 502)
+        host = network.listen("there", peer)
+        transport, _ = await loop.create_connection(lambda: here, host, 502)
         await scene(transport, troubles)
 
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
