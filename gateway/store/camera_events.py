@@ -13,6 +13,7 @@ from gateway.domain.writes import JsonObject
 from gateway.store.changes import Changes
 from gateway.store.database import Database, is_id
 from gateway.store.event_footage import LONGEST_PIN
+from gateway.store.text_search import search_in
 
 _COLUMNS = (
     "id, central_id, camera_id, event_id, lane_id, name, description, date_at, pinned_from, pinned_until,"
@@ -49,12 +50,10 @@ class CameraEventFilter:
             if numbers:
                 parts.append(f"{column} IN ({', '.join('?' * len(numbers))})")
                 values += numbers
-        if "\0" in self.search:
-            parts.append("0")  # to SQLite a pattern ends there; nothing has one
-        elif self.search:
-            pattern = "%" + self.search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-            parts.append("(name LIKE ? ESCAPE '\\' OR description LIKE ? ESCAPE '\\' OR lane_id LIKE ? ESCAPE '\\')")
-            values += [pattern] * 3
+        if self.search:
+            match = search_in(self.search, texts=("name", "description", "lane_id"))
+            parts.append(match.sql)
+            values += match.values
         for bound, place in ((">=", self.date_from), ("<", self.date_until)):
             if place is not None:
                 parts.append(f"date_at {bound} ?")

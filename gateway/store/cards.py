@@ -6,7 +6,6 @@ The same index is kept in memory beside it, for decisions that must not wait; se
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ import structlog
 from gateway.domain.credentials import Card, near_alias, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.plates import NearPlate, skeleton
+from gateway.domain.searching import folded
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store.card_index import CardIndex, IndexRow
 from gateway.store.card_rows import (
@@ -30,7 +30,7 @@ from gateway.store.card_rows import (
     stretch_of_cards,
     with_aliases,
 )
-from gateway.store.card_search import in_pattern, search_cards, username_of
+from gateway.store.card_search import having_username, search_cards, username_of
 from gateway.store.database import Database, is_id
 
 log = structlog.get_logger(__name__)
@@ -176,11 +176,9 @@ class Cards:
         """The card whose record has this username, whatever its case; of several the one made first."""
 
         def query(connection: sqlite3.Connection) -> CardRecord | None:
-            rows = connection.execute(
-                f"SELECT {COLUMNS}, record FROM card WHERE record LIKE ? ESCAPE '\\' ORDER BY id",
-                (f"%{in_pattern(json.dumps(username, ensure_ascii=False)[1:-1])}%",),
-            )
-            found = (row for row in rows if username_of(row[7]).casefold() == username.casefold())
+            match = having_username(username)
+            rows = connection.execute(f"SELECT {COLUMNS}, record FROM card WHERE {match.sql} ORDER BY id", match.values)
+            found = (row for row in rows if folded(username_of(row[7])) == folded(username))
             row = next(found, None)
             return CardRecord(with_aliases(connection, read_card(row[:7])), row[7]) if row else None
 

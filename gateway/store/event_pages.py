@@ -32,6 +32,7 @@ from gateway.store.event_stretches import (
     places,
     read_stretches,
 )
+from gateway.store.text_search import search_in
 
 __all__ = ["EXACT_SEARCH", "MOST_SEARCHED", "EventFilter", "EventPage", "read_page", "read_stretches"]
 
@@ -266,11 +267,11 @@ def _parts(connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple
 def _matching(connection: sqlite3.Connection, wanted: EventFilter, part: Stretch) -> list[int]:
     """Ids of what a search finds in a stretch, newest first."""
     where, values = conditions(wanted)
-    pattern = "%" + wanted.search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    match = search_in(wanted.search, texts=("description",), names=("name",))
     found = one_value(
         connection,
         f"SELECT json_group_array(id) FROM event {_path(connection, wanted, part)} WHERE id >= ? AND id < ?{where}"
-        " AND (description LIKE ? ESCAPE '\\' OR name LIKE ? ESCAPE '\\')",
-        (part.low, part.high, *values, pattern, pattern),
+        f" AND {match.sql}",
+        (part.low, part.high, *values, *match.values),
     )
     return sorted(json.loads(found), reverse=True)

@@ -10,6 +10,7 @@ from typing import Any
 from gateway.domain.parking import LONGEST_STAY, EntryStatus, ParkingEntry
 from gateway.domain.plates import plain_plate
 from gateway.store.database import Database, is_id
+from gateway.store.text_search import search_in
 
 _COLUMNS = (
     "id, central_id, status, entry_at, exit_at, entry_device_id, exit_device_id, entry_lane, exit_lane, area, card_id,"
@@ -183,9 +184,9 @@ def _where(wanted: EntryFilter, now: int) -> tuple[str, Values]:
         parts.append(f"{_STANDING} IN ({', '.join('?' * len(wanted.statuses))})")
         values += [now - LONGEST_STAY, *(status.value for status in wanted.statuses)]
     if wanted.search:
-        pattern = "%" + wanted.search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-        parts.append("(credential LIKE ? ESCAPE '\\' OR plate LIKE ? ESCAPE '\\')")
-        values += [pattern] * 2
+        match = search_in(wanted.search, texts=("credential",), plates=("plate",))
+        parts.append(match.sql)
+        values += match.values
     return " AND ".join(parts), tuple(values)
 
 

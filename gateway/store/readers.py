@@ -16,6 +16,7 @@ from gateway.domain.errors import StoreError
 from gateway.store.commit import Job
 from gateway.store.faults import is_damage, refused
 from gateway.store.salvage import read_without_writing
+from gateway.store.text_search import teach_search
 
 T = TypeVar("T")
 
@@ -99,6 +100,7 @@ class Readers:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = read_without_writing(self._path) if self._without_writing() else self._connect()
+            teach_search(connection)
             self._local.connection = connection
             with self._lock:
                 self._all.append(connection)

@@ -10,6 +10,7 @@ from typing import Literal
 
 from gateway.store.database import Database, is_id
 from gateway.store.outbox_rows import keep_centrals, outbox_rows
+from gateway.store.text_search import search_in
 
 Table = Literal["device", "camera"]
 
@@ -62,19 +63,17 @@ class Records:
         self, *, search: str = "", before: int = 0, offset: int = 0, limit: int = 25
     ) -> tuple[tuple[KnownRecord, ...], int, int | None]:
         """Records by descending id: the page, how many match in all, and the cursor into older ones or None."""
-        if "\0" in search:
-            return (), 0, None  # to SQLite a pattern ends there; no name has one
         limit = max(limit, 0)
-        pattern = "%" + search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        found = search_in(search, texts=("name",))
 
         def query(connection: sqlite3.Connection) -> tuple[tuple[KnownRecord, ...], int, int | None]:
-            match = f"name LIKE ? ESCAPE '\\' AND {self._shown}"
-            (count,) = connection.execute(f"SELECT count(*) FROM {self._table} WHERE {match}", (pattern,)).fetchone()
+            match = f"{found.sql} AND {self._shown}"
+            (count,) = connection.execute(f"SELECT count(*) FROM {self._table} WHERE {match}", found.values).fetchone()
             bound = " AND id < ?" if before else ""
             rows = connection.execute(
                 f"SELECT id, name, {self._kind}, at_site, record FROM {self._table} WHERE {match}{bound}"
                 " ORDER BY id DESC LIMIT ? OFFSET ?",
-                (pattern, *((before,) if before else ()), limit + 1, offset),
+                (*found.values, *((before,) if before else ()), limit + 1, offset),
             ).fetchall()
             records = tuple(_record(row) for row in rows[:limit])
             return records, int(count), records[-1].id if len(rows) > limit > 0 else None

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gateway.store import event_pages
 from gateway.store.event_pages import EXACT_SEARCH, MOST_SEARCHED, EventFilter
 from gateway.store.migrations import migrate, migrations
+from gateway.store.text_search import teach_search
 
 INSERT = (
     "INSERT INTO event (id, device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id,"
@@ -26,6 +27,7 @@ def read_page(connection, wanted, **place):
 
 def made(folder=":memory:"):
     connection = sqlite3.connect(folder, isolation_level=None)
+    teach_search(connection)
     migrate(connection, migrations("site"))
     return connection
 

@@ -1,0 +1,53 @@
+"""How a search finds text: in any case, and plates in any spelling. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final
+
+from gateway.domain.plates import plain_plate
+
+LONGEST_PLATE: Final = 16
+"""Characters of a plate at most, without blanks and dashes."""
+
+
+def folded(text: str) -> str:
+    """Fold a text so that texts which differ in case or in Unicode form alone become equal.
+
+    The dotted and the dotless i become `i`: which of them is the small form of `I` depends on the language.
+    """
+    if text.isascii():
+        return text.lower()
+    whole = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return whole.replace("i\u0307", "i").replace("\u0131", "i")
+
+
+def folded_plate(text: str) -> str:
+    """Fold a text and leave out all but letters and digits, so that all spellings of a plate become equal."""
+    return plain_plate(folded(text))
+
+
+def searched_plate(search: str) -> str:
+    """Return the folded plate that a search among plates names, or "": blanks, dashes and dots separate its parts."""
+    if any(not (character.isalnum() or _separates(character)) for character in folded(search)):
+        return ""
+    return folded_plate(search)
+
+
+def plate_in_text(search: str) -> str:
+    """Return the folded plate that a search in any text may name, or "": letters and digits, at least one of each."""
+    plate = searched_plate(search)
+    if len(plate) > LONGEST_PLATE or plate.isalpha() or not any(map(str.isalpha, plate)):
+        return ""
+    return plate
+
+
+def holds(text: object, wanted: str, plate: str) -> bool:
+    """Tell whether a text holds a folded text, or a folded plate unless that is empty."""
+    if not isinstance(text, str):
+        return False
+    return wanted in folded(text) or (plate != "" and plate in folded_plate(text))
+
+
+def _separates(character: str) -> bool:
+    return character in ".·" or unicodedata.category(character) in ("Zs", "Pd")
