@@ -75,9 +75,10 @@ mutations: $(STAMP)  ## break each guard once and see that it is found; ONLY="fi
 fuzz: $(STAMP)  ## requests of every kind, right and wrong, against a running demo by its own description
 	FUZZ_TIMES=$(or $(FUZZ_TIMES),4) $(BIN)/pytest tests/system/test_fuzz.py
 
-docs: $(STAMP)  ## the pages that are made from the catalogue
+docs: $(STAMP)  ## the pages that are made from the catalogue and the events
 	$(BIN)/python scripts/interface_coverage.py
 	$(BIN)/python scripts/interface_for_programs.py
+	$(BIN)/python scripts/event_numbers.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

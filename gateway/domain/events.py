@@ -133,6 +133,21 @@ class EventKind(IntEnum):
     SIGN_IN_REFUSED = 601
     ACCOUNT_CHANGED = 610
 
+    @property
+    def label(self) -> str:
+        """The kind's name for people."""
+        return _NAMES[self][0]
+
+    @property
+    def category(self) -> Category:
+        """The kind's area."""
+        return _NAMES[self][1]
+
+    @property
+    def severity(self) -> Severity:
+        """How much the kind matters."""
+        return _NAMES[self][2]
+
 
 _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
     {
@@ -260,17 +275,17 @@ class Event:
     @property
     def name(self) -> str:
         """The kind's name for people."""
-        return _NAMES[self.kind][0]
+        return self.kind.label
 
     @property
     def category(self) -> Category:
         """The kind's area."""
-        return _NAMES[self.kind][1]
+        return self.kind.category
 
     @property
     def severity(self) -> Severity:
         """How much the kind matters."""
-        return _NAMES[self.kind][2]
+        return self.kind.severity
 
 
 @dataclass(frozen=True, slots=True)

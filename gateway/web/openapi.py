@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping
 from pydantic import BaseModel, JsonValue
 from pydantic.json_schema import models_json_schema
 
-from gateway.web.catalogue.operation import JSON, Operation
+from gateway.web.catalogue.operation import FORM, JSON, MULTIPART, Operation
+from gateway.web.json_schemas import JsonSchemas
+from gateway.web.shapes.relayed import RelayedFields, RelayedRefusal, RelayedUpload, SamlResponseForm
 
 Schema = dict[str, JsonValue]
 _REF = "#/components/schemas/{model}"
@@ -49,8 +51,10 @@ A failure is `{success: false, <resource>: null, error}`; under `/api/v1` it is 
 | 502 | central refused, or was lost before its answer was whole |
 | 503, 504 | it cannot be served now, or not in time |
 """
+_FILE: Schema = {"type": "string", "format": "binary"}
+_TO_CENTRAL: Mapping[str, type[BaseModel]] = {JSON: RelayedFields, FORM: SamlResponseForm, MULTIPART: RelayedUpload}
 _RELAYED = (
-    "Central's own answer, as it is. While there is none, a refusal of the gateway in the envelope: 400, 403, 404, "
+    "Central's refusal, as it is. Without an answer of central's, the gateway refuses in the envelope: 400, 403, 404, "
     "408, 413, 500, 502, 503, 504."
 )
 _TITLE = "Site operations"
@@ -71,7 +75,8 @@ def described(operations: Iterable[Operation], *, release: str) -> Schema:
         there = paths.setdefault(item.path, {})
         if isinstance(there, dict):
             there[item.method.lower()] = _operation(item, names)
-    refusals: Schema = {"Relayed": {"description": _RELAYED}}
+    relayed_refusal: Schema = {JSON: {"schema": _ref(names[RelayedRefusal])}}
+    refusals: Schema = {"Relayed": {"description": _RELAYED, "content": relayed_refusal}}
     for name, schema in sorted({_refusal_name(item): _refusal(item) for item in shown}.items()):
         schemas[name] = schema
         refusals[name] = {"description": "A refusal, by its status", "content": {JSON: {"schema": _ref(name)}}}
@@ -118,13 +123,15 @@ def _operation(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonVal
         parameters += _query(item.query)
     if parameters:
         shown["parameters"] = parameters
-    if item.body is not None:
+    if item.answered_by == "central":
+        if item.method != "GET":
+            there = {"schema": _ref(names[_TO_CENTRAL[item.body_type]])}
+            shown["requestBody"] = {"required": True, "content": {item.body_type: there}}
+    elif item.body is not None:
         required = any(field.is_required() for field in item.body.model_fields.values())
         shown["requestBody"] = {"required": required, "content": {item.body_type: {"schema": _ref(names[item.body])}}}
     elif item.body_type != JSON:
         shown["requestBody"] = {"required": True, "content": {item.body_type: {"schema": {"type": "string"}}}}
-    elif item.answered_by == "central" and item.method != "GET":
-        shown["requestBody"] = {"required": False, "content": {JSON: {"schema": {}}, "multipart/form-data": {}}}
     return shown
 
 
@@ -138,19 +145,32 @@ def _security(item: Operation) -> list[JsonValue]:
 
 def _responses(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonValue:
     if item.answered_by == "central":
-        return {"default": {"$ref": "#/components/responses/Relayed"}}
+        return _relayed_responses(item, names)
     refusal: Schema = {"$ref": f"#/components/responses/{_refusal_name(item)}"}
     found: Schema = {str(status): refusal for status in _refused(item)}
-    success: Schema = {"description": "Success"}
-    if item.answer is not None:
-        success["content"] = {item.answer_type: {"schema": _ref(names[item.answer])}}
-    elif item.answer_type != JSON:
-        success["content"] = {media_type: {"schema": {}} for media_type in (item.answer_type, *item.other_types)}
+    success = _success(item, names)
     found[str(item.status)] = success
     if item.answer_type != JSON and item.head:
         found["206"] = {**success, "description": "A part of the file"}
         found["304"] = {"description": "The caller has it already"}
         found["416"] = {"description": "The file has no such part"}
+    return dict(sorted(found.items()))
+
+
+def _success(item: Operation, names: Mapping[type[BaseModel], str]) -> Schema:
+    if item.answer is not None:
+        return {"description": "Success", "content": {item.answer_type: {"schema": _ref(names[item.answer])}}}
+    if item.answer_type == JSON:
+        return {"description": "Success"}
+    schema: Schema = {"type": "string"} if item.answer_type.startswith("text/") else _FILE
+    media_types = (item.answer_type, *item.other_types)
+    return {"description": "Success", "content": {media_type: {"schema": schema} for media_type in media_types}}
+
+
+def _relayed_responses(item: Operation, names: Mapping[type[BaseModel], str]) -> JsonValue:
+    found: Schema = {"2XX": _success(item, names), "default": {"$ref": "#/components/responses/Relayed"}}
+    if item.method == "GET":
+        found["3XX"] = {"description": "Elsewhere, by its `Location`, or the caller has it already"}
     return dict(sorted(found.items()))
 
 
@@ -177,12 +197,13 @@ def _refused(item: Operation) -> list[int]:
 def _schemas(shown: Iterable[Operation]) -> tuple[dict[type[BaseModel], str], Schema]:
     """Every model's name, and its schema by that name. Two models of one name would be mistaken for each other."""
     validated = {item.body for item in shown if item.body is not None}
-    told = {item.answer for item in shown if item.answer is not None}
+    to_central = set(_TO_CENTRAL.values())
+    told = {item.answer for item in shown if item.answer is not None} | {RelayedRefusal}
     wanted = [
-        *((model, "validation") for model in sorted(validated, key=lambda one: one.__name__)),
+        *((model, "validation") for model in sorted(validated | to_central, key=lambda one: one.__name__)),
         *((model, "serialization") for model in sorted(told, key=lambda one: one.__name__)),
     ]
-    known, definitions = models_json_schema(wanted, ref_template=_REF)  # type: ignore[arg-type]  # modes as literals
+    known, definitions = models_json_schema(wanted, ref_template=_REF, schema_generator=JsonSchemas)  # type: ignore[arg-type]  # modes as literals
     names = {
         model: str(schema["$ref"]).rpartition("/")[2]
         for (model, _), schema in known.items()
@@ -208,7 +229,7 @@ def _admit_null(schema: JsonValue) -> None:
 
 
 def _query(model: type[BaseModel]) -> list[JsonValue]:
-    schema = model.model_json_schema(mode="validation")
+    schema = model.model_json_schema(mode="validation", schema_generator=JsonSchemas)
     required = schema.get("required", [])
     return [
         {"name": name, "in": "query", "required": name in required, "schema": there}

@@ -23,11 +23,11 @@ from pydantic_core import to_json
 
 from drivers.child_process import start_child
 from gateway.domain.errors import StoreError
+from gateway.web.catalogue.operation import XLSX
 from gateway.web.errors import RequestRefused
 
 log = structlog.get_logger(__name__)
 
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _AT_ONCE = 2
 _MOST_WAITING = 8
 _WHOLE_SECONDS = 600.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.web.bodies import ById
-from gateway.web.catalogue.operation import Operation, Rule, needs
+from gateway.web.catalogue.operation import XLSX, Operation, Rule, needs
 from gateway.web.shapes.cards import (
     CardAnswer,
     CardBody,
@@ -16,7 +16,6 @@ from gateway.web.shapes.cards import (
     UsernameBody,
 )
 
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _PATH = "/v1/access"
 _CARD = "access_card"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.web.bodies import ById
-from gateway.web.catalogue.operation import OPEN, Operation, ViewKind, needs
+from gateway.web.catalogue.operation import MULTIPART, OPEN, Operation, ViewKind, needs
 from gateway.web.shapes.camera_events import (
     CameraEventAnswer,
     CameraEventListBody,
@@ -104,7 +104,7 @@ EVIDENCE_UPLOAD = Operation(
     "evidence",
     purpose="Upload evidence",
     body=EvidenceUpload,
-    body_type="multipart/form-data",
+    body_type=MULTIPART,
     answer=EvidenceAnswer,
 )
 EVIDENCE_ACCESS = Operation(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.web.catalogue.operation import Operation, needs
+from gateway.web.catalogue.operation import XLSX, Operation, needs
 from gateway.web.shapes.entries import (
     ChangedEntry,
     EntriesAnswer,
@@ -12,7 +12,6 @@ from gateway.web.shapes.entries import (
     EntryWhich,
     NewEntry,
 )
-from gateway.web.spreadsheets import XLSX
 
 _VIEW = needs("can_view_entries")
 

@@ -10,6 +10,9 @@ from typing import Literal
 from pydantic import BaseModel
 
 JSON = "application/json"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+MULTIPART = "multipart/form-data"
+FORM = "application/x-www-form-urlencoded"
 EVERYTHING = "*"
 """The permission of an account that may do all."""
 

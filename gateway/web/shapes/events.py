@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gateway.domain.events import Category, EventKind, Severity
 from gateway.web.bodies import Cursored, Id, Text
 from gateway.web.shapes.answers import Answer, CursorListed
 
@@ -33,9 +34,9 @@ class EventRecord(BaseModel):
 
     id: int
     device_id: int
-    type: int
-    category: int
-    subcategory: int
+    type: EventKind
+    category: Category
+    subcategory: Severity
     name: str
     description: str
     date_at: str

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from enum import IntEnum
+from itertools import chain
+from pathlib import Path
 
 import pytest
+import yaml
 
+from gateway.domain.events import Category, EventKind, Severity
 from gateway.web.catalogue import OPERATIONS, PUBLIC, RELAYED
 from gateway.web.catalogue.page import OPERATIONS as OF_THE_PAGE
 from gateway.web.openapi import described
@@ -81,6 +86,89 @@ def test_what_may_be_absent_may_be_null():
     assert DESCRIBED["components"]["schemas"]["ById"]["properties"]["id"]["type"] == "integer"
     assert FOUND["POST", "/v1/event"]["requestBody"]["required"]
     assert not FOUND["POST", "/v1/event/list"]["requestBody"]["required"]
+
+
+CLIENT_SETTINGS = Path(__file__).resolve().parents[3] / "config" / "openapi-python-client.yaml"
+KNOWN_TO_THE_GENERATOR = {
+    "application/json", "multipart/form-data", "application/x-www-form-urlencoded", "application/octet-stream",
+    "text/csv", "text/html",
+}  # fmt: skip
+
+
+def contents(there: dict):
+    """The contents of an operation's body and answers, by media type."""
+    responses = DESCRIBED["components"]["responses"]
+    for response in there["responses"].values():
+        name = response.get("$ref", "").rpartition("/")[2]
+        yield from (responses[name] if name else response).get("content", {}).items()
+    yield from there.get("requestBody", {}).get("content", {}).items()
+
+
+def test_every_content_has_a_schema_that_says_something():
+    for key, there in FOUND.items():
+        for media_type, content in contents(there):
+            assert content.get("schema"), (key, media_type)
+
+
+def test_what_central_answers_has_schemas_of_success_and_refusal():
+    relayed = {key: there for key, there in FOUND.items() if there["x-answered-by"] == "central"}
+    for (method, path), there in relayed.items():
+        assert there["responses"]["2XX"]["content"], path
+        assert there["responses"]["default"] == {"$ref": "#/components/responses/Relayed"}
+        assert ("requestBody" in there) == (method != "GET"), path
+    schemas = DESCRIBED["components"]["schemas"]
+    assert schemas["RelayedAnswer"]["required"] == ["success"]
+    assert schemas["RelayedRefusal"]["required"] == ["success", "error"]
+    told = relayed["POST", "/v1/companies/list"]["responses"]["2XX"]["content"]
+    assert told == {"application/json": {"schema": {"$ref": "#/components/schemas/RelayedAnswer"}}}
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields"),
+    [
+        (("POST", "/v1/camera/event/evidence"), {"id", "name", "description", "kept_as", "sha256", "file"}),
+        (("PUT", "/v1/document/upload"), {"file"}),
+        (("POST", "/v1/work/orders/{id}/documents"), {"file"}),
+        (("PUT", "/v1/work/orders/{id}/documents"), {"file"}),
+    ],
+)
+def test_an_upload_is_a_form_with_a_file(operation, fields):
+    content = FOUND[operation]["requestBody"]["content"]
+    assert set(content) == {"multipart/form-data"}
+    name = content["multipart/form-data"]["schema"]["$ref"].rpartition("/")[2]
+    form = DESCRIBED["components"]["schemas"][name]
+    assert set(form["properties"]) == fields
+    assert "file" in form["required"]
+    assert form["properties"]["file"] == {"type": "string", "format": "binary"}
+
+
+def test_a_client_generator_knows_every_media_type():
+    overridden = yaml.safe_load(CLIENT_SETTINGS.read_text("utf-8"))["content_type_overrides"]
+    used = {media_type for media_type, _ in chain.from_iterable(map(contents, FOUND.values()))}
+    assert used <= KNOWN_TO_THE_GENERATOR | set(overridden)
+    assert set(overridden) <= used, "a setting that nothing needs"
+
+
+def test_no_field_has_a_title():
+    """A generator makes a type of its own of every field with a title."""
+    for schema in DESCRIBED["components"]["schemas"].values():
+        for name, there in schema.get("properties", {}).items():
+            assert "title" not in there, name
+
+
+@pytest.mark.parametrize(("field", "numbers"), [("type", EventKind), ("category", Category), ("subcategory", Severity)])
+def test_the_numbers_of_events_are_enumerations_with_names(field: str, numbers: type[IntEnum]):
+    schemas = DESCRIBED["components"]["schemas"]
+    assert schemas["EventRecord"]["properties"][field] == {"$ref": f"#/components/schemas/{numbers.__name__}"}
+    described_numbers = schemas[numbers.__name__]
+    assert described_numbers["type"] == "integer"
+    assert described_numbers["enum"] == [number.value for number in numbers]
+    assert described_numbers["x-enum-varnames"] == [number.name for number in numbers]
+
+
+def test_types_of_events_have_their_names_for_people():
+    described_kinds = DESCRIBED["components"]["schemas"]["EventKind"]
+    assert described_kinds["x-enum-descriptions"] == [kind.label for kind in EventKind]
 
 
 async def test_it_is_served_to_everybody_and_asked_again_by_its_tag(house):

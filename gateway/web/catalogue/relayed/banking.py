@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.web.catalogue.operation import Operation, needs
-from gateway.web.catalogue.relayed.row import posts, relayed
+from gateway.web.catalogue.relayed.row import file_of, posts, relayed
 
 _BANKING = "/v1/banking/"
 _VIEW, _EDIT = needs("can_view_bank_settings"), needs("can_edit_bank_settings")
@@ -47,11 +47,14 @@ _BATCHES: tuple[Operation, ...] = (
         "payment_batch",
         (("submit", "Submit a payment batch"), ("generate-file", "Generate the EFT/AFT file of a payment batch")),
     ),
-    *posts(
-        f"{_BANKING}payment-batch/",
+    file_of(
+        "POST",
+        f"{_BANKING}payment-batch/download-file",
         needs("can_download_bank_payment_files"),
         "file",
-        (("download-file", "Download the file of a payment batch"),),
+        "Download the file of a payment batch",
+        "application/octet-stream",
+        reads=False,
     ),
     *posts(
         f"{_BANKING}payment-batch/",

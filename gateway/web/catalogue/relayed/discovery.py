@@ -7,7 +7,8 @@ begins a session of its own (`gateway.web.external_sign_in`). Only the providers
 from __future__ import annotations
 
 from gateway.web.catalogue.operation import NO_SESSION, Operation, needs
-from gateway.web.catalogue.relayed.row import relayed, signing_in
+from gateway.web.catalogue.relayed.row import file_of, relayed, signing_in
+from gateway.web.shapes.relayed import AuthorizationServer, ProtectedResource
 
 _PROVIDERS = needs("can_edit_settings", "can_edit_users")
 
@@ -18,6 +19,7 @@ WELL_KNOWN: tuple[Operation, ...] = (
         NO_SESSION,
         "",
         "Authorization server metadata for MCP clients",
+        answer=AuthorizationServer,
     ),
     relayed(
         "GET",
@@ -25,6 +27,7 @@ WELL_KNOWN: tuple[Operation, ...] = (
         NO_SESSION,
         "",
         "Protected-resource discovery for MCP clients",
+        answer=ProtectedResource,
     ),
 )
 
@@ -34,10 +37,18 @@ OPERATIONS: tuple[Operation, ...] = (
     signing_in("POST", "/v1/sso/authorize", "Initiate SSO login"),
     signing_in("POST", "/v1/sso/callback", "OAuth2 callback"),
     signing_in("POST", "/v1/sso/saml/login", "Initiate SAML login"),
-    signing_in("POST", "/v1/sso/saml/acs", "SAML assertion consumer"),
+    signing_in("POST", "/v1/sso/saml/acs", "SAML assertion consumer", form=True),
     signing_in("POST", "/v1/sso/saml/exchange", "Exchange a one-time SAML handoff code"),
     signing_in("GET", "/v1/sso/saml/login", "Initiate SAML login"),
-    relayed("GET", "/v1/sso/saml/metadata", NO_SESSION, "metadata", "SAML service-provider metadata"),
+    file_of(
+        "GET",
+        "/v1/sso/saml/metadata",
+        NO_SESSION,
+        "metadata",
+        "SAML service-provider metadata",
+        "application/samlmetadata+xml",
+        "application/xml",
+    ),
     relayed("POST", "/v1/sso/admin/providers", _PROVIDERS, "providers", "List SSO providers", reads=True),
     relayed("PUT", "/v1/sso/admin/provider", _PROVIDERS, "provider", "Create an SSO provider"),
     relayed("PATCH", "/v1/sso/admin/provider", _PROVIDERS, "provider", "Update an SSO provider"),

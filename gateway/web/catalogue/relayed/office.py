@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.web.catalogue.operation import UNCONFIRMED, Operation, may_also_need, needs
-from gateway.web.catalogue.relayed.row import kept, posts, relayed
+from gateway.web.catalogue.relayed.row import file_of, kept, posts, relayed, upload
 
 _PROMOTIONS: tuple[Operation, ...] = (
     *posts(
@@ -126,8 +126,15 @@ _RECORDS: tuple[Operation, ...] = (
         (("", "One document"), ("/list", "List documents")),
         reads="all",
     ),
-    relayed("PUT", "/v1/document/upload", needs("can_add_transactions"), "document", "Store a file as a document"),
-    relayed("GET", "/v1/document/{id}/download", needs("can_view_transactions"), "document", "Download a document"),
+    upload("PUT", "/v1/document/upload", needs("can_add_transactions"), "document", "Store a file as a document"),
+    file_of(
+        "GET",
+        "/v1/document/{id}/download",
+        needs("can_view_transactions"),
+        "document",
+        "Download a document",
+        "application/octet-stream",
+    ),
     relayed(
         "DELETE",
         "/v1/document",

@@ -3,23 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Literal
 
-from gateway.web.catalogue.operation import NO_SESSION, Operation, Rule, needs
+from pydantic import BaseModel
+
+from gateway.web.catalogue.operation import FORM, JSON, MULTIPART, NO_SESSION, Operation, Rule, needs
+from gateway.web.shapes.relayed import ExternalSignInAnswer, RelayedAnswer
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 def relayed(
-    method: Method, path: str, rule: Rule, resource: str, purpose: str, *, page: bool = False, reads: bool = False
+    method: Method,
+    path: str,
+    rule: Rule,
+    resource: str,
+    purpose: str,
+    *,
+    page: bool = False,
+    reads: bool = False,
+    answer: type[BaseModel] = RelayedAnswer,
 ) -> Operation:
-    """One operation of central's."""
-    return Operation(method, path, rule, resource, purpose=purpose, reads=reads, answered_by="central", page=page)
+    """Return one operation of central's that takes and answers JSON; a page is HTML."""
+    return Operation(
+        method,
+        path,
+        rule,
+        resource,
+        purpose=purpose,
+        reads=reads,
+        answer=None if page else answer,
+        answer_type="text/html" if page else JSON,
+        answered_by="central",
+        page=page,
+    )
 
 
-def signing_in(method: Method, path: str, purpose: str) -> Operation:
-    """Return one operation of central's that may begin a session."""
-    return Operation(method, path, NO_SESSION, "session", purpose=purpose, answered_by="central", signs_in=True)
+def file_of(
+    method: Method,
+    path: str,
+    rule: Rule,
+    resource: str,
+    purpose: str,
+    *media_types: str,
+    reads: bool = True,
+) -> Operation:
+    """Return one operation of central's that answers with a file of one of these types."""
+    first, *others = media_types
+    return Operation(
+        method,
+        path,
+        rule,
+        resource,
+        purpose=purpose,
+        reads=reads and method == "POST",
+        answer_type=first,
+        other_types=tuple(others),
+        answered_by="central",
+    )
+
+
+def upload(method: Method, path: str, rule: Rule, resource: str, purpose: str) -> Operation:
+    """Return one operation of central's that takes a form with a file."""
+    return replace(relayed(method, path, rule, resource, purpose), body_type=MULTIPART)
+
+
+def signing_in(method: Method, path: str, purpose: str, *, form: bool = False) -> Operation:
+    """Return one operation of central's that may begin a session; `form`: a browser sends it as a form."""
+    step = relayed(method, path, NO_SESSION, "session", purpose, answer=ExternalSignInAnswer)
+    return replace(step, signs_in=True, body_type=FORM if form else JSON)
 
 
 def posts(

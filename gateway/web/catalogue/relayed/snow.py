@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.web.catalogue.operation import Operation, needs
-from gateway.web.catalogue.relayed.row import posts, relayed
+from gateway.web.catalogue.relayed.row import file_of, posts, relayed
 
 _VIEW, _EDIT = needs("can_view_entries"), needs("can_edit_entries")
 _ENTRY = "/v1/entry/snow"
@@ -16,11 +16,11 @@ OPERATIONS: tuple[Operation, ...] = (
         (
             ("", "One snow entry with measurement evidence"),
             ("/list", "List snow entries with bounded operational filters"),
-            ("/export", "Filtered grid of snow entries as CSV"),
             ("/work-context/preview", "Preview deterministic work context"),
         ),
         reads="all",
     ),
+    file_of("POST", f"{_ENTRY}/export", _VIEW, "entry", "Filtered grid of snow entries as CSV", "text/csv"),
     relayed("PUT", f"{_ENTRY}/manual", needs("can_add_entries"), "entry", "Create an audited manual snow entry"),
     relayed("PATCH", _ENTRY, _EDIT, "entry", "Correct, soft-delete or restore a versioned snow entry"),
     *posts(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.web.catalogue.operation import UNCONFIRMED, Operation, either, needs
-from gateway.web.catalogue.relayed.row import posts, relayed
+from gateway.web.catalogue.operation import UNCONFIRMED, XLSX, Operation, either, needs
+from gateway.web.catalogue.relayed.row import file_of, posts, relayed
 
 _DOCUMENT = "/v1/commercial-document"
 _RECURRING = f"{_DOCUMENT}/recurring"
@@ -11,16 +11,10 @@ _VIEW_TRANSACTIONS, _ADD_TRANSACTIONS = needs("can_view_transactions"), needs("c
 
 _TRANSACTIONS: tuple[Operation, ...] = (
     relayed("PUT", "/v1/transaction", _ADD_TRANSACTIONS, "transaction", "Create a transaction"),
-    *posts(
-        "/v1/transaction/",
-        _VIEW_TRANSACTIONS,
-        "transactions",
-        (
-            ("excel", "Transactions as Excel"),
-            ("list", "List transactions"),
-            ("reportExcel", "Transaction report as Excel"),
-        ),
-        reads="all",
+    file_of("POST", "/v1/transaction/excel", _VIEW_TRANSACTIONS, "transactions", "Transactions as Excel", XLSX),
+    relayed("POST", "/v1/transaction/list", _VIEW_TRANSACTIONS, "transactions", "List transactions", reads=True),
+    file_of(
+        "POST", "/v1/transaction/reportExcel", _VIEW_TRANSACTIONS, "transactions", "Transaction report as Excel", XLSX
     ),
     relayed("POST", "/v1/transaction/email", UNCONFIRMED, "transaction", "Receipt by e-mail"),
     relayed("POST", "/v1/transaction/sms", UNCONFIRMED, "transaction", "Receipt by SMS"),
@@ -94,10 +88,17 @@ OPERATIONS: tuple[Operation, ...] = (
             ("payment/list", "List payments of a document"),
             ("payment/receive", "Receive a payment against a sales invoice"),
             ("payment/receipt", "Receive one payment and allocate it across several sales invoices"),
-            ("payment/receipt/pdf", "Customer payment receipt PDF"),
             ("financing/list", "List financing proposals"),
         ),
-        reads=("reservation/summary", "payment/list", "payment/receipt/pdf", "financing/list"),
+        reads=("reservation/summary", "payment/list", "financing/list"),
+    ),
+    file_of(
+        "POST",
+        f"{_DOCUMENT}/payment/receipt/pdf",
+        UNCONFIRMED,
+        "document",
+        "Customer payment receipt PDF",
+        "application/pdf",
     ),
     relayed(
         "PUT",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.web.catalogue.operation import UNCONFIRMED, Operation, may_also_need, needs
-from gateway.web.catalogue.relayed.row import posts, relayed
+from gateway.web.catalogue.relayed.row import file_of, posts, relayed, upload
 
 _WORK = "/v1/work/"
 _PROJECTS, _ORDERS = needs("can_view_projects"), needs("can_view_work_orders")
@@ -42,15 +42,22 @@ OPERATIONS: tuple[Operation, ...] = (
     relayed("POST", f"{_WORK}orders/query", _ORDERS, "items", "Query work orders", reads=True),
     relayed("POST", f"{_WORK}orders/{{id}}/workspace", _ORDERS, "workspace", "A work order's workspace", reads=True),
     relayed("POST", f"{_WORK}billing/sources/query", _FINANCIALS, "items", "Query billing sources", reads=True),
-    relayed("POST", _DOCUMENTS, needs("can_manage_work_orders"), "document", "Upload evidence of a work order"),
-    relayed(
+    upload("POST", _DOCUMENTS, needs("can_manage_work_orders"), "document", "Upload evidence of a work order"),
+    upload(
         "PUT",
         _DOCUMENTS,
         needs("can_manage_work_orders"),
         "document",
         "Upload evidence of a work order (legacy multipart compatibility)",
     ),
-    relayed("GET", f"{_DOCUMENTS}/{{param}}/download", _ORDERS, "document", "Download a document of a work order"),
+    file_of(
+        "GET",
+        f"{_DOCUMENTS}/{{param}}/download",
+        _ORDERS,
+        "document",
+        "Download a document of a work order",
+        "application/octet-stream",
+    ),
     *posts(
         _WORK,
         UNCONFIRMED,
