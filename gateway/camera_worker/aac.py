@@ -1,11 +1,8 @@
-"""Sound that is not AAC into AAC, which players take: G.711 and Opus. It takes its time: belongs in a camera's reading
-thread.
-"""
+"""Encode G.711 and Opus as AAC, which players take. This takes time, so do it in the camera's reading thread."""
 
 from __future__ import annotations
 
 import contextlib
-import struct
 from collections import deque
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -19,8 +16,11 @@ from av.audio.resampler import AudioResampler
 from drivers.camera.frames import TICKS_PER_SECOND, AudioCodec, AudioFormat, EncodedAudio
 from drivers.contract import DeviceFault
 
-_BITS_PER_SECOND = 32_000
+_BITS_OF_TELEPHONE = 32_000
 _BITS_OF_OPUS = 64_000
+_LEAST_RATE = 32_000
+"""A unit of fewer samples a second is so long that sound could only begin far from a clip's first picture."""
+_DECODERS = {AudioCodec.PCMU: "pcm_mulaw", AudioCodec.PCMA: "pcm_alaw", AudioCodec.OPUS: "opus"}
 _UNIT = 1024
 _FLOAT = 4
 _BROKEN_TICKS = TICKS_PER_SECOND // 100
@@ -31,42 +31,45 @@ Decode = Callable[[bytes], bytes]
 
 
 class AacEncoder:
-    """One connection's sound into AAC-LC of one channel at the same rate.
+    """One connection's sound into AAC-LC of one channel, with at least as many samples a second as it has.
 
     Raises (by its constructor):
         DeviceFault: this build has no such encoder or decoder, or not for this rate.
     """
 
     def __init__(self, format_: AudioFormat) -> None:
-        self.format = AudioFormat(AudioCodec.AAC, format_.rate, 1)
-        self._decode = _opus(format_.rate) if format_.codec is AudioCodec.OPUS else _telephone(format_.codec)
+        rate = max(format_.rate, _LEAST_RATE)
+        self.format = AudioFormat(AudioCodec.AAC, rate, 1)
+        self._decode = _decoder(format_, rate)
         self._held = bytearray()
         self._samples = 0
         self._anchors: deque[tuple[int, int]] = deque()
-        self._expected: int | None = None
         encoder = av.CodecContext.create("aac", "w")
         if not isinstance(encoder, AudioCodecContext):
             raise DeviceFault("this build of FFmpeg has no AAC encoder")
-        encoder.sample_rate = format_.rate
+        encoder.sample_rate = rate
         encoder.layout = "mono"
         encoder.format = "fltp"
-        encoder.bit_rate = _BITS_OF_OPUS if format_.codec is AudioCodec.OPUS else _BITS_PER_SECOND
-        encoder.time_base = Fraction(1, format_.rate)
+        encoder.bit_rate = _BITS_OF_OPUS if format_.codec is AudioCodec.OPUS else _BITS_OF_TELEPHONE
+        encoder.time_base = Fraction(1, rate)
         try:
             encoder.open()
         except av.FFmpegError as error:
-            raise DeviceFault(f"sound of {format_.rate} samples a second cannot be made AAC") from error
+            raise DeviceFault(f"sound of {rate} samples a second cannot be made AAC") from error
         self._encoder = encoder
 
     def encode(self, sound: EncodedAudio) -> Iterator[EncodedAudio]:
         """The units that are whole with this piece, mostly none or one."""
-        if self._expected is None or abs(sound.pts - self._expected) > _BROKEN_TICKS:
+        if not self._anchors or abs(sound.pts - self._held_until()) > _BROKEN_TICKS:
             if self._held:
                 yield from self._encoded(bytes(_UNIT * _FLOAT - len(self._held)), sound.arrived)
             self._anchors.append((self._samples, sound.pts))
-        samples = self._decode(sound.data)
-        yield from self._encoded(samples, sound.arrived)
-        self._expected = sound.pts + len(samples) // _FLOAT * TICKS_PER_SECOND // self.format.rate
+        yield from self._encoded(self._decode(sound.data), sound.arrived)
+
+    def _held_until(self) -> int:
+        """Count when the sound taken so far ends: a decoder may give more or less than the times of its pieces tell."""
+        at, pts = self._anchors[-1]
+        return pts + (self._samples - at) * TICKS_PER_SECOND // self.format.rate
 
     def _encoded(self, samples: bytes, arrived: float) -> Iterator[EncodedAudio]:
         self._held += samples
@@ -88,16 +91,12 @@ class AacEncoder:
         return pts + (sample - at) * TICKS_PER_SECOND // self.format.rate
 
 
-def _telephone(codec: AudioCodec) -> Decode:
-    table = _mu_law() if codec is AudioCodec.PCMU else _a_law()
-    return lambda data: b"".join([table[each] for each in data])
-
-
-def _opus(rate: int) -> Decode:
-    decoder = av.CodecContext.create("opus", "r")
+def _decoder(format_: AudioFormat, rate: int) -> Decode:
+    """Decode sound of this format, at so many samples a second."""
+    decoder = av.CodecContext.create(_DECODERS[format_.codec], "r")
     if not isinstance(decoder, AudioCodecContext):
-        raise DeviceFault("this build of FFmpeg has no Opus decoder")
-    decoder.sample_rate = rate
+        raise DeviceFault(f"this build of FFmpeg cannot decode {format_.codec.value}")
+    decoder.sample_rate = format_.rate
     decoder.layout = "mono"
     one_channel = AudioResampler(format="flt", layout="mono", rate=rate)
 
@@ -110,25 +109,3 @@ def _opus(rate: int) -> Decode:
         return bytes(samples)
 
     return decode
-
-
-def _mu_law() -> tuple[bytes, ...]:
-    """Each byte's sample as a native float (ITU-T G.711, table 2)."""
-    table = []
-    for byte in range(256):
-        value = ~byte & 0xFF
-        magnitude = ((value & 0x0F) << 3) + 0x84 << (value >> 4 & 7)
-        table.append((0x84 - magnitude if value & 0x80 else magnitude - 0x84) / 32768)
-    return tuple(struct.pack("=f", each) for each in table)
-
-
-def _a_law() -> tuple[bytes, ...]:
-    """Each byte's sample as a native float (ITU-T G.711, table 1)."""
-    table = []
-    for byte in range(256):
-        value = byte ^ 0x55
-        exponent, magnitude = value >> 4 & 7, ((value & 0x0F) << 4) + 8
-        if exponent:
-            magnitude = magnitude + 0x100 << exponent - 1
-        table.append((magnitude if value & 0x80 else -magnitude) / 32768)
-    return tuple(struct.pack("=f", each) for each in table)

@@ -171,11 +171,14 @@ class _Tracks:
                 self._target.mux_one(packet)
 
     def _hear(self, packet: Packet[Stream], place: Placed) -> None:
-        """Copy a piece of sound that is heard within the clip, and begins after the one before."""
+        """Copy a piece of sound that begins within the clip, and after the one before.
+
+        Leave out one that begins earlier: players do not agree on how much of it to play, and shift the rest by that.
+        """
         if self._sound is None or packet.pts is None:
             return
         pts = packet.pts + place.shift
-        if pts + (packet.duration or 0) <= 0 or pts < self._heard_until or pts >= place.sound_end:
+        if pts < max(0, self._heard_until) or pts >= place.sound_end:
             return
         packet.pts = packet.dts = pts
         packet.time_base = _TIME_BASE

@@ -74,7 +74,7 @@ async def test_sound_is_within_forty_milliseconds_of_its_pictures(start_worker, 
         await asyncio.sleep(random.uniform(0.1, 0.7))
     # GStreamer loses packets of its viewers while another joins: what is measured comes after that
     joined = {each.camera_id: len(worker.segments(each.camera_id)) for each in cameras}
-    await worker.until(lambda: all(len(worker.segments(camera)) >= count + 7 for camera, count in joined.items()), 60.0)
+    await worker.until(lambda: all(len(worker.segments(number)) >= count + 7 for number, count in joined.items()), 60.0)
     measured = {}
     for each in cameras:
         paths = [segment.path for segment in worker.segments(each.camera_id)[-5:]]

@@ -77,7 +77,7 @@ def assert_sounds_run_on(judge, files, number):
     for file in files:
         packets = [packet for packet in judge.probe(file)["packets"] if packet["codec_type"] == "audio"]
         times += [float(packet["pts_time"]) for packet in packets]
-    step = 1024 / (44_100 if number == AAC else 8_000)
+    step = 1024 / (44_100 if number == AAC else 32_000)
     steps = [after - before for before, after in pairwise(times)]
     assert len(steps) > 12
     # a clock that is set right once, by the first reports, is not heard again
@@ -140,9 +140,9 @@ def test_telephone_sound_keeps_its_time_through_the_encoder(codec):
     pieces = units(codec, count=150)
     encoder = AacEncoder(pieces[0].format)
     made = [unit for piece in pieces for unit in encoder.encode(piece)]
-    assert {after.pts - before.pts for before, after in pairwise(made)} == {11_520}
+    assert {after.pts - before.pts for before, after in pairwise(made)} == {2_880}
     # the encoder's first unit is its start-up, before the sound
-    assert made[0].pts == pieces[0].pts - 11_520
+    assert made[0].pts == pieces[0].pts - 2_880
     later = [EncodedAudio(piece.data, piece.pts + 900_000, 0.0, piece.format) for piece in pieces]
     made = [unit for piece in later for unit in encoder.encode(piece)]
     assert any(unit.pts == later[0].pts for unit in made)
