@@ -19,14 +19,15 @@ parser.add_argument("--b-frames", type=int, default=0)
 asked = parser.parse_args()
 
 WIDTH, HEIGHT, RATE = 160, 120, 25
+# samples a second, in a buffer, and by how many the encoder delays sound without telling
 SOUNDS = {
-    "aac": (48_000, "voaacenc ! rtpmp4gpay name=pay1 pt=97"),
-    "pcmu": (8_000, "mulawenc ! rtppcmupay name=pay1 pt=0"),
-    "opus": (48_000, "opusenc ! rtpopuspay name=pay1 pt=97"),
+    "aac": (48_000, 1_600, 1_600, "voaacenc ! rtpmp4gpay name=pay1 pt=97"),
+    "pcmu": (8_000, 160, 0, "mulawenc ! rtppcmupay name=pay1 pt=0"),
+    "opus": (48_000, 960, 0, "opusenc ! rtpopuspay name=pay1 pt=97"),
 }
 
 Gst.init(None)
-rate, encoder = SOUNDS[asked.sound]
+rate, samples, delay, encoder = SOUNDS[asked.sound]
 reordering = "speed-preset=veryfast b-adapt=false rc-lookahead=0 sync-lookahead=0"
 tune = reordering if asked.b_frames else "speed-preset=ultrafast tune=zerolatency"
 factory = GstRtspServer.RTSPMediaFactory()
@@ -35,22 +36,29 @@ factory.set_launch(
     f"framerate={RATE}/1 ! videobalance name=flash ! queue "
     f"! x264enc {tune} bframes={asked.b_frames} key-int-max={RATE} "
     "bitrate=300 ! rtph264pay name=pay0 pt=96 config-interval=-1 "
-    f"audiotestsrc is-live=true wave=ticks tick-interval={Gst.SECOND} sine-periods-per-tick=100 freq=1000 "
-    f"samplesperbuffer={rate // 50} ! audio/x-raw,rate={rate},channels=1 ! queue ! audioconvert ! {encoder} )"
+    f"audiotestsrc is-live=true freq=1000 samplesperbuffer={samples} "
+    f"! audio/x-raw,rate={rate},channels=1 ! volume name=beep ! queue ! audioconvert ! {encoder} )"
 )
 factory.set_shared(True)
 
 
-def flash(pad, info):
-    """Make the pictures of the first tenth of each second white."""
-    is_on = info.get_buffer().pts % Gst.SECOND < Gst.SECOND // 10
-    pad.get_parent_element().set_property("brightness", 1.0 if is_on else 0.0)
+def on_at_each_second(pad, info, name, per_second, ahead):
+    """Make the first tenth of each second white or loud, timed by the frames or samples before it.
+
+    Live sources begin at any time, each at another.
+    """
+    buffer = info.get_buffer()
+    buffer.pts = buffer.offset * Gst.SECOND // per_second
+    is_on = (buffer.offset + ahead) % per_second * 10 < per_second
+    pad.get_parent_element().set_property(name, 1.0 if is_on else 0.0)
     return Gst.PadProbeReturn.OK
 
 
 def configure(_factory, media):
-    element = media.get_element().get_by_name("flash")
-    element.get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, flash)
+    """Prepare a pipeline that has been built."""
+    for element, *changed in (("flash", "brightness", RATE, 0), ("beep", "volume", rate, delay)):
+        pad = media.get_element().get_by_name(element).get_static_pad("sink")
+        pad.add_probe(Gst.PadProbeType.BUFFER, on_at_each_second, *changed)
 
 
 factory.connect("media-configure", configure)
