@@ -1,4 +1,7 @@
-"""Commands of a gate that would do the same at the device. A profile with such commands is refused."""
+"""Commands of a gate that would do the same at the device, and other writes that would give one.
+
+A profile with such commands or writes is refused.
+"""
 
 from __future__ import annotations
 
@@ -38,4 +41,13 @@ def why_equal(outputs: Iterable[Output]) -> str:
                     f"the end of the pulse of commands.{released.name} writes the same as commands.{given.name}:"
                     " give each its own output"
                 )
+    return ""
+
+
+def why_gives_command(outputs: Iterable[Output], others: Iterable[tuple[str, Hashable]]) -> str:
+    """Say which of the other writes, each with its place in the profile, would give a command; "" when none would."""
+    names = {output.writes: output.name for output in outputs}
+    for place, written in others:
+        if written in names:
+            return f"{place} writes the same as commands.{names[written]} and would move the gate: remove it"
     return ""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from drivers.equal_commands import Output, why_equal
+from drivers.equal_commands import Output, why_equal, why_gives_command
 from drivers.modbus.messages import Read, Table, Write, WriteMany, coil_word
 from drivers.modbus.profile_parts import (
     Block,
@@ -179,21 +179,34 @@ class GateProfile(UnitProfile):
 
     @model_validator(mode="after")
     def _commands_differ(self) -> Self:
-        fault = why_equal(self._output(name, command) for name, command in self.commands.named())
+        outputs = [self._output(name, command) for name, command in self.commands.named()]
+        fault = why_equal(outputs) or why_gives_command(outputs, self._other_writes())
         if fault:
             raise ValueError(fault)
         return self
 
     def _output(self, name: str, command: Command) -> Output:
-        def written(value: bool | int) -> tuple[Table, int, int]:  # noqa: FBT001 (the profile's own either-or)
-            word = self.write(command.write, command.address, value)
-            assert isinstance(word, Write)  # noqa: S101 (not `many`)
-            return command.write, word.address, word.value
-
         # a pulse of any length does the same
         value = command.value if command.pulse_unit_ms is None else True
-        releases = None if command.pulse_seconds is None else written(command.release)
-        return Output(name, written(value), releases, is_step=not command.idempotent)
+        held = command.pulse_seconds is not None
+        return Output(
+            name,
+            self._written(command, value),
+            self._written(command, command.release) if held else None,
+            is_step=not command.idempotent,
+        )
+
+    def _other_writes(self) -> Iterator[tuple[str, tuple[Table, int, int]]]:
+        for number, part in enumerate(self.prepare):
+            yield f"prepare[{number}]", self._written(part, part.value)
+        if self.heartbeat is not None:
+            for value in self.heartbeat.values:
+                yield "heartbeat", self._written(self.heartbeat, value)
+
+    def _written(self, part: Command | Preparation | Heartbeat, value: bool | int) -> tuple[Table, int, int]:  # noqa: FBT001 (the profile's own either-or)
+        word = self.write(part.write, part.address, value)
+        assert isinstance(word, Write)  # noqa: S101 (not `many`)
+        return part.write, word.address, word.value
 
     def _places(self) -> set[tuple[Table, int]]:
         places = super()._places()

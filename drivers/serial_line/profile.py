@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Discriminator, Field, PlainValidator, StringConstraints, Tag, model_validator
 
 from drivers.contract import GatePosition
-from drivers.equal_commands import Output, why_equal
+from drivers.equal_commands import Output, why_equal, why_gives_command
 from drivers.profile_file import profile_of, read_file
 from drivers.serial_line.frames import FixedBytes, FrameSplitter, Framing, Part, Sealing
 from drivers.serial_line.status import LimitPosition, Point, ValuePosition
@@ -261,7 +261,7 @@ class GateProfile(DeviceProfile):
                 raise ValueError(f"commands.{name}: 'only_from' needs a position")
             if isinstance(command.answer, Template) and self.replies is None:
                 raise ValueError(f"commands.{name}: 'replies' must say what answers look like")
-        fault = why_equal(
+        outputs = [
             Output(
                 name,
                 self.request(command.send, unit=1),
@@ -269,7 +269,9 @@ class GateProfile(DeviceProfile):
                 is_step=not command.idempotent,
             )
             for name, command in self.commands.named()
-        )
+        ]
+        others = ((name, self.request(query.send, unit=1)) for name, query in self.queries())
+        fault = why_equal(outputs) or why_gives_command(outputs, others)
         if fault:
             raise ValueError(fault)
         return self

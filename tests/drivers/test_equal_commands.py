@@ -75,6 +75,31 @@ def test_commands_on_modbus_that_do_the_same(tmp_path, opens, closes, fault):
     assert "give each its own output" in line
 
 
+@pytest.mark.parametrize(
+    ("place", "more"),
+    [
+        (r"prepare\[0\]", '[[prepare]]\nwhat = "mode set"\nwrite = "coil"\naddress = 2\nvalue = true'),
+        ("heartbeat", '[heartbeat]\nwrite = "coil"\naddress = 2\nvalues = [false, true]\nevery_ms = 500'),
+    ],
+)
+def test_other_writes_on_modbus_that_give_a_command(tmp_path, place, more):
+    path = tmp_path / "gate.toml"
+    path.write_text(MODBUS.format(open='write = "coil", address = 1', close='write = "coil", address = 2') + more)
+    with pytest.raises(ProfileError, match=f"{place} writes the same as commands.close and would move the gate"):
+        load_profile(path)
+
+
+def test_question_for_the_status_that_gives_a_command(tmp_path):
+    path = tmp_path / "gate.toml"
+    status = (
+        '[replies]\nterminator = "0D"\n[status]\nsend = "A0 01 02 A3"\nanswer = "A0"\n'
+        "[points]\narming_loop = { at = 1, mask = 1 }\n"
+    )
+    path.write_text(SERIAL.format(open="A0 01 01 A2", close="A0 01 02 A3", more="") + status)
+    with pytest.raises(ProfileError, match=r"status writes the same as commands\.close and would move the gate"):
+        load_gate_profile(path)
+
+
 def test_step_by_step_input_that_is_marked_as_one_is_taken(tmp_path):
     path = tmp_path / "gate.toml"
     step = 'write = "coil", address = 1, idempotent = false'
