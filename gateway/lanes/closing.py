@@ -59,6 +59,8 @@ def seen(turn: Turn, position: GatePosition) -> None:
     if job.lost and position is not GatePosition.UNKNOWN:
         job = replace(job, lost=False)
         turn.set(closing_gate=job)
+    if position is GatePosition.CLOSED and reopening.is_under_way(turn.state):
+        return
     if position is GatePosition.CLOSED:
         turn.set(closing_gate=None, note="")
     elif position is GatePosition.CLOSING:

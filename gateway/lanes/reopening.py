@@ -66,6 +66,13 @@ def acknowledged(turn: Turn) -> None:
     )
 
 
+def is_under_way(state: LaneState) -> bool:
+    """Whether an open that was asked for because of that may still move the gate, even one that is closed by now."""
+    job, flight = state.closing_gate, state.flight
+    is_open = flight is not None and flight.command.action is GateAction.OPEN
+    return is_open and job is not None and job.reopening > 0
+
+
 def not_sent(turn: Turn) -> None:
     """Ask again soon when the first open did not go out: a line that was reset is back in a moment."""
     job = turn.state.closing_gate
@@ -88,8 +95,9 @@ def follow(turn: Turn, job: Closing) -> bool:
         return False
     if _waits_for_other(state) or turn.now.at < job.reopen_at:
         return True
-    if not what_came_into_the_way(turn.rules, state, turn.now.at):
-        goes_on = state.is_stopped or _closes_later(turn)
+    is_closed = state.gate.position is GatePosition.CLOSED
+    if is_closed or not what_came_into_the_way(turn.rules, state, turn.now.at):
+        goes_on = not is_closed and (state.is_stopped or _closes_later(turn))
         _tell_unacknowledged(turn, job)
         turn.set(closing_gate=replace(job, reopening=0, ours=True, reopens_for="") if goes_on else None)
         return False

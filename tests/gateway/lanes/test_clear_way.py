@@ -221,6 +221,29 @@ def test_an_opening_again_that_nobody_acknowledged_is_not_on_record(lane):
     assert any("which nobody acknowledged: the closing loop is active" in text for text in lane.texts)
 
 
+def test_gate_that_is_closed_before_its_open_moves_it_is_closed_again_later(lane):
+    closing_gate(lane)
+    lane.closing(ON)
+    lane.gate(GatePosition.CLOSED)
+    lane.acknowledge()
+    assert E.GATE_REOPENED in lane.events
+    lane.gate(GatePosition.OPENING)
+    lane.gate(GatePosition.OPEN)
+    lane.closing(OFF)
+    lane.wait(lane.rules.close_pause + lane.rules.clear)
+    assert lane.actions() == [OPEN, CLOSE, OPEN, CLOSE]
+
+
+def test_closed_gate_that_an_open_does_not_move_is_left_closed(lane):
+    closing_gate(lane)
+    lane.closing(ON)
+    lane.gate(GatePosition.CLOSED)
+    lane.acknowledge()
+    lane.closing(OFF)
+    lane.wait(60)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+
+
 def test_an_open_that_did_not_go_out_is_asked_for_again_soon(lane):
     closing_gate(lane)
     lane.closing(ON)
