@@ -5,6 +5,8 @@ What it keeps:
 - A command past its deadline, or for a line that is down, is refused; it is never kept for later.
 - A command that gets no answer of its own has the line reset first, so that no byte of it arrives later. That takes
   back what others wrote on the line, too; a reset connection is opened again at once.
+- A command is written only when everything before it was acknowledged, and taken back before the kernel would send it
+  again (`drivers.delivery`).
 - After a time-out the line is drained to quiet, and an answer that comes late never answers the next request: where
   answers bear no numbers, one counts only when it is proven to meet its own request (`drivers.lateness`).
 - A unit that does not answer gets a bounded share of the line, in the pauses of the others (`drivers.standings`): its
@@ -44,6 +46,8 @@ from drivers.wire import Trace, Wire
 OPEN_SECONDS = 3.0
 """How long a line may take to open; then it says why it did not."""
 _PAUSE_LOOK = 0.02
+_SETTLE_SECONDS = 0.3
+"""How long a command waits for the acknowledgement of what was sent before it: for one packet to be sent again."""
 _SILENT_LIMIT = 10
 _SILENT_LIMIT_SERIAL = 30
 _TAGS = 0xFFFF
@@ -279,8 +283,7 @@ class Bus:
             self._wire.send(connection, exchange.request, at=written_at)
             if transaction.priority is Priority.COMMAND:
                 self._command_written_at = written_at
-            guard = connection.guarding_carrier() if transaction.priority is Priority.COMMAND else nullcontext()
-            with guard:
+            with connection.guarding_delivery() if transaction.priority is Priority.COMMAND else nullcontext():
                 async with asyncio.timeout(transaction.timeout):
                     reply, at = await self._wire.reply(connection, exchange, received)
         except (TimeoutError, ProtocolViolation, LinkError) as error:
@@ -321,19 +324,40 @@ class Bus:
 
     async def _is_ready(self, connection: Connection, transaction: Transaction) -> bool:
         """Whether the line is prepared and the request may be sent on it now."""
-        if transaction.priority is Priority.COMMAND and not connection.has_carrier:
-            connection.reset(f"{self._spec.url} has no carrier: its network cable is unplugged")
-            transaction.fail(LineDown(connection.lost or f"line {self._name} has no carrier"))
+        is_command = transaction.priority is Priority.COMMAND
+        if is_command and not await self._is_settled(connection):
+            self._refuse(connection, transaction, f"{self._spec.url} has not taken what was sent before")
             return False
         prelude = transaction.exchange.prelude
         if prelude is not None:
             await self._wire.prepare(connection, prelude)
         if transaction.forbidden is not None:
-            return await self._is_permitted(transaction, transaction.forbidden)
-        return prelude is None or self._is_wanted(transaction)
+            await self._ask_permission(transaction, transaction.forbidden)
+        if not self._is_wanted(transaction):
+            return False
+        if is_command and (reason := connection.why_not_write):
+            self._refuse(connection, transaction, f"{self._spec.url}: {reason}")
+        return not transaction.answer.done()
 
-    async def _is_permitted(self, transaction: Transaction, forbidden: Forbidden) -> bool:
-        """Whether the request may still be sent: not forbidden, not given up and not late.
+    async def _is_settled(self, connection: Connection) -> bool:
+        """Wait a moment until everything sent before is acknowledged; whether it is.
+
+        Behind bytes that are lost, the kernel would send a command again within milliseconds, and out of turn.
+        """
+        try:
+            async with asyncio.timeout(_SETTLE_SECONDS):
+                await connection.sent()
+        except (TimeoutError, LinkError):
+            return False
+        return True
+
+    def _refuse(self, connection: Connection, transaction: Transaction, reason: str) -> None:
+        """Refuse a command of which nothing was sent, and begin the line anew."""
+        connection.reset(reason)
+        transaction.fail(LineDown(connection.lost or reason))
+
+    async def _ask_permission(self, transaction: Transaction, forbidden: Forbidden) -> None:
+        """Refuse the transaction if it is forbidden, or do nothing.
 
         What the last answer said is reported before `forbidden` is asked. Its caller or its deadline may give the
         transaction up in that turn of the loop; it was told then that nothing was sent.
@@ -342,7 +366,6 @@ class Bus:
         reason = forbidden()
         if reason:
             transaction.fail(NotPermitted(reason))
-        return self._is_wanted(transaction)
 
     def _is_wanted(self, transaction: Transaction) -> bool:
         """Whether nobody gave the transaction up, its deadline included."""

@@ -12,11 +12,12 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import aiohttp
 
-from drivers.carrier import Carrier
 from drivers.contract import DeviceFault, LineDown, LinkError
+from drivers.delivery import Delivery
 from drivers.tcp_bounds import bound_output
 
 CONNECT_SECONDS = 3.0
@@ -60,15 +61,23 @@ class _Request(aiohttp.ClientRequest):
         return await super().send(conn)
 
     def _guard(self, conn: aiohttp.connector.Connection) -> None:
-        """Reset the connection if its carrier is lost before the answer is there; see `drivers.carrier`."""
+        """Reset the connection if the device does not acknowledge the request; see `drivers.delivery`."""
         transport = conn.transport
         if transport is None:
             return
-        carrier = Carrier.under(transport)
-        if carrier.is_lost():
+        delivery = Delivery(transport)
+        if reason := delivery.why_not_write:
             transport.abort()
-            raise LineDown(f"{carrier.interface} has no carrier: its network cable is unplugged")
-        carrier.guard(until=lambda: conn.protocol is None, lost=transport.abort)
+            raise LineDown(reason)
+        delivery.guard(until=lambda: conn.protocol is None, take_back=partial(_reset, conn))
+
+
+def _reset(conn: aiohttp.connector.Connection, reason: str) -> None:
+    """Reset a connection; its request ends with this reason."""
+    if conn.protocol is not None:
+        conn.protocol.set_exception(aiohttp.ClientOSError(reason))
+    if conn.transport is not None:
+        conn.transport.abort()
 
 
 class OneAttempt:

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import serial
 from serial_asyncio_fast import connection_for_serial
 
-from drivers.carrier import Carrier
 from drivers.contract import LineDown, LinkError, MonotonicSeconds
+from drivers.delivery import Delivery
 from drivers.tcp_bounds import bound_output
 
 _UNREAD_LIMIT = 64 * 1024
@@ -101,7 +101,7 @@ class Connection:
         self._reason: str | None = None
         self._transport: asyncio.Transport | None = None
         self._breaking: asyncio.Future[None] | None = None
-        self._carrier = Carrier("")
+        self._delivery: Delivery | None = None
 
     @property
     def lost(self) -> str | None:
@@ -185,18 +185,19 @@ class Connection:
             self._transport.abort()
 
     @property
-    def has_carrier(self) -> bool:
-        """Whether what is written now can leave this machine, as far as its network interface tells."""
-        return not self._carrier.is_lost()
+    def why_not_write(self) -> str:
+        """Why a command must not be written now, or "": it would not leave this machine at once."""
+        return "" if self._delivery is None else self._delivery.why_not_write
 
     @contextlib.contextmanager
-    def guarding_carrier(self) -> Iterator[None]:
-        """Reset the line at once if its carrier is lost meanwhile; see `drivers.carrier`."""
+    def guarding_delivery(self) -> Iterator[None]:
+        """Reset the line if the peer does not acknowledge what is written meanwhile; see `drivers.delivery`."""
         under_way = True
-        self._carrier.guard(
-            until=lambda: not under_way or self._reason is not None,
-            lost=lambda: self.reset(f"{self._url}: {self._carrier.interface} has no carrier"),
-        )
+        if self._delivery is not None:
+            self._delivery.guard(
+                until=lambda: not under_way or self._reason is not None,
+                take_back=lambda reason: self.reset(f"{self._url}: {reason}"),
+            )
         try:
             yield
         finally:
@@ -207,10 +208,11 @@ class Connection:
 
         Raises LinkError when the line is lost first.
         """
-        while self._unsent():
-            if self._reason is not None:
-                raise LinkError(self._reason)
+        while self._reason is None:
+            if not self._unsent():
+                return
             await asyncio.sleep(_OUTPUT_LOOK_SECONDS)
+        raise LinkError(self._reason)
 
     async def close(self) -> None:
         """Close the line and its descriptor; unsent bytes are dropped. Harmless when already closed."""
@@ -239,15 +241,15 @@ class Connection:
             port.reset_output_buffer()
 
     def _unsent(self) -> int:
-        """How many bytes have not left this machine."""
-        if self._transport is None:
+        """How many bytes have not left this machine, or have not been acknowledged."""
+        if self._transport is None or self._transport.is_closing():
             return 0
-        system = self._transport.get_extra_info("serial") or self._transport.get_extra_info("socket")
         waiting = self._transport.get_write_buffer_size()
-        if system is None or self._transport.is_closing():
-            return waiting
+        port = self._transport.get_extra_info("serial")
+        if port is None:
+            return waiting + (self._delivery.unacknowledged if self._delivery is not None else 0)
         try:
-            (held,) = struct.unpack("i", fcntl.ioctl(system.fileno(), termios.TIOCOUTQ, bytes(4)))
+            (held,) = struct.unpack("i", fcntl.ioctl(port.fileno(), termios.TIOCOUTQ, bytes(4)))
         except (OSError, serial.SerialException) as error:
             raise LinkError(f"{self._url} cannot be asked what it has sent: {error}") from error
         return waiting + int(held)
@@ -255,7 +257,7 @@ class Connection:
     def _opened(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 (both kinds of line make one)
         self._transport = transport
-        self._carrier = Carrier.under(transport)
+        self._delivery = Delivery(transport)
 
     def _received(self, data: bytes) -> None:
         if self._reason is not None:

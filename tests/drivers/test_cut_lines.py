@@ -13,11 +13,12 @@ from cut_lines import HoldingConverter, HoldingPort, NoNamespacesError, cut_netw
 from cut_rounds import run_cuts
 
 from drivers.bus import Bus
-from drivers.contract import LinkError
+from drivers.contract import LineDown, LinkError
 from drivers.hikvision.barrier import HikvisionBarrier
 from drivers.http_session import Account
 from drivers.link import LinkSpec
 from drivers.transactions import Exchange, Priority
+from drivers.wire import Direction
 
 
 def unanswered(request=b"close", *, answered=True):
@@ -64,10 +65,10 @@ class Taken:
 
 
 @asynccontextmanager
-async def sink(listening=None):
+async def sink(listening=None, kind=Sink):
     taken, loop = Taken(), asyncio.get_running_loop()
     place = {"sock": listening} if listening else {"host": "127.0.0.1", "port": 0}
-    server = await loop.create_server(lambda: Sink(taken), **place)
+    server = await loop.create_server(lambda: kind(taken), **place)
     taken.port = server.sockets[0].getsockname()[1]
     try:
         yield taken
@@ -142,6 +143,64 @@ async def test_a_command_that_nobody_answers_counts_as_sent_only_once_it_was_tak
             await eventually(lambda: bus.down_reason is None)
             await asyncio.sleep(_LONGEST_HELD)
         assert taken.data == b"open"
+
+
+async def test_a_command_is_taken_back_before_the_kernel_sends_it_again(running, eventually):
+    async with far_network() as network, sink(network.listen()) as taken:
+        bus = Bus(name="line", spec=LinkSpec(f"tcp://{network.host}:{taken.port}"))
+        async with running(bus.run()):
+            await eventually(lambda: bus.down_reason is None)
+            await give(bus, unanswered(b"open", answered=False))
+            await network.cut_beyond()
+            async with asyncio.TaskGroup() as group:
+                told = group.create_task(refused(give(bus, unanswered())))
+                await asyncio.sleep(0.05)
+                await network.forget_peer()
+            await network.mend_beyond()
+            await asyncio.sleep(_LONGEST_HELD)
+        assert taken.data == b"open"
+        assert "does not acknowledge the command" in told.result()
+
+
+async def test_no_command_goes_behind_a_poll_that_was_lost(running, eventually):
+    sent = bytearray()
+
+    def trace(direction, data, at):
+        if direction is Direction.SENT:
+            sent.extend(data)
+
+    async with far_network() as network, sink(network.listen()) as taken:
+        bus = Bus(name="line", spec=LinkSpec(f"tcp://{network.host}:{taken.port}"), trace=trace)
+        async with running(bus.run()):
+            await eventually(lambda: bus.down_reason is None)
+            await network.cut_beyond()
+            poll = bus.transact(
+                unanswered(b"poll"), priority=Priority.POLL, deadline=time.monotonic() + 1, timeout=0.05
+            )
+            with pytest.raises(LinkError, match="did not answer"):
+                await poll
+            with pytest.raises(LineDown, match="has not taken what was sent before"):
+                await give(bus, unanswered())
+            await network.mend_beyond()
+            await asyncio.sleep(_LONGEST_HELD)
+        assert sent == b"poll"
+
+
+async def test_a_slow_answer_to_a_command_that_was_acknowledged_is_awaited(running, eventually):
+    class Slow(Sink):
+        def data_received(self, data):
+            super().data_received(data)
+            asyncio.get_running_loop().call_later(0.4, self.taken.transports[-1].write, b"done")
+
+    async with far_network() as network, sink(network.listen(), kind=Slow) as taken:
+        bus = Bus(name="line", spec=LinkSpec(f"tcp://{network.host}:{taken.port}"))
+        async with running(bus.run()):
+            await eventually(lambda: bus.down_reason is None)
+            answer = await bus.transact(
+                unanswered(), priority=Priority.COMMAND, deadline=time.monotonic() + 5, timeout=2.0
+            )
+        assert answer.reply == b"done"
+        assert len(taken.transports) == 1
 
 
 @pytest.mark.parametrize("seconds_before_cut", [0.0, 0.03])

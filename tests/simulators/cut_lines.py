@@ -36,9 +36,10 @@ class NoNamespacesError(Exception):
 class CutNetwork:
     """A network namespace behind a cable. Make it with `cut_network`."""
 
-    def __init__(self, *, name: str, host: str) -> None:
+    def __init__(self, *, name: str, near: str, host: str) -> None:
         self.host = host
         self.name = name
+        self._near = near
 
     def listen(self) -> socket.socket:
         """A listening socket in the namespace. Whoever makes a socket decides where it lives: here a thread does."""
@@ -55,6 +56,18 @@ class CutNetwork:
     async def mend(self) -> None:
         """Put the plug back."""
         await self._set("up")
+
+    async def cut_beyond(self) -> None:
+        """Take the far end away as behind a switch: it is not reached any more, and the carrier stays."""
+        await _ip("-n", self.name, "addr", "del", f"{self.host}/30", "dev", "far")
+
+    async def mend_beyond(self) -> None:
+        """Bring the far end back."""
+        await _ip("-n", self.name, "addr", "add", f"{self.host}/30", "dev", "far")
+
+    async def forget_peer(self) -> None:
+        """Have the kernel forget the far end's hardware address, as a router does whose own cable is cut."""
+        await _ip("neigh", "flush", "dev", self._near)
 
     async def _set(self, state: str) -> None:
         await _ip("-n", self.name, "link", "set", "dev", "far", state)
@@ -88,7 +101,7 @@ async def cut_network() -> AsyncIterator[CutNetwork]:
         await _ip("link", "set", near, "up")
         await _ip("-n", name, "addr", "add", f"{theirs}/30", "dev", "far")
         await _ip("-n", name, "link", "set", "dev", "far", "up")
-        yield CutNetwork(name=name, host=theirs)
+        yield CutNetwork(name=name, near=near, host=theirs)
     finally:
         await _ip("netns", "del", name)  # takes the cable along
 

@@ -1,0 +1,133 @@
+"""The delivery of a command over TCP: acknowledged by the peer's kernel, or taken back before it is sent twice.
+
+A reset takes back what TCP holds, but not a packet on its way. The kernel sends a lost packet again after 200 ms or
+more (`tcpi_rto`; a tail loss probe comes after 200 ms and twice the round trip). If the peer's hardware address is not
+known then, here or in a router, that packet waits for it for up to 3 s, outlives the reset and is delivered when the
+line is back. So a command that is not acknowledged is taken back before the kernel sends it again. What is acknowledged
+is with the peer; its answer may take its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import socket
+import struct
+import termios
+from asyncio.trsock import TransportSocket
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from drivers.carrier import Carrier
+
+_LOOK_SECONDS = 0.02
+_PROBE_SECONDS = 0.2
+"""What a tail loss probe waits longer than two round trips, for a peer that acknowledges late."""
+_SHARE = 0.7
+"""Of the time until a packet is sent again: the rest is for a loop that is late."""
+_INFO_SIZE = 104
+_RTO, _RTT, _TOTAL_RETRANS = 8, 8 + 15 * 4, 8 + 23 * 4  # offsets in struct tcp_info
+_HELD_SECONDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TcpState:
+    """The kernel's view of one connection.
+
+    Attributes:
+        unacknowledged: bytes written that the peer's kernel has not acknowledged.
+        retransmissions: packets sent again, since it was opened.
+        sent_again_after: seconds after which a packet without an acknowledgement is sent again.
+    """
+
+    unacknowledged: int
+    retransmissions: int
+    sent_again_after: float
+
+    @classmethod
+    def of(cls, line: TransportSocket) -> TcpState:
+        """Ask the kernel. Raises OSError for a closed socket."""
+        info = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_SIZE)
+        (rto,), (rtt,), (total,) = (struct.unpack_from("=I", info, at) for at in (_RTO, _RTT, _TOTAL_RETRANS))
+        (unacknowledged,) = struct.unpack("i", fcntl.ioctl(line.fileno(), termios.TIOCOUTQ, bytes(4)))
+        return cls(unacknowledged, total, min(rto / 1e6, _PROBE_SECONDS + 2 * rtt / 1e6))
+
+
+class Delivery:
+    """Watches over what is written on one connection. Lines other than TCP need no watch, and get none.
+
+    Args:
+        transport: the connection's; it must be open.
+    """
+
+    def __init__(self, transport: asyncio.BaseTransport) -> None:
+        line = transport.get_extra_info("socket")
+        is_ip = line is not None and line.family in {socket.AF_INET, socket.AF_INET6}
+        self._line = line if is_ip else None
+        self._carrier = Carrier.under(line) if is_ip else Carrier("")
+
+    @property
+    def why_not_write(self) -> str:
+        """Why nothing may be written now, or ""."""
+        if not self._carrier.is_lost():
+            return ""
+        return f"{self._carrier.interface} has no carrier: its network cable is unplugged"
+
+    @property
+    def unacknowledged(self) -> int:
+        """How many bytes the peer's kernel has not acknowledged."""
+        state = self._state()
+        return state.unacknowledged if state is not None else 0
+
+    def guard(self, *, until: Callable[[], bool], take_back: Callable[[str], None]) -> None:
+        """Call `take_back` once with the reason if bytes stay unacknowledged. Returns at once and looks until `until`.
+
+        Nothing may be unacknowledged when it is called.
+        """
+        state = self._state()
+        if state is not None:
+            now = asyncio.get_running_loop().time()
+            self._look(until, take_back, retransmissions=state.retransmissions, settled_at=now)
+
+    def _look(
+        self,
+        until: Callable[[], bool],
+        take_back: Callable[[str], None],
+        *,
+        retransmissions: int,
+        settled_at: float,
+    ) -> None:
+        """See whether everything is acknowledged, and look again soon.
+
+        Args:
+            until: whether the watch is over.
+            take_back: told why.
+            retransmissions: of the connection, when the watch began.
+            settled_at: the loop's time of the last look that found nothing unacknowledged.
+        """
+        state = None if until() else self._state()
+        if state is None:
+            return
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if not state.unacknowledged:
+            settled_at = now
+        due_at = settled_at + _SHARE * state.sent_again_after
+        unplugged = self.why_not_write
+        if unplugged or now >= due_at:
+            reason = unplugged or "the device's network does not acknowledge the command"
+            if unplugged or state.retransmissions > retransmissions:
+                reason += f"; a copy of the command may still arrive within {_HELD_SECONDS} s"
+            take_back(reason)
+            return
+        again = partial(self._look, until, take_back, retransmissions=retransmissions, settled_at=settled_at)
+        loop.call_at(min(now + _LOOK_SECONDS, due_at), again)
+
+    def _state(self) -> TcpState | None:
+        if self._line is None or self._line.fileno() < 0:
+            return None
+        try:
+            return TcpState.of(self._line)
+        except OSError:
+            return None  # the connection is gone: its loss is told where it is read
