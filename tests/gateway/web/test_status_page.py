@@ -235,6 +235,18 @@ async def test_who_may_not_is_not_offered(house, browser_page):
         assert "Main entry" not in await page.content()
 
 
+async def test_a_quiet_site_keeps_the_page_in_touch(house, browser_page):
+    heartbeat = """() => new Promise((done) => {
+        const stream = new EventSource("/status/live");
+        let beats = 0;
+        stream.addEventListener("here", () => { if (++beats === 2) { stream.close(); done(true); } });
+    })"""
+    async with browser_page() as page:  # which fails on an error in the page
+        await sign_in(page, house)
+        assert await page.evaluate(heartbeat)
+        await expect(page.locator("#lost")).to_be_hidden()
+
+
 async def test_a_wrong_password_is_told(house, browser_page):
     async with browser_page(tolerate=("404",)) as page:
         await page.goto(f"{house.url}/status/")

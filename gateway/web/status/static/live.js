@@ -5,8 +5,8 @@ const SILENCE = 6000; // the gateway speaks at least every 2 s
 const AGAIN = 2000;
 
 export class Live {
-  constructor({ snapshot, lost, signedOut }) {
-    this.heard = { snapshot, lost, signedOut };
+  constructor({ snapshot, here, lost, signedOut }) {
+    this.on = { snapshot, here, lost, signedOut };
     this.source = null;
     this.timer = 0;
   }
@@ -16,15 +16,15 @@ export class Live {
     this.source = new EventSource("/status/live");
     this.source.addEventListener("snapshot", (event) => {
       this.watch();
-      this.heard.snapshot(JSON.parse(event.data));
+      this.on.snapshot(JSON.parse(event.data));
     });
     this.source.addEventListener("here", (event) => {
       this.watch();
-      this.heard.here(JSON.parse(event.data).now);
+      this.on.here(JSON.parse(event.data).now);
     });
     this.source.addEventListener("signed-out", () => this.ended());
     this.source.addEventListener("error", () => {
-      this.heard.lost();
+      this.on.lost();
       if (this.source && this.source.readyState === EventSource.CLOSED) this.later(AGAIN);
     });
     this.watch();
@@ -38,13 +38,13 @@ export class Live {
 
   ended() {
     this.stop();
-    this.heard.signedOut();
+    this.on.signedOut();
   }
 
   watch() {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
-      this.heard.lost();
+      this.on.lost();
       this.later(0);
     }, SILENCE);
   }
