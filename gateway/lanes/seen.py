@@ -41,11 +41,10 @@ class SeenPoint:
     def reported(self, state: PointState, at: float, *, stale: float = float("inf")) -> SeenPoint:
         """The point after another reading; one that comes more than `stale` seconds after the last is a return.
 
-        So is one after missed polls: two in a row, or one that the point was on before. Its detector may have been
-        without power, and one that starts sees no vehicle at first.
+        So is one after missed polls: two in a row, or one with the point on before or after it. Its detector may have
+        been without power: it may tell of a vehicle while it starts, and sees none for a moment then.
         """
-        went_off = self.missed > 0 and self.state is PointState.ON and state is PointState.OFF
-        was_missed = self.missed >= _MISSED_IS_LOSS or went_off
+        was_missed = self.missed >= _MISSED_IS_LOSS or (self.missed > 0 and PointState.ON in {self.state, state})
         was_lost = self.state is PointState.UNKNOWN or was_missed or at - self.at > stale
         returned = at if was_lost and state is not PointState.UNKNOWN else self.returned
         if state is self.state:

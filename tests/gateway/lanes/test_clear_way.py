@@ -277,6 +277,18 @@ def test_point_that_is_off_after_missed_polls_must_be_clear_for_longer(lane, bef
     assert lane.actions() == [OPEN, CLOSE]
 
 
+def test_detector_that_starts_with_a_vehicle_told_is_not_believed_when_it_goes_off(lane):
+    under_the_gate(lane)
+    lane.do(m.InputMissed(m.Role.CLOSING, 1))
+    lane.closing(ON)
+    lane.wait(0.2)
+    lane.closing(OFF)
+    lane.wait(lane.rules.clear_after_loss - 0.4)
+    assert lane.actions() == [OPEN]
+    lane.wait(0.3)
+    assert lane.actions() == [OPEN, CLOSE]
+
+
 def test_two_missed_polls_in_a_row_open_a_closing_gate_again(lane):
     closing_gate(lane)
     lane.do(m.InputMissed(m.Role.SAFETY, 1))
