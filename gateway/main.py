@@ -40,7 +40,7 @@ from gateway.redaction import Redaction
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
 from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite
-from gateway.store import Entry, Store
+from gateway.store import DEFAULT_BYTES, GIGABYTE, Entry, Store
 from gateway.supervision import Progress, Supervisor
 from gateway.sync.outbox_desk import OutboxDesk
 from gateway.sync.standing import CentralStanding
@@ -104,6 +104,7 @@ class House:
             offset=partial(offset_of, self._clock, boot_id()),
             places=places_of(site),
             now=self._now,
+            backlog_bytes=round(site.central.backlog_gigabytes * GIGABYTE) if site.central else DEFAULT_BYTES,
         )
         self._declaring = Declaring(store=self._store, clock=self._clock, site=site)
         self._site_file = RunningSite(

@@ -127,6 +127,7 @@ class EventKind(IntEnum):
     NOT_PERMITTED = 514
     CENTRAL_SET_BACK = 515
     CENTRAL_RECONCILED = 516
+    BACKLOG_NEARLY_FULL = 517
     WEBHOOK_DISABLED = 521
     WEBHOOK_BACKLOG_FULL = 522
     WEBHOOK_ENABLED = 523
@@ -241,6 +242,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.NOT_PERMITTED: ("Not permitted at central", Category.SYNC, Severity.WARNING),
         EventKind.CENTRAL_SET_BACK: ("Central was set back", Category.SYNC, Severity.ALARM),
         EventKind.CENTRAL_RECONCILED: ("Records sent to central again", Category.SYNC, Severity.NOTICE),
+        EventKind.BACKLOG_NEARLY_FULL: ("Backlog for central nearly full", Category.SYNC, Severity.WARNING),
         EventKind.WEBHOOK_DISABLED: ("Webhook disabled", Category.SYNC, Severity.WARNING),
         EventKind.WEBHOOK_BACKLOG_FULL: ("Webhook backlog full", Category.SYNC, Severity.WARNING),
         EventKind.WEBHOOK_ENABLED: ("Webhook enabled", Category.SYNC, Severity.NOTICE),

@@ -75,6 +75,9 @@ class CentralSection(_Section):
     ask_person_hours: float = Field(
         default=24, ge=0, le=720, description="after so long a person is asked whether central has a lost write"
     )
+    backlog_gigabytes: float = Field(
+        default=2, ge=0.01, le=1000, description="disk space of what waits for central before direct writes are refused"
+    )
     relay_megabytes: int = Field(default=256, ge=1, le=10_240, description="largest body that is relayed, either way")
     clock_alert_seconds: float = Field(default=30, ge=2, le=86_400, description="clocks that differ by more are told")
     accounts: CentralAccountsSection = CentralAccountsSection()

@@ -2,6 +2,7 @@
 
 from gateway.store.accounts import StoredAccount
 from gateway.store.api_keys import ApiKey
+from gateway.store.backlog_quota import DEFAULT_BYTES, GIGABYTE, Backlog
 from gateway.store.camera_events import CameraEventFilter
 from gateway.store.card_rows import CardRecord
 from gateway.store.cards import CardChanges
@@ -31,11 +32,14 @@ from gateway.store.webhook_queue import Message
 from gateway.store.webhooks import Webhook, WebhookBooks
 
 __all__ = [
+    "DEFAULT_BYTES",
+    "GIGABYTE",
     "LISTS",
     "LONGEST_PIN",
     "UNREADABLE",
     "ApiKey",
     "Arriving",
+    "Backlog",
     "Books",
     "CameraEventFilter",
     "CardChanges",

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from gateway.domain.conflicts import READS, Settled
 from gateway.domain.writes import JsonObject
+from gateway.store.backlog_quota import count_rows
 from gateway.store.changes import Changes
 from gateway.store.database import Database
 from gateway.store.outbox_rows import OutboxRow, body_text, keep_centrals, outbox_rows, rewrite, take_out
@@ -39,7 +40,9 @@ def base_of(
 def note_base(connection: sqlite3.Connection, row_id: int, base: JsonObject) -> None:
     """Keep with a waiting change what its fields were. Within a transaction."""
     if base:
+        count_rows(connection, (row_id,), sign=-1)
         connection.execute("UPDATE outbox SET base = ? WHERE id = ?", (body_text(base), row_id))
+        count_rows(connection, (row_id,), sign=1)
 
 
 class WaitingBases:

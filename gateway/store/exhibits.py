@@ -15,7 +15,8 @@ from gateway.store.changes import Changes
 from gateway.store.database import Database, is_id
 from gateway.store.events import insert_event
 from gateway.store.outbox import FILES
-from gateway.store.outbox_rows import OutboxRow, insert_outbox, outbox_rows, take_out
+from gateway.store.outbox_rows import COLUMNS as ROW_COLUMNS
+from gateway.store.outbox_rows import OutboxRow, as_row, insert_outbox, take_out
 
 _COLUMNS = (
     "id, camera_event_id, name, description, kept_as, media_type, size, sha256, file, created_at, clock_trusted,"
@@ -65,7 +66,14 @@ class Exhibits:
             added = replace(draft, id=_insert(connection, draft))
             insert_event(connection, replace(event, data={**event.data, "evidence_id": added.id}))
             if self._sends:
-                insert_outbox(connection, kind=FILES, record_id=added.id, body="{}", now=added.created_at)
+                insert_outbox(
+                    connection,
+                    kind=FILES,
+                    record_id=added.id,
+                    body="{}",
+                    now=added.created_at,
+                    file_bytes=added.size,
+                )
             return added
 
         return await self._database.write(job, then=self._changes.bump)
@@ -129,17 +137,23 @@ class Exhibits:
         """The oldest row of a file that may be sent now."""
 
         def query(connection: sqlite3.Connection) -> OutboxRow | None:
-            return next((row for row in outbox_rows(connection, FILES) if not row.parked and row.next_at <= now), None)
+            row = connection.execute(
+                f"SELECT {ROW_COLUMNS} FROM outbox INDEXED BY outbox_by_record"
+                " WHERE kind = ? AND parked = 0 AND next_at <= ? ORDER BY id LIMIT 1",
+                (FILES, now),
+            ).fetchone()
+            return None if row is None else as_row(row)
 
         return await self._database.read(query)
 
     async def next_due(self) -> int | None:
         """When the earliest file may be sent (wall micros), None when none will be."""
-        return await self._database.read(
-            lambda connection: min(
-                (row.next_at for row in outbox_rows(connection, FILES) if not row.parked), default=None
-            )
+        (earliest,) = await self._database.read(
+            lambda connection: connection.execute(
+                "SELECT min(next_at) FROM outbox INDEXED BY outbox_by_record WHERE kind = ? AND parked = 0", (FILES,)
+            ).fetchone()
         )
+        return None if earliest is None else int(earliest)
 
     async def sent(self, row: OutboxRow, *, central_id: int | None) -> None:
         """Central has the file, under this id where it named one."""

@@ -8,7 +8,9 @@ from functools import partial
 
 from gateway.clock import ClockOffset, iso_utc
 from gateway.domain.footage import TOUCHING_MICROS
+from gateway.store.backlog_quota import count_rows
 from gateway.store.database import Database
+from gateway.store.outbox_rows import body_text
 
 _AT_A_TIME = 500
 _FOLLOWING = 200
@@ -82,10 +84,9 @@ def _retell(connection: sqlite3.Connection, camera_event_id: int, **times: int) 
     ).fetchall()
     for row_id, body in rows:
         told = json.loads(body) | {name: iso_utc(micros) for name, micros in times.items()} | {"clock_trusted": True}
-        connection.execute(
-            "UPDATE outbox SET body = ? WHERE id = ?",
-            (json.dumps(told, separators=(",", ":"), ensure_ascii=False), row_id),
-        )
+        count_rows(connection, (row_id,), sign=-1)
+        connection.execute("UPDATE outbox SET body = ? WHERE id = ?", (body_text(told), row_id))
+        count_rows(connection, (row_id,), sign=1)
 
 
 def _move_some(connection: sqlite3.Connection, *, boot_id: str) -> int:

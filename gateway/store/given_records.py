@@ -228,7 +228,8 @@ def _send_file_again(connection: sqlite3.Connection, exhibit_id: int, now: int, 
     if _waits(connection, FILES, exhibit_id):
         return False
     connection.execute("UPDATE exhibit SET delivered = 0, central_id = NULL WHERE id = ?", (exhibit_id,))
-    insert_outbox(connection, kind=FILES, record_id=exhibit_id, body="{}", now=now, begun=begun)
+    (size,) = connection.execute("SELECT size FROM exhibit WHERE id = ?", (exhibit_id,)).fetchone()
+    insert_outbox(connection, kind=FILES, record_id=exhibit_id, body="{}", now=now, begun=begun, file_bytes=size)
     return True
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.clock import Stamp
@@ -18,6 +19,7 @@ from gateway.domain.writes import (
     takes_away,
     with_newer,
 )
+from gateway.store.backlog_quota import BacklogQuota, refuse_more_of_record
 from gateway.store.changes import Changes
 from gateway.store.conflicts import base_of, note_base
 from gateway.store.database import Database, is_id
@@ -35,7 +37,6 @@ from gateway.store.outbox_rows import (
     waiting_writes,
 )
 from gateway.store.recent import RecentWrites
-from gateway.store.room import refuse_without_room
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,11 @@ class Arriving:
 class HeldWrites:
     """Holds writes, and tells what waits."""
 
-    def __init__(self, *, database: Database, changes: Changes, recent: RecentWrites) -> None:
+    def __init__(self, *, database: Database, changes: Changes, recent: RecentWrites, quota: BacklogQuota) -> None:
         self._database = database
         self._changes = changes
         self._recent = recent
+        self._quota = quota
 
     async def site_id(self, kind: str, record_id: int) -> int:
         """The id that the site has now for a record: a provisional one leads to central's."""
@@ -101,6 +103,34 @@ class HeldWrites:
     async def waiting(self, kind: str, record_id: int | None = None) -> tuple[WaitingWrite, ...]:
         """What waits of a kind, or of one record, oldest first, refused writes included."""
         return await self._database.read(lambda connection: waiting_writes(outbox_rows(connection, kind, record_id)))
+
+    async def among_waiting(self, kind: str, record_ids: Collection[int]) -> frozenset[int]:
+        """Return those of the records of which something waits, refused writes included."""
+        if not record_ids:
+            return frozenset()
+        numbers = json.dumps(list(record_ids))
+
+        def query(connection: sqlite3.Connection) -> frozenset[int]:
+            (found,) = connection.execute(
+                "SELECT json_group_array(value) FROM json_each(?) WHERE EXISTS"
+                " (SELECT 1 FROM outbox WHERE kind = ? AND record_id = value)",
+                (numbers, kind),
+            ).fetchone()
+            return frozenset(json.loads(found))
+
+        return await self._database.read(query)
+
+    async def waiting_records(self, kind: str, *, after: int, limit: int) -> tuple[int, ...]:
+        """Return the ids above `after` of records of which something waits, ascending."""
+
+        def query(connection: sqlite3.Connection) -> tuple[int, ...]:
+            rows = connection.execute(
+                "SELECT DISTINCT record_id FROM outbox WHERE kind = ? AND record_id > ? ORDER BY record_id LIMIT ?",
+                (kind, after, limit),
+            )
+            return tuple(number for (number,) in rows)
+
+        return await self._database.read(query)
 
     async def site_only(self, kind: str, record_ids: Sequence[int]) -> frozenset[int]:
         """Those of records that central has not, and will not get: their create was let go of, or never went up."""
@@ -128,7 +158,9 @@ class HeldWrites:
             ).fetchall()
             waiting = {number: waiting_writes(outbox_rows(connection, kind, number)) for (number,) in rows}
             begun = connection.execute(
-                "SELECT DISTINCT record_id FROM outbox WHERE kind = ? AND action = 'create' AND begun = 1", (kind,)
+                "SELECT DISTINCT record_id FROM outbox INDEXED BY outbox_begun"
+                " WHERE kind = ? AND action = 'create' AND begun = 1",
+                (kind,),
             ).fetchall()
             created = [write for (number,) in begun for write in waiting_writes(outbox_rows(connection, kind, number))]
             return Arriving(waiting, tuple(write for write in created if write.operation.effect is Effect.CREATE))
@@ -190,7 +222,10 @@ class HeldWrites:
                 waits = not take_back(connection, operation.kind, known)
             if waits:
                 if not begun:
-                    refuse_without_room(connection, urgent=takes_away(operation, body))
+                    urgent = takes_away(operation, body)
+                    self._quota.refuse_when_full(connection, urgent=urgent)
+                    if not urgent:
+                        refuse_more_of_record(connection, operation.kind, known)
                 base: JsonObject = {}
                 if operation.effect is Effect.CHANGE:
                     base = base_of(connection, operation.kind, known, body, was)
@@ -207,16 +242,11 @@ class HeldWrites:
                     begun=begun,
                     newest_before=newest_before,
                     begun_at=begun_at,
-                    asked=True,
                 )
                 note_base(connection, number, base)
             return Held(known, shown, waits, taken_back=sends and not waits)
 
         return await self._database.write(job, then=self._changes.bump)
-
-    async def room(self) -> None:
-        """Raises NoRoom when no more writes are held, for what is written by another way."""
-        await self._database.read(refuse_without_room)
 
     async def written(
         self, operation: WriteOperation, record_id: int, record: JsonObject | None, *, sent: JsonObject, now: int
@@ -256,6 +286,12 @@ class HeldWrites:
 
 def _amend_create(connection: sqlite3.Connection, kind: str, record_id: int, newer: JsonObject) -> None:
     """A create that central refused is tried again as the record is now; what waits behind it follows in its turn."""
+    refused = connection.execute(
+        "SELECT 1 FROM outbox WHERE kind = ? AND record_id = ? AND parked = 1 AND action = 'create' AND begun = 0",
+        (kind, record_id),
+    ).fetchone()
+    if refused is None:
+        return
     rows = outbox_rows(connection, kind, record_id)
     create = next((row for row in rows if row.action == "create" and row.parked), None)
     if create is None or create.begun:

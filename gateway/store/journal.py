@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from gateway.clock import ClockOffset
 from gateway.domain.announcements import Places
 from gateway.domain.commands import Command
-from gateway.domain.events import Event, EventKind, Severity
+from gateway.domain.events import Event, Severity
 from gateway.domain.passages import CameraEvent, Moment, Passage
 from gateway.domain.presence import OUTSIDE, Correction, Movement
 from gateway.store.camera_events import camera_event_body
@@ -28,7 +28,6 @@ from gateway.store.webhook_queue import feed_webhooks
 
 _UNKNOWN = ClockOffset(boot_id="", micros=0, trusted=False)
 _NOWHERE = Places()
-_MARKED = frozenset({EventKind.MOMENT_MARKED, EventKind.INCIDENT_MARKED})  # by people, not by what happened
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,6 @@ class Journal:
                 record_id=camera_event_id,
                 body=body_text(camera_event_body(made, site_name=self._site_name)),
                 now=event.date_at,
-                asked=event.kind in _MARKED,
             )
         return camera_event_id
 

@@ -15,11 +15,11 @@ from pydantic import TypeAdapter
 
 from gateway.domain.presence import card_holder
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+from gateway.store.backlog_quota import refuse_one_more
 from gateway.store.camera_event_keeper import CameraEventKeeper
 from gateway.store.entry_keeper import EntryKeeper
 from gateway.store.given_ids import disown, owners_of
 from gateway.store.presence import record_rename
-from gateway.store.room import refuse_one_more
 
 _RECORD = TypeAdapter(JsonObject)
 _LONGEST_NAME = 120

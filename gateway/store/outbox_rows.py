@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from gateway.domain.errors import NotFoundError
 from gateway.domain.exhibits import FILE_LOST
 from gateway.domain.writes import WRITES, JsonObject, WaitingWrite, laid_over
+from gateway.store.backlog_quota import count_rows
 from gateway.store.database import is_id
 from gateway.store.keepers import KEEPERS
 
@@ -73,17 +74,18 @@ def insert_outbox(
     begun: bool = False,
     newest_before: int | None = None,
     begun_at: int | None = None,
-    asked: bool = False,
+    file_bytes: int = 0,
 ) -> int:
-    """Accept something for sending, within a running transaction. `asked`: a person or a program wrote it."""
-    asked_bytes = len(body.encode()) if asked else 0
+    """Accept something for sending, within a running transaction. `file_bytes`: the size of its file."""
     cursor = connection.execute(
         "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun, newest_before, begun_at,"
-        " asked_bytes) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)",
-        (key or new_key(), kind, record_id, body, now, action, begun, newest_before, begun_at, asked_bytes),
+        " file_bytes) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)",
+        (key or new_key(), kind, record_id, body, now, action, begun, newest_before, begun_at, file_bytes),
     )
     connection.execute("UPDATE book SET count = count + 1 WHERE name = 'accepted'")
-    return int(cursor.lastrowid or 0)
+    number = int(cursor.lastrowid or 0)
+    count_rows(connection, (number,), sign=1)
+    return number
 
 
 def outbox_rows(connection: sqlite3.Connection, kind: str, record_id: int | None = None) -> tuple[OutboxRow, ...]:
@@ -111,6 +113,7 @@ def take_out(
     if not numbers:
         return 0
     free_waiting(connection, numbers)
+    count_rows(connection, numbers, sign=-1)
     gone = connection.execute(
         "DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(numbers),)
     ).rowcount
@@ -136,8 +139,13 @@ def supersede(
     Within a transaction. `before`: only those with smaller row numbers.
     """
     emptied: list[int] = []
-    for row in outbox_rows(connection, kind, record_id):
-        if not row.parked or row.action == "create" or (before is not None and row.id >= before):
+    refused = connection.execute(
+        f"SELECT {COLUMNS} FROM outbox WHERE kind = ? AND record_id = ? AND parked = 1 AND action <> 'create'"
+        " ORDER BY id",
+        (kind, record_id),
+    ).fetchall()
+    for row in map(as_row, refused):
+        if before is not None and row.id >= before:
             continue
         body = body_object(row.body)
         if body is None or not body.keys() & newer.keys() - {"id"}:
@@ -152,11 +160,11 @@ def supersede(
 
 def rewrite(connection: sqlite3.Connection, row_id: int, body: JsonObject) -> None:
     """Another body, and so another key; central has refused the one before. Within a transaction."""
+    count_rows(connection, (row_id,), sign=-1)
     connection.execute(
-        "UPDATE outbox SET body = ?1, key = ?2, begun = 0,"
-        " asked_bytes = CASE asked_bytes WHEN 0 THEN 0 ELSE ?3 END WHERE id = ?4",
-        (text := body_text(body), new_key(), len(text.encode()), row_id),
+        "UPDATE outbox SET body = ?, key = ?, begun = 0 WHERE id = ?", (body_text(body), new_key(), row_id)
     )
+    count_rows(connection, (row_id,), sign=1)
 
 
 def try_again(connection: sqlite3.Connection, row_id: int) -> bool:

@@ -13,6 +13,7 @@ from gateway.domain.announcements import Places
 from gateway.store.access_log import AccessLog
 from gateway.store.accounts import Accounts
 from gateway.store.api_keys import ApiKeys
+from gateway.store.backlog_quota import DEFAULT_BYTES, BacklogQuota, check_backlog
 from gateway.store.camera_events import CameraEvents
 from gateway.store.cards import Cards
 from gateway.store.changes import Changes
@@ -67,10 +68,12 @@ class Store:
         offset: Callable[[], ClockOffset] | None = None,
         places: Places = _NOWHERE,
         now: Callable[[], int] | None = None,
+        backlog_bytes: int = DEFAULT_BYTES,
     ) -> None:
         """`sends`: there is a central, so that what must go up is put into the outbox. `offset` tells how the clocks
         stand; without it, what a clock that is not trusted stamps cannot be put right later. `places` are
         named to webhooks. `now`: wall micros, asked in any thread; without it no event is known to be recorded late.
+        `backlog_bytes`: the disk space that writes may take that wait for central.
         """
         self._lock = FolderLock(folder)
         self._access_log = AccessLog(path=folder / "access.log")
@@ -107,7 +110,8 @@ class Store:
         self.refused = RefusedRows(database=self._site, changes=self.changes)
         self.unknown = UnknownOutcomes(database=self._site, cards=self._cards, changes=self.changes)
         self.given = GivenRecords(database=self._site, changes=self.changes, site_name=site_name)
-        self.held = HeldWrites(database=self._site, changes=self.changes, recent=recent)
+        self.backlog = BacklogQuota(database=self._site, most=backlog_bytes)
+        self.held = HeldWrites(database=self._site, changes=self.changes, recent=recent, quota=self.backlog)
         self.references = References(database=self._site)
         self.bases = WaitingBases(database=self._site, changes=self.changes)
         self.commands = Commands(database=self._site)
@@ -121,6 +125,7 @@ class Store:
         self.cards = Cards(database=self._cards)
 
     def _look_through(self, connection: sqlite3.Connection) -> None:
+        check_backlog(connection)
         self.accounts.seal_all(connection)
         self._access_log.agree(connection)
 

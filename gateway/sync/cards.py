@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import TypeVar
@@ -160,8 +160,8 @@ class CardPull:
         return missing
 
     async def _gone_cards(self, walk: _Walk) -> GoneCards:
-        async def own() -> frozenset[int]:
-            return await self._own(walk)
+        async def own(of: Collection[int]) -> frozenset[int]:
+            return await self._own(walk, of)
 
         async def let_go(gone: frozenset[int]) -> None:
             await self._let_go(gone, walk)
@@ -177,13 +177,13 @@ class CardPull:
         if not gone:
             return
         async with self._cards.turn:
-            done = await self._apply(walk, remove=sorted(gone - await self._own(walk)))
+            done = await self._apply(walk, remove=sorted(gone - await self._own(walk, gone)))
             walk.removed += done.removed
 
-    async def _own(self, walk: _Walk) -> frozenset[int]:
-        """Find the cards that were written meanwhile or wait to go up: that central's list lacks them says nothing."""
-        waiting = await self._held.waiting(KIND)
-        return walk.made_here.union(walk.written, (write.record_id for write in waiting))
+    async def _own(self, walk: _Walk, of: Collection[int]) -> frozenset[int]:
+        """Find those cards that were written meanwhile or wait to go up: central need not list them yet."""
+        written = walk.made_here.union(walk.written).intersection(of)
+        return written | await self._held.among_waiting(KIND, of)
 
     async def _walk(self, walk: _Walk, told: Told = nobody, see_page: SeePage | None = None) -> Tally:
         async def make(page: Page) -> list[ListedCard]:

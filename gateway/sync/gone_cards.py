@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from gateway.sync.absence import MOST_ASKED, Asked, ById, Found
@@ -44,7 +44,7 @@ class GoneCards:
         *,
         by_id: ById,
         known: Sequence[int],
-        own: Callable[[], Awaitable[frozenset[int]]],
+        own: Callable[[Collection[int]], Awaitable[frozenset[int]]],
         let_go: Callable[[frozenset[int]], Awaitable[None]],
         put: Callable[[Found], Awaitable[None]],
     ) -> None:
@@ -53,7 +53,7 @@ class GoneCards:
         Args:
             by_id: asks central for single cards.
             known: central's ids of the cards that the site had when the pull began, ascending.
-            own: gives the cards that were written meanwhile, or wait to go up.
+            own: gives those of some cards that were written meanwhile, or wait to go up.
             let_go: deletes cards at the site.
             put: takes over cards that central still has.
         """
@@ -72,7 +72,7 @@ class GoneCards:
         suspects = self._gaps.lacking(ids)
         if not suspects:
             return
-        suspects -= await self._own()
+        suspects -= await self._own(suspects)
         self._suspects += len(suspects)
         if suspects and not self._are_many(self._suspects):
             await self._ask(suspects, listed=ids)
@@ -88,7 +88,8 @@ class GoneCards:
         nothing = Missing(frozenset(), newly=False, pending=waited, problem=tally.problem)
         if not tally.reached_end:
             return nothing
-        missing = await asyncio.to_thread(_without, self._known, tally.ids) - await self._own()
+        missing = await asyncio.to_thread(_without, self._known, tally.ids)
+        missing -= await self._own(missing)
         many = self._are_many(len(missing))
         removal = judge_removal(many=many, missing=missing - self._gone, waited=waited)
         problem = await self._remove(removal.due - self._there, tally=tally, again=again)
@@ -116,8 +117,8 @@ class GoneCards:
             second = await again()
             if second.problem:
                 return second.problem
-            own = await self._own()
             lacked_again = await asyncio.to_thread(_without, self._known, second.ids)
+            own = await self._own(lacked_again | left)
             if lacked_again - own - self._gone != left - own:
                 return "access_cards: two looks disagree"
         await self._drop(left)

@@ -15,6 +15,7 @@ from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.store import Books, Entry, Store
 from gateway.supervision import Backoff, Supervisor
+from gateway.sync.backlog_news import BacklogNews
 from gateway.sync.central import CentralClient
 from gateway.sync.central_clock import CLOCKS_AGREE
 from gateway.sync.central_state import CentralState
@@ -64,6 +65,7 @@ class Sync:
         `clock_alert_seconds`: central's clock and this machine's may differ by so much.
         `away_backoff` spaces pulls while central does not answer, unless they come more often anyway.
         """
+        self._backlog = BacklogNews(store=store, clock=clock)
         self._evidence = evidence
         self._commands = commands
         self._reconcile = reconcile
@@ -146,6 +148,11 @@ class Sync:
         return self._reconcile.result if self._reconcile is not None else ""
 
     @property
+    def backlog_notice(self) -> str:
+        """One sentence while the backlog is nearly full, else empty."""
+        return self._backlog.notice
+
+    @property
     def unread_events(self) -> int:
         """How many of central's events could not be read as they were last looked at."""
         return self._commands.unread if self._commands is not None else 0
@@ -195,6 +202,7 @@ class Sync:
             await self._tell_reached()
             await self._tell_of_clocks()
             await self._tell_of_permissions()
+            await self._backlog.look()
 
     async def _tell_of_clocks(self) -> None:
         offset = self._client.state.clock_offset

@@ -85,6 +85,7 @@ class CentralStanding:
                     clock_alert_seconds=self._sync.clock_alert_seconds,
                     unread_events=self._sync.unread_events,
                     set_back_at=self._down.set_back.since,
+                    backlog=self._sync.backlog_notice,
                 )
             ),
             clock_ahead=clock_ahead(state),
@@ -143,6 +144,7 @@ def notices(
     clock_alert_seconds: float,
     unread_events: int,
     set_back_at: int | None = None,
+    backlog: str = "",
 ) -> Iterator[str]:
     """What a technician should know, a sentence each."""
     if set_back_at is not None:
@@ -150,6 +152,8 @@ def notices(
             f"central was set back to an older state, seen {iso_utc(set_back_at)}: what this site sent since then is"
             " gone there; run edge-gateway sync reconcile"
         )
+    if backlog:
+        yield backlog
     for operation, said in state.not_permitted:
         yield f"central does not permit {operation} to the gateway's account{f' ({said})' if said else ''}"
     if state.clock_offset is not None and state.clock_offset.exceeds(clock_alert_seconds):

@@ -88,12 +88,12 @@ class CentralWrites:
             await self._tell_turned_away(error)
             raise
 
-    async def room(self) -> None:
-        """Raises NoRoom while too much waits for central, for what is written by another way."""
+    async def admit(self) -> None:
+        """Raise NoRoom when the backlog is full, for what is written by another way."""
         if self._client is None:
             return
         try:
-            await self._store.held.room()
+            await self._store.backlog.admit()
         except NoRoom as error:
             await self._tell_turned_away(error)
             raise

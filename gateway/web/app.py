@@ -197,7 +197,7 @@ def build_app(
             readers=readers,
             viewers=viewers,
         ).routes(),
-        *EvidenceFamily(store=store, shelf=recording.exhibits, clock=clock).routes(),
+        *EvidenceFamily(store=store, shelf=recording.exhibits, writes=writes, clock=clock).routes(),
         *StatusPage().routes(),
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
         *Standing(store=store, board=board, areas=areas).routes(),

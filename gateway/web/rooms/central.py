@@ -111,8 +111,8 @@ class CentralWrites(Protocol):
         """
         ...
 
-    async def room(self) -> None:
-        """Raises NoRoom while too much waits for central, for what is written by another way."""
+    async def admit(self) -> None:
+        """Raise NoRoom when the backlog is full, for what is written by another way."""
         ...
 
 

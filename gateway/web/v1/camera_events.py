@@ -155,7 +155,7 @@ class CameraEventsFamily:
             raise NotFoundError(f"this site records no camera {wanted.camera_id}")
         now = self._clock.wall()
         at = self._span(wanted, now.micros)
-        await self._writes.room()
+        await self._writes.admit()
         stated = bool(wanted.date_at.strip())
         event = Event(
             kind=EventKind.INCIDENT_MARKED if wanted.incident else EventKind.MOMENT_MARKED,

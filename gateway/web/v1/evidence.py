@@ -32,7 +32,7 @@ from gateway.web.errors import RequestRefused
 from gateway.web.forwarded import address_of
 from gateway.web.media import as_guarded_file
 from gateway.web.public_address import public_origin
-from gateway.web.rooms import ExhibitShelf
+from gateway.web.rooms import CentralWrites, ExhibitShelf
 from gateway.web.sessions import Caller
 from gateway.web.shapes.evidence import EvidenceAccess, EvidenceAccessBody, EvidenceForm, evidence_record
 from gateway.web.uploads import Form, UploadPlaces, receive_form
@@ -50,8 +50,9 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 class EvidenceFamily:
     """`/v1/camera/event/evidence`."""
 
-    def __init__(self, *, store: Store, shelf: ExhibitShelf, clock: Clock) -> None:
+    def __init__(self, *, store: Store, shelf: ExhibitShelf, writes: CentralWrites, clock: Clock) -> None:
         self._store = store
+        self._writes = writes
         self._shelf = shelf
         self._clock = clock
         self._places = UploadPlaces()
@@ -67,6 +68,7 @@ class EvidenceFamily:
         )
 
     async def _upload(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        await self._writes.admit()
         async with self._places.one(), self._shelf.receive() as incoming:
             form = await receive_form(request, incoming, before_file=self._refuse_early)
             said = validated(form.fields, EvidenceForm)

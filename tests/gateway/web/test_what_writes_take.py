@@ -11,7 +11,7 @@ import pytest
 from gateway.clock import SystemClock, iso_utc
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.events import EventKind
-from gateway.store import CardRecord, room
+from gateway.store import CardRecord
 from gateway.sync.central import CentralClient
 from gateway.sync.down import DownSync
 from gateway.sync.field_map import CardFieldMap, map_card
@@ -415,8 +415,9 @@ async def test_the_first_moment_of_all_is_a_moment(house):
 
 
 async def test_too_much_that_waits_is_refused_in_one_sentence_and_told_once(house_at, monkeypatch):
-    monkeypatch.setattr(room, "MOST_WAITING", 3)
     async with house_at("away") as house:
+        waiting = (await house.store.backlog.usage()).bytes
+        monkeypatch.setattr(house.store.backlog, "_most", waiting + 2_000)
         while (await write(house, "device changed", description="x"))[0] == 200:
             pass
         house.clock.pushed += 3601
@@ -427,7 +428,7 @@ async def test_too_much_that_waits_is_refused_in_one_sentence_and_told_once(hous
                 continue
             status, answer = await write(house, what, **({"name": "x"} if what == "camera event changed" else {}))
             assert (status, answer["success"]) == (503, False), what
-            assert answer["error"].endswith("wait for central already; this one was not taken"), answer
+            assert answer["error"].endswith("bring central back, or raise backlog_gigabytes in the site file"), answer
         assert (await house.call("/v1/camera/event/list", {}))[1]["count"] == moments
         status, answer = await write(house, "card's lifecycle", status="lost")
         assert (status, answer["access_card"]["decided_as"]) == (200, "lost")
