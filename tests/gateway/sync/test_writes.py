@@ -34,6 +34,8 @@ from gateway.sync.outbox import OutboxSender
 from gateway.sync.writes import CentralWrites
 
 SOON = Backoff(first=0.001, longest=0.005)
+TAKEN_UNHEARD = "55502"
+"""A number that central gave to another card while the site could not hear of it."""
 NEW = {"number": "77123", "holder_name": "Nora", "status": "active"}
 
 
@@ -280,7 +282,8 @@ async def test_a_change_of_what_central_has_deleted_is_dropped_and_told(central,
 
 async def test_a_refused_write_that_was_held_waits_for_a_person_and_is_shown(central, store, down, writes, sender):
     await central.stop()
-    made = await writes.write(CARD_CREATE, {**NEW, "number": central.cards[4001]["number"]})
+    central.cards[4001]["number"] = TAKEN_UNHEARD
+    made = await writes.write(CARD_CREATE, {**NEW, "number": TAKEN_UNHEARD})
     await central.start()
     for _ in range(20):
         await sender.send_due()
@@ -383,7 +386,8 @@ async def test_a_card_with_a_refused_change_can_be_deleted(central, store, down,
 
 async def test_a_refused_create_goes_up_with_what_the_record_is_now(central, store, down, writes, settle):
     await central.stop()
-    made = await writes.write(CARD_CREATE, {**NEW, "number": central.cards[4001]["number"]})
+    central.cards[4001]["number"] = TAKEN_UNHEARD
+    made = await writes.write(CARD_CREATE, {**NEW, "number": TAKEN_UNHEARD})
     await writes.write(CARD_LIFECYCLE, {"id": made.record_id, "status": "suspended"})
     await central.start()
     await settle()
@@ -403,7 +407,8 @@ async def test_a_refused_create_takes_what_was_changed_behind_it_while_central_w
     central, store, down, writes, settle
 ):
     await central.stop()
-    made = await writes.write(CARD_CREATE, {**NEW, "number": central.cards[4001]["number"]})
+    central.cards[4001]["number"] = TAKEN_UNHEARD
+    made = await writes.write(CARD_CREATE, {**NEW, "number": TAKEN_UNHEARD})
     await writes.write(CARD_UPDATE, {"id": made.record_id, "number": "99887"})
     await writes.write(CARD_LIFECYCLE, {"id": made.record_id, "status": "lost", "reason": "at the gate"})
     await central.start()
