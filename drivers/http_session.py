@@ -7,7 +7,6 @@ commanded twice, so what breaks becomes a driver's error before aiohttp sees it.
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ import aiohttp
 
 from drivers.contract import DeviceFault, LineDown, LinkError
 from drivers.delivery import Delivery
+from drivers.system_words import system_words
 from drivers.tcp_bounds import bound_output
 
 CONNECT_SECONDS = 3.0
@@ -165,19 +165,12 @@ def reason_of(error: BaseException) -> str:
         case aiohttp.ClientConnectorCertificateError():
             return "its certificate is not trusted"
         case aiohttp.ClientConnectorError():
-            return _system_words(error.os_error)
+            return system_words(error.os_error)
         case aiohttp.ServerDisconnectedError():
             return "it hung up"
         case asyncio.TimeoutError():
             return "it took too long"
         case OSError():
-            return _system_words(error)
+            return system_words(error)
         case _:
-            return type(error).__name__
-
-
-def _system_words(error: OSError) -> str:
-    """The system's words: asyncio puts an address into strerror, resolvers have errors of their own."""
-    if error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno)
-    return error.strerror or type(error).__name__
+            return "it does not speak HTTP as it should"

@@ -21,6 +21,7 @@ from serial_asyncio_fast import connection_for_serial
 
 from drivers.contract import LineDown, LinkError, MonotonicSeconds
 from drivers.delivery import Delivery
+from drivers.system_words import system_words
 from drivers.tcp_bounds import bound_output
 
 _UNREAD_LIMIT = 64 * 1024
@@ -152,7 +153,7 @@ class Connection:
         try:
             await asyncio.shield(self._breaking)
         except (OSError, serial.SerialException, termios.error) as error:
-            raise LineDown(f"{self._url} sends no break: {error}") from error
+            raise LineDown(f"{self._url} sends no break: {system_words(error)}") from error
 
     async def drain_to_quiet(self, *, quiet: float, longest: float) -> bytes:
         """Read and drop until nothing came for `quiet` seconds, for at most `longest`; what was dropped.
@@ -251,7 +252,7 @@ class Connection:
         try:
             (held,) = struct.unpack("i", fcntl.ioctl(port.fileno(), termios.TIOCOUTQ, bytes(4)))
         except (OSError, serial.SerialException) as error:
-            raise LinkError(f"{self._url} cannot be asked what it has sent: {error}") from error
+            raise LinkError(f"{self._url} cannot be asked what it has sent: {system_words(error)}") from error
         return waiting + int(held)
 
     def _opened(self, transport: asyncio.BaseTransport) -> None:
@@ -282,7 +283,7 @@ class Connection:
             self._on_change()
 
     def _ended(self, error: Exception | None) -> None:
-        self._hung_up(f"{self._url} hung up: {error}" if error else f"{self._url} hung up")
+        self._hung_up(f"{self._url} hung up: {system_words(error)}" if error else f"{self._url} hung up")
         self._closed.set()
 
 
@@ -323,7 +324,7 @@ async def open_link(
     except TimeoutError as error:
         raise LinkError(f"{spec.url} did not open within {timeout:g} s") from error
     except (OSError, serial.SerialException, termios.error, ValueError) as error:
-        raise LinkError(f"{spec.url} does not open: {error}") from error
+        raise LinkError(f"{spec.url} does not open: {system_words(error)}") from error
     return connection
 
 

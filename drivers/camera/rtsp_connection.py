@@ -25,6 +25,7 @@ from drivers.camera.rtsp_dialogue import (
     request,
 )
 from drivers.contract import ProtocolViolation
+from drivers.system_words import system_words
 
 _PIECE = 262_144
 _LARGEST_ANSWER = 65_536
@@ -94,7 +95,7 @@ class RtspConnection:
         except TimeoutError:
             raise CameraUnreachable("the camera did not answer in time") from None
         except OSError as error:
-            raise CameraUnreachable(f"no connection to the camera ({error.strerror or type(error).__name__})") from None
+            raise CameraUnreachable(f"no connection to the camera ({system_words(error)})") from None
         self._socket = plain
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
@@ -107,7 +108,7 @@ class RtspConnection:
             try:
                 self._socket = plain = context.wrap_socket(plain, server_hostname=self._host)
             except OSError as error:
-                raise CameraUnreachable(f"no encrypted connection ({type(error).__name__})") from None
+                raise CameraUnreachable(f"no encrypted connection ({system_words(error)})") from None
         plain.settimeout(None)
         self._tick(_TICK_SECONDS)
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(self._seconds) or 1, 0))
@@ -216,7 +217,7 @@ class RtspConnection:
                 raise CameraUnreachable("the source is not open")
             self._socket.sendall(data)
         except OSError as error:
-            raise CameraUnreachable(f"the connection broke ({type(error).__name__})") from None
+            raise CameraUnreachable(f"the connection broke ({system_words(error)})") from None
 
     def send_packet(self, channel: int, packet: bytes) -> None:
         """Send a packet interleaved."""
@@ -250,7 +251,7 @@ class RtspConnection:
         except (BlockingIOError, ssl.SSLWantReadError):
             return []
         except OSError as error:
-            raise CameraUnreachable(f"the connection broke ({type(error).__name__})") from None
+            raise CameraUnreachable(f"the connection broke ({system_words(error)})") from None
         if not count:
             if self._interrupted.is_set():
                 raise CameraUnreachable("reading was ended")

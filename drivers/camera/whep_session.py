@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from drivers.camera.errors import AccountRefused, CameraRefused, CameraUnreachable
 from drivers.camera.rtsp_dialogue import authorization, parse_challenges
+from drivers.system_words import system_words
 
 _LARGEST_ANSWER = 131_072
 _MOST_TRIES = 4
@@ -107,7 +108,7 @@ class WhepSession:
         except TimeoutError:
             raise CameraUnreachable("the camera did not answer in time") from None
         except (OSError, http.client.HTTPException, UnicodeError) as error:
-            raise CameraUnreachable(f"no connection to the camera ({type(error).__name__})") from None
+            raise CameraUnreachable(f"no connection to the camera ({system_words(error)})") from None
         else:
             return answer.status, told, read
         finally:

@@ -18,6 +18,7 @@ from osdp import Channel
 from drivers.contract import LinkError
 from drivers.osdp.messages import Setup
 from drivers.osdp.replies import ReplyFrames
+from drivers.system_words import system_words
 
 _OPEN_SECONDS = 3.0
 _READ_SIZE = 4096
@@ -87,7 +88,7 @@ def open_line(setup: Setup) -> Line:
     try:
         return Line(_serial_port(setup) if setup.url.startswith("serial:") else _tcp_connection(setup.url))
     except (OSError, serial.SerialException, termios.error, ValueError) as error:
-        raise LinkError(f"{setup.url} does not open: {error}") from error
+        raise LinkError(f"{setup.url} does not open: {system_words(error)}") from error
 
 
 class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
@@ -110,7 +111,7 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
         try:
             data = b"" if self.lost else self._line.read(_READ_SIZE)
         except OSError as error:
-            self.lost = str(error)
+            self.lost = system_words(error)
             return b""
         reply = self._replies.feed(data) if data else None
         if reply is None:
@@ -125,7 +126,7 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
         try:
             return len(data) if not self.lost and self._line.write(data) else -1
         except OSError as error:
-            self.lost = str(error)
+            self.lost = system_words(error)
             return -1
 
     def flush(self) -> None:

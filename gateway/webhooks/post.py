@@ -25,6 +25,7 @@ from aiohttp import (
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from drivers.system_words import system_words
 from gateway.domain.errors import ReceiverRefused
 from gateway.webhooks.receivers import Network, check_address, check_url
 from gateway.webhooks.tries import Answer
@@ -150,11 +151,4 @@ def _certificate_words(error: ClientConnectorCertificateError) -> str:
 
 def _words(error: Exception) -> str:
     """What a fault of the network means, without the URL, which may hold a secret."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, socket.gaierror):
-            return "the receiver's name cannot be resolved"
-        if isinstance(cause, OSError) and cause.strerror:
-            return f"the receiver cannot be reached: {cause.strerror}"
-        cause = cause.__cause__ or cause.__context__
-    return f"the receiver cannot be talked to: {type(error).__name__}"
+    return f"the receiver cannot be reached: {system_words(error)}"

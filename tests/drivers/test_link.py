@@ -82,8 +82,15 @@ async def test_refused_and_nonsensical_lines_are_link_errors(tmp_path):
         free.bind(("127.0.0.1", 0))
         number = free.getsockname()[1]
     for url in (f"tcp://127.0.0.1:{number}", "tcp://nowhere", "serial:relative", f"serial:{tmp_path}/none"):
-        with pytest.raises(LinkError, match=url):
+        with pytest.raises(LinkError, match=url) as refused:
             await open_link(LinkSpec(url))
+        assert "rrno" not in str(refused.value)
+        assert "(" not in str(refused.value)
+
+
+async def test_a_refused_connection_is_told_in_words(unused_tcp_port):
+    with pytest.raises(LinkError, match=r"does not open: Connection refused$"):
+        await open_link(LinkSpec(f"tcp://127.0.0.1:{unused_tcp_port}"))
 
 
 async def test_a_pseudo_terminal_without_parity_is_a_link_error_not_a_crash(port):

@@ -1,0 +1,40 @@
+"""What the operating system says of a line that failed, in words alone."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import termios
+
+_UNKNOWN = "nothing that can be understood comes from there"
+
+
+def system_words(error: BaseException) -> str:
+    """Return what went wrong in the system's words, without its number, its address or a library's own phrases.
+
+    Libraries often keep the system's error only as the cause of theirs; asyncio joins several into one text.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if words := _words(cause):
+            return words
+        cause = cause.__cause__ or cause.__context__
+    text = str(error)
+    return text if isinstance(error, ValueError | EOFError) and text else _UNKNOWN
+
+
+def _words(error: BaseException) -> str:
+    match error:
+        case socket.gaierror():
+            return "its name is not known"
+        case ssl.SSLCertVerificationError():
+            return "its certificate is not trusted"
+        case ssl.SSLError():
+            return "it does not speak TLS as it should"
+        case TimeoutError():
+            return "it took too long"
+        case OSError() | termios.error() if error.args:
+            number = error.args[0]
+            return os.strerror(number) if isinstance(number, int) and number > 0 else ""
+    return ""
