@@ -6,6 +6,7 @@ were its own; its requests carry that name in `Host`. An address in `Host` prove
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -16,6 +17,8 @@ from gateway.web.forwarded import TRUSTED_PROXIES, is_trusted, parsed_address
 
 HOST_NAMES = web.AppKey("host_names", frozenset[str])
 """The names in lower case, without ports."""
+_HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{0,5}))?")
+_LARGEST_PORT = 65535
 
 
 def served_names(api: ApiSection, *, machine: str) -> frozenset[str]:
@@ -28,14 +31,17 @@ def served_names(api: ApiSection, *, machine: str) -> frozenset[str]:
 def refuse_foreign_host(request: web.Request) -> None:
     """Raise RequestRefused unless `Host` names this gateway or is an address; a trusted proxy may write any name.
 
-    Without `Host` it is 400, as RFC 9112 3.2 asks.
+    Without `Host`, or with one that is no name and port, it is 400, as RFC 9112 3.2 asks.
     """
     hosts = request.headers.getall("Host", ())
     if len(hosts) != 1 or not hosts[0]:
         raise RequestRefused(400, "the request needs one Host header")
-    if parsed_address(hosts[0]) is not None:
+    found = _HOST.fullmatch(hosts[0])
+    if found is None or int(found["port"] or 0) > _LARGEST_PORT:
+        raise RequestRefused(400, "the Host header must be a name or an address, with or without a port")
+    if parsed_address(found["name"]) is not None:
         return
-    name = hosts[0].partition(":")[0].lower().removesuffix(".")
+    name = found["name"].lower().removesuffix(".")
     if name in request.app[HOST_NAMES]:
         return
     peer = parsed_address(request.remote or "")

@@ -18,19 +18,24 @@ def public_origin(request: web.Request) -> str:
     What the request says is what the client, or a proxy before the gateway, wrote into `Host`: with a public address
     set it is not asked.
     """
-    return request.app.get(PUBLIC_URL, "") or str(request.url.origin().with_scheme(_scheme(request)))
+    return request.app.get(PUBLIC_URL, "") or f"{_scheme(request)}://{_host(request).lower()}"
 
 
 def is_own_origin(request: web.Request, origin: str) -> bool:
     """Whether a page of this origin is the gateway's own: served where the request went, or at the public address."""
-    host = urlsplit(origin).netloc
-    return bool(host) and (host == request.host or origin == request.app.get(PUBLIC_URL, ""))
+    _, _, host = origin.partition("://")
+    return bool(host) and (host == _host(request) or origin == request.app.get(PUBLIC_URL, ""))
 
 
 def is_secure(request: web.Request) -> bool:
     """Whether the client speaks TLS, as far as can be known: a proxy may do so for the gateway."""
     public = urlsplit(request.app.get(PUBLIC_URL, ""))
-    return _scheme(request) == "https" or (public.scheme == "https" and public.netloc == request.host)
+    return _scheme(request) == "https" or (public.scheme == "https" and public.netloc == _host(request))
+
+
+def _host(request: web.Request) -> str:
+    """Return the `Host` header, which was judged; a target with a host of its own was not."""
+    return request.headers.get("Host", "")
 
 
 def _scheme(request: web.Request) -> str:

@@ -19,6 +19,7 @@ from gateway.web.catalogue.legacy import PREFIX as LEGACY
 from gateway.web.catalogue.operation import Operation
 from gateway.web.connections import KEEP_ALIVE_SECONDS, ConnectionLimits
 from gateway.web.door import Door
+from gateway.web.envelope import failure
 from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.served_certificate import ServedCertificate
 from gateway.web.status.live import Live
@@ -73,16 +74,15 @@ def assembled(routes: Sequence[Route], doors: Doors, live: Live, limits: Connect
     app[LIMITS] = limits
     for route in routes:
         operation, handler = route.operation, doors.entered(route)
+        expected = partial(_expected, operation)
         if operation.method == "GET":
-            app.router.add_get(operation.path, handler, allow_head=operation.head)
+            app.router.add_get(operation.path, handler, allow_head=operation.head, expect_handler=expected)
             if operation.view is not None:
                 app.router.add_route("OPTIONS", operation.path, _allow)
         else:
-            app.router.add_route(
-                operation.method, operation.path, handler, expect_handler=partial(_expected, operation)
-            )
+            app.router.add_route(operation.method, operation.path, handler, expect_handler=expected)
     app.router.add_get("/status", _to_page)
-    app.router.add_static("/status/static", STATIC)
+    app.router.add_get("/status/static/{name}", partial(_page_file, frozenset(path.name for path in STATIC.iterdir())))
     app.on_response_prepare.append(_secure)
 
     async def close_streams(_: web.Application) -> None:
@@ -142,15 +142,26 @@ async def _allow(_: web.Request) -> web.StreamResponse:
     return web.Response(status=204, headers={"Allow": "GET, HEAD, OPTIONS"})
 
 
-async def _expected(operation: Operation, request: web.Request) -> None:
+async def _page_file(names: frozenset[str], request: web.Request) -> web.StreamResponse:
+    """Answer with a file of the page."""
+    name = request.match_info["name"]
+    if name not in names:
+        raise web.HTTPNotFound
+    return web.FileResponse(STATIC / name)
+
+
+async def _expected(operation: Operation, request: web.Request) -> web.StreamResponse | None:
     """Ask for the body that a client holds back, but for one that will be refused by its length alone."""
     bounded = operation.body is not None or operation.signs_in
     if bounded and (request.content_length or 0) > LARGEST_BODY:
-        return
+        return None
     if request.headers["Expect"].lower() != "100-continue":
-        raise web.HTTPExpectationFailed
+        return failure(
+            status=417, error="the gateway knows no expectation but 100-continue", resource=operation.resource
+        )
     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     request.writer.output_size = 0  # nothing of the answer was sent
+    return None
 
 
 async def _to_page(_: web.Request) -> web.StreamResponse:

@@ -56,3 +56,21 @@ async def test_a_request_names_one_host(named, head, version):
     assert (await reader.readline()).split()[1] == b"400"
     writer.close()
     await writer.wait_closed()
+
+
+NO_HOSTS = [
+    "localhost:8480@evil.example",
+    "127.0.0.1:x@evil.example",
+    "localhost:port",
+    "127.0.0.1:99999",
+    "[::1].evil.example",
+    "[::1",
+    "localhost/evil.example",
+]
+
+
+@pytest.mark.parametrize("host", NO_HOSTS)
+async def test_what_is_no_host_and_port_is_refused(named, host):
+    status, answer = await said(named, "/health/live", host)
+    assert (status, answer["success"]) == (400, False)
+    assert "Host" in answer["error"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from gateway.site.api_section import ApiSection
@@ -40,6 +42,24 @@ async def test_programs_are_told_the_same(proxied):
 async def test_without_one_it_is_as_the_request_says(house):
     _, answer = await asked(house, "/v1/camera", {"id": 201}, Host="192.0.2.7:8480")
     assert answer["camera"]["stream"].startswith("http://192.0.2.7:8480/v1/camera/whep/201")
+
+
+async def test_a_target_with_a_host_of_its_own_names_no_links(house):
+    session = (await house.sign_in())["SessionID"]
+    head = f"Host: localhost\r\nSessionID: {session}\r\nConnection: close\r\nContent-Length: 10\r\n\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
+    writer.write(b"POST http://evil.example/v1/camera HTTP/1.1\r\n" + head.encode() + b'{"id":201}')
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    assert b'"stream":"http://localhost/v1/camera/whep/201?token=' in answer
+    assert b"evil" not in answer
+
+
+@pytest.mark.parametrize("origin", ["http://[", "null", "://", "http://\\"])
+async def test_an_origin_that_is_no_address_is_a_foreign_one(house, origin):
+    wanted = {"username": "chief", "password": "chief"}
+    async with house.client.post(f"{house.url}/v1/auth/login", json=wanted, headers={"Origin": origin}) as answer:
+        assert answer.status == 403
 
 
 async def test_the_page_at_the_public_address_is_the_gateways_own(proxied):

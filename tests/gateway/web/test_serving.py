@@ -129,6 +129,19 @@ async def test_a_huge_body_is_refused_before_it_comes(house, path, length):
     writer.close()
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "a" * 4000, "%00", "..%2findex.html", "nothing.js"])
+async def test_a_file_that_the_page_does_not_have_is_not_found(house, name):
+    status, answer = await house.call(f"/status/static/{name}", method="GET", user="")
+    assert (status, answer) == (404, {"success": False, "error": "no such operation"})
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/device/list"), ("GET", "/health/live")])
+async def test_an_unknown_expectation_is_refused_in_the_envelope(house, method, path):
+    async with house.client.request(method, house.url + path, headers={"Expect": "wonders"}) as answer:
+        assert answer.status == 417
+        assert (await answer.json())["success"] is False
+
+
 async def test_a_body_may_say_that_it_is_not_compressed(house):
     headers = {**await house.sign_in(), "Content-Encoding": "identity"}
     async with house.client.post(f"{house.url}/v1/device/list", data=b"{}", headers=headers) as answer:
