@@ -54,6 +54,8 @@ class Connection:
         transport: what its bytes go over, in the clear or not.
         host: what its address counts as.
         since: since when it is in its stage.
+        proxy: whether it comes from a trusted proxy.
+        local: whether it comes from one, or from this machine.
         request: the one that is being answered.
         kept: whether a request was answered and nothing of a next one has come.
         answerable: whether it speaks HTTP by now, its TLS handshake behind it.
@@ -62,6 +64,8 @@ class Connection:
     transport: asyncio.Transport
     host: str
     since: float
+    proxy: bool = False
+    local: bool = False
     request: web.BaseRequest | None = None
     kept: bool = False
     answerable: bool = False
@@ -109,9 +113,10 @@ class ConnectionLimits:
         self._forget_closed()
         peer = transport.get_extra_info("peername")
         host = counted_as(str(peer[0])) if isinstance(peer, tuple) else ""
-        if not self._has_place(host) and not self._make_place(host):
+        proxy = self._is_proxy(host)
+        connection = Connection(transport, host, self._clock.monotonic(), proxy=proxy, local=proxy or is_loopback(host))
+        if not self._has_place(connection) and not self._make_place(connection):
             return None
-        connection = Connection(transport, host, self._clock.monotonic())
         self._held.add(connection)
         return connection
 
@@ -156,27 +161,26 @@ class ConnectionLimits:
 
         return asking
 
-    def _has_place(self, host: str) -> bool:
-        if not self._is_proxy(host) and sum(one.host == host for one in self._held) >= MOST_PER_ADDRESS:
+    def _has_place(self, newcomer: Connection) -> bool:
+        if self._is_full_for(newcomer):
             return False
-        if self._is_favoured(host):
+        if self._is_favoured(newcomer):
             return len(self._held) < MOST_CONNECTIONS
-        return sum(not self._is_favoured(one.host) for one in self._held) < MOST_CONNECTIONS - RESERVED
+        return sum(not self._is_favoured(one) for one in self._held) < MOST_CONNECTIONS - RESERVED
 
-    def _make_place(self, host: str) -> bool:
-        """Close the connection that is the slowest to ask among those that may go for this host's sake."""
+    def _make_place(self, newcomer: Connection) -> bool:
+        """Close the connection that is the slowest to ask among those that may go for the newcomer's sake."""
         now = self._clock.monotonic()
-        full = not self._is_proxy(host) and sum(one.host == host for one in self._held) >= MOST_PER_ADDRESS
-        favoured = self._is_favoured(host)
+        full, favoured = self._is_full_for(newcomer), self._is_favoured(newcomer)
         slow = [
             one
             for one in self._held
             if now - one.since >= self._patience_for_others(one)
-            and (one.host == host if full else favoured or not self._is_favoured(one.host))
+            and (one.host == newcomer.host if full else favoured or not self._is_favoured(one))
         ]
         if not slow:
             return False
-        slowest = min(slow, key=lambda one: (self._is_favoured(one.host), one.stage, one.since))
+        slowest = min(slow, key=lambda one: (self._is_favoured(one), one.stage, one.since))
         slowest.close(NO_PLACE)
         self._held.discard(slowest)
         return True
@@ -185,11 +189,15 @@ class ConnectionLimits:
         """Return after how long a connection may be closed for the sake of another."""
         if connection.stage is not Stage.ANSWER:
             return _SLOW_SECONDS
-        return float("inf") if self._is_favoured(connection.host) else _LONG_ANSWER_SECONDS
+        return float("inf") if self._is_favoured(connection) else _LONG_ANSWER_SECONDS
 
-    def _is_favoured(self, host: str) -> bool:
-        until = self._known.get(host)
-        return self._is_proxy(host) or is_loopback(host) or (until is not None and until > self._clock.monotonic())
+    def _is_full_for(self, newcomer: Connection) -> bool:
+        """Whether the newcomer's address has as many places as one may have."""
+        return not newcomer.proxy and sum(one.host == newcomer.host for one in self._held) >= MOST_PER_ADDRESS
+
+    def _is_favoured(self, connection: Connection) -> bool:
+        until = self._known.get(connection.host)
+        return connection.local or (until is not None and until > self._clock.monotonic())
 
     def _is_proxy(self, host: str) -> bool:
         address = parsed_address(host)

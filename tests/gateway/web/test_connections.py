@@ -9,6 +9,7 @@ import time
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
+from gateway.clock import SystemClock
 from gateway.web import connections
 
 HALF_A_HEAD = b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\n"
@@ -67,6 +68,33 @@ class Attack:
         _, writer = await asyncio.open_connection("127.0.0.1", self._port, local_addr=(address, 0))
         writer.write(self._sent)
         self._lines.append(writer)
+
+
+class Peer(asyncio.Transport):
+    """A transport that knows where it comes from."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__({"peername": (host, 1)})
+        self._closing = False
+
+    def close(self) -> None:
+        self._closing = True
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+async def test_whoever_asks_for_a_place_in_vain_costs_the_loop_little():
+    """Lanes share the loop with whoever knocks."""
+    limits = connections.ConnectionLimits(clock=SystemClock())
+    for number in range(connections.MOST_CONNECTIONS - connections.RESERVED):
+        limits.admit(Peer(f"192.0.2.{1 + number % 2}"))
+    began = time.process_time()
+    assert not any(limits.admit(Peer("192.0.2.3")) for _ in range(200))
+    assert time.process_time() - began < 200 * 0.002
 
 
 @pytest.mark.parametrize("sent", [b"", HALF_A_HEAD, HALF_A_BODY], ids=["silent", "half a head", "half a body"])
