@@ -51,7 +51,7 @@ async def test_recorded_and_each_gap_has_its_reason(start_worker, judge):
         )
         assert gaps(PLAIN) == gaps(LATE) == gaps(RTSP) == set()
         assert gaps(ENDING) == gaps(VANISHING) == {GapReason.CAMERA}
-        assert gaps(LOSING) == {GapReason.NETWORK}
+        assert gaps(LOSING) == {GapReason.PACKETS}
         assert {"refused", "recording"} <= set(worker.conditions(LATE))
         assert "stalled" in worker.conditions(VANISHING)
         assert served[LATE].offers == 1
