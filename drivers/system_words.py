@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import ssl
@@ -34,7 +35,8 @@ def _words(error: BaseException) -> str:
             return "it does not speak TLS as it should"
         case TimeoutError():
             return "it took too long"
-        case OSError() | termios.error() if error.args:
+        case OSError() | termios.error() if error.args and isinstance(error.args[0], int) and error.args[0] > 0:
             number = error.args[0]
-            return os.strerror(number) if isinstance(number, int) and number > 0 else ""
+            # A serial port is opened exclusively.
+            return "another program has it" if number == errno.EAGAIN else os.strerror(number)
     return ""

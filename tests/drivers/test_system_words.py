@@ -30,6 +30,7 @@ def caused(error, cause):
         ),
         (socket.gaierror(-2, "Name or service not known"), "its name is not known"),
         (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1000)"), "it does not speak TLS"),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "another program has it"),
         (TimeoutError(), "it took too long"),
         (ValueError("not tcp://host:port"), "not tcp://host:port"),
         (OSError("Multiple exceptions: [Errno 111] a, [Errno 111] b"), "nothing that can be understood"),
