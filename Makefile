@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
+GENERATOR := .venv-client/.installed
 PLAYER := tests/player/node_modules/.package-lock.json
 
 .PHONY: run test gather check wheel unit bench rounds cuts outage outage-month seeds mutations fuzz docs format lock clean debian
@@ -36,7 +37,13 @@ test gather: export PYTHONDONTWRITEBYTECODE =
 gather: $(STAMP)  ## compile the tests for the runner's processes, which else each do it anew
 	@$(BIN)/pytest --collect-only -qq >/dev/null
 
-test: $(STAMP) $(PLAYER) debian  ## the whole suite; TESTS=path narrows it
+# A client generator for the tests, in an environment of its own: its pins are not the project's.
+$(GENERATOR): requirements/client-generator.lock
+	test -x .venv-client/bin/python || $(PYTHON) -m venv .venv-client
+	.venv-client/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
+test: $(STAMP) $(PLAYER) $(GENERATOR) debian  ## the whole suite; TESTS=path narrows it
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 check: $(STAMP)  ## lint, format, types, import contracts
@@ -87,7 +94,8 @@ format: $(STAMP)
 lock:  ## make the locks anew from pyproject.toml (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/runtime.lock pyproject.toml
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra dev -c requirements/runtime.lock -o requirements/dev.lock pyproject.toml
+	echo 'openapi-python-client' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/client-generator.lock -
 	echo 'setuptools' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -c requirements/dev.lock -o requirements/build.lock -
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build *.egg-info
+	rm -rf $(VENV) .venv-client .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build *.egg-info
