@@ -32,7 +32,7 @@ print(json.dumps({
     "events": [event.id for event in events.events],
     "signed_in": answer.success,
     "kinds": [isinstance(event.type_, EventKind) for event in events.events],
-    "cards": [card.number for card in cards.access_cards],
+    "cards": [card.to_dict()["number"] for card in cards.access_cards],
 }))
 """
 
