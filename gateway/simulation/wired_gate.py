@@ -13,6 +13,7 @@ from drivers.contract import (
     Forbidden,
     GateMoved,
     PointChanged,
+    PointState,
     PollMissed,
     Report,
     Reports,
@@ -226,7 +227,8 @@ class WiredGate:
             case DeviceLost():
                 self._see(seen.GateAway(at, lane, away=True, points=field.gate_points))
             case PointChanged(point=point, state=state, at=read_at) if point in field.gate_points:
-                field.read_at[point] = read_at
+                if state is PointState.ON:  # between two polls a loop may come and drop out, which nobody can know
+                    field.read_at[point] = read_at
                 if self._told.get(point) is state:
                     self._see(seen.Refreshed(read_at, lane, (point,)), taped=False)
                 else:

@@ -1,7 +1,7 @@
 """Break one guard of the product at a time and see that the simulation, or a named test, finds it.
 
-The table is `mutation_table.py`. Each mutation is planted in a copy of the source. A mutation whose text is not in the
-source exactly once ends the run with status 2. Status 1: a mutation was not found.
+The table is `mutation_table.py`. Each mutation is planted in a copy of the source. Status 1: a mutation was not found.
+Status 2: a mutation's text is not in the source exactly once, or a seed breaks a promise without any mutation.
 
 Example: python tests/simulators/mutations.py --only "fire input"
 """
@@ -39,6 +39,10 @@ print(json.dumps(first and [first.promise, first.text, first.at]))
 """
 
 
+class NotSound(Exception):
+    """A seed breaks a promise without any mutation: what is found on it proves nothing."""
+
+
 class DoesNotApply(Exception):
     """The source has changed: a mutation's text is not there once."""
 
@@ -70,14 +74,30 @@ def check_table(mutations: Sequence[Mutation] = MUTATIONS) -> None:
                 raise DoesNotApply(f"{mutation.name}: there is no {test}")
 
 
-def plant(mutation: Mutation, folder: Path) -> None:
-    """Copy the source into a folder, with the mutation."""
+def check_seeds(*, days: float, lanes: int, seeds: Sequence[int], processes: int) -> None:
+    """Raise NotSound for the first seed on which the source as it is breaks a promise."""
+    with tempfile.TemporaryDirectory(prefix="mutation-") as name:
+        folder = Path(name)
+        copy_source(folder)
+        with ThreadPoolExecutor(max_workers=processes) as pool:
+            for by in pool.map(lambda seed: _by_simulation(folder, days, lanes, seed), seeds):
+                if by:
+                    raise NotSound(by)
+
+
+def copy_source(folder: Path) -> None:
+    """Copy the source into a folder."""
     for name in _COPIED:
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, folder / name, copy_function=os.link, ignore=_not_needed, symlinks=True)
         else:
             shutil.copy2(source, folder / name)
+
+
+def plant(mutation: Mutation, folder: Path) -> None:
+    """Copy the source into a folder, with the mutation."""
+    copy_source(folder)
     place = folder / mutation.path
     text = mutated(mutation, place.read_text())
     place.unlink()
@@ -174,6 +194,12 @@ def main() -> int:
         console.print(f"[red]a mutation no longer applies:[/] {error}")
         return 2
     seeds = [int(seed) for seed in asked.seeds.split(",")]
+    try:
+        if not all(mutation.tests for mutation in chosen):
+            check_seeds(days=asked.days, lanes=asked.lanes, seeds=seeds, processes=asked.processes)
+    except NotSound as error:
+        console.print(f"[red]a promise is broken without any mutation:[/] {error}")
+        return 2
     verdicts: list[Verdict] = []
 
     def attempt(mutation: Mutation) -> Verdict:

@@ -156,11 +156,13 @@ class _Undo:
         self._read: dict[tuple[str, str], float] = {}
         self._closing: dict[str, float] = {}
         self._asked: dict[str, float] = {}
+        self._unfinished: set[str] = set()
         self._left: dict[str, tuple[int, float]] = {}
 
     def asked(self, lane: str, *, until: float) -> None:
         """What may still be undone is from now on this close's, also when nobody sees it go out."""
         self._asked[lane] = until
+        self._unfinished.add(lane)
         self._left.pop(lane, None)
 
     def closes(self, wrote: seen.Wrote) -> None:
@@ -181,6 +183,7 @@ class _Undo:
                 self._trip(observation.lane, observation.at)
             case seen.PositionReported(position=GatePosition.CLOSED):
                 self._closing.pop(observation.lane, None)
+                self._unfinished.discard(observation.lane)
             case seen.PollMissed():
                 if observation.in_a_row > 1:
                     self._trip(observation.lane, observation.at)
@@ -190,6 +193,9 @@ class _Undo:
                 if observation.at <= self._asked.get(observation.lane, 0.0):  # nobody knows whether it went out
                     self._closing[observation.lane] = observation.at
                 self._trip(observation.lane, observation.at)
+                if not observation.away and observation.lane in self._unfinished:
+                    # However long it was away: its inputs are not believed at once, and the close may still go on.
+                    self._left[observation.lane] = (_UNDO_TRIES, observation.at + _UNDONE_WITHIN)
             case _:
                 pass
 
