@@ -38,7 +38,7 @@ class Carrier:
             return cls("")  # no route any more, or no permission to ask
 
     def is_lost(self) -> bool:
-        """Whether nothing can leave by it now."""
+        """Return whether nothing can leave by it now."""
         if not self.interface:
             return False
         try:

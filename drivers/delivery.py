@@ -76,7 +76,7 @@ class Delivery:
 
     @property
     def unacknowledged(self) -> int:
-        """How many bytes the peer's kernel has not acknowledged."""
+        """Return how many bytes the peer's kernel has not acknowledged."""
         state = self._state()
         return state.unacknowledged if state is not None else 0
 

@@ -242,7 +242,7 @@ class Connection:
             port.reset_output_buffer()
 
     def _unsent(self) -> int:
-        """How many bytes have not left this machine, or have not been acknowledged."""
+        """Return how many bytes have not left this machine, or have not been acknowledged."""
         if self._transport is None or self._transport.is_closing():
             return 0
         waiting = self._transport.get_write_buffer_size()

@@ -107,7 +107,7 @@ class MachineClock:
         return time.time_ns() // 1_000
 
     def is_synchronised(self) -> bool:
-        """Whether the kernel says so: adjtimex(2), read without changing anything."""
+        """Return whether the kernel says so: adjtimex(2), read without changing anything."""
         try:
             libc = ctypes.CDLL(None, use_errno=True)
             state = libc.adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))

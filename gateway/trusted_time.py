@@ -22,7 +22,7 @@ _DRIFT_MICROS = 100_000
 
 
 def read_trusted_time(folder: Path) -> TrustedTime | None:
-    """What was kept last, or None."""
+    """Return what was kept last, or None."""
     try:
         kept = json.loads((folder / _NAME).read_text("ascii"))
         return TrustedTime(str(kept["boot_id"]), int(kept["monotonic"]), int(kept["at"]))

@@ -87,7 +87,7 @@ def is_bidirectional(unit: bytes) -> bool:
 
 
 def is_reference(data: bytes) -> bool:
-    """Whether the picture in an Annex B stream is one that others are decoded from (nal_ref_idc above 0)."""
+    """Return whether the picture in an Annex B stream is one that others are decoded from (nal_ref_idc above 0)."""
     at = data.find(_START)
     while 0 <= at < len(data) - 3:
         if SLICE <= data[at + 3] & 0x1F <= IDR:

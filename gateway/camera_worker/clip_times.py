@@ -51,7 +51,7 @@ class Plan:
 
     @property
     def shows_after_end(self) -> bool:
-        """Whether pictures are in it that are shown after its end: others are decoded from them."""
+        """Return whether pictures are in it that are shown after its end: others are decoded from them."""
         return any(picture.pts >= self.lasts for place in self.places for picture in place.pictures)
 
 
@@ -101,7 +101,7 @@ def _unwrapped(times: Sequence[int]) -> list[int]:
 
 
 def _runs_on(before: Footage, after: Footage) -> bool:
-    """Whether two segments are of one run of the camera, so that the sound of one may be in the other's file."""
+    """Return whether two segments are of one run of the camera, so that the sound of one may be in the other's file."""
     if not before.times or not after.times:
         return False
     apart = (after.times[0] - before.times[0]) % _WRAP

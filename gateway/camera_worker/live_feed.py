@@ -160,7 +160,7 @@ class LiveFeed:
 
     @property
     def _begins_with_idr(self) -> bool:
-        """Whether the group kept is one that browsers can begin at: a recovery point within it ends none."""
+        """Return whether the group kept is one that browsers can begin at: a recovery point within it ends none."""
         return bool(self._group) and self._group[0][1].entry is Entry.IDR
 
     def lost(self) -> None:

@@ -81,7 +81,11 @@ NAMED = (
         "What waits for central, and what central refused: look at it, send it again, edit it, let it go.",
         "gateway.cli.outbox:app",
     ),
-    Named("sync", "See how the site stands with central, fetch everything anew, and send what central has lost.", "gateway.cli.sync:app"),
+    Named(
+        "sync",
+        "See how the site stands with central, fetch everything anew, and send what central has lost.",
+        "gateway.cli.sync:app",
+    ),
     Named(
         "webhooks",
         "Look at webhooks, enable them, send again what was not taken, try them out. Programs register them.",

@@ -69,7 +69,7 @@ def _by_source(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue], 
 
 
 def _other_vehicle(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue]) -> bool:
-    """Whether both tell of a plate, and not of the same."""
+    """Return whether both tell of a plate, and not of the same."""
     one, other = stated.get(_PLATE), shown.get(_PLATE)
     return isinstance(one, str) and isinstance(other, str) and plain_plate(one) != plain_plate(other)
 

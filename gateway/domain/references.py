@@ -57,7 +57,7 @@ class Reference:
 
     @property
     def optional(self) -> bool:
-        """Whether a write may go up without it."""
+        """Return whether a write may go up without it."""
         return self.kind in _OPTIONAL
 
     def sentence(self) -> str:
@@ -66,7 +66,7 @@ class Reference:
 
 
 def may_name_provisional(text: str) -> bool:
-    """Whether JSON text may name a record by an id of the site's; cheap, and never wrong about "no"."""
+    """Return whether JSON text may name a record by an id of the site's; cheap, and never wrong about "no"."""
     return _NAMED.search(text) is not None
 
 

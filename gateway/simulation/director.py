@@ -219,7 +219,7 @@ class Director:
         )
 
     def _peace(self, field: LaneField) -> tuple[float, float]:
-        """What differs once something was wrong at this lane."""
+        """Return until when the lane was in trouble, and when it was last disturbed; both differ once something was."""
         return field.troubles.last_until(), self._disturbed.get(field.lane_id, -_FOREVER)
 
     async def _guard(self) -> None:

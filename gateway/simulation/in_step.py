@@ -15,7 +15,7 @@ class InStep(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether it has more to send at this moment, so that time must not jump."""
+        """Return whether it has more to send at this moment, so that time must not jump."""
         ...
 
     async def recall(self) -> None:

@@ -160,7 +160,7 @@ class LaneField:
         return since <= read_at and not self.troubles.lies(point, read_at)
 
     def shown(self, now: float, points: Collection[str]) -> tuple[BarrierState, dict[str, bool]]:
-        """What the barrier does and what these of its terminals say to whoever reads them at `now`."""
+        """Return what the barrier does and what these of its terminals say to whoever reads them at `now`."""
         state, troubles = self.barrier.state(now=now), self.troubles
         shown = {ARMING: state.arming_loop, CLOSING: state.closing_loop, PHOTOCELL: state.photocell}
         shown[FIRE] = troubles.fire_until > now

@@ -77,7 +77,7 @@ class _Socket:
 
     @property
     def takes_back(self) -> bool:
-        """Whether closing resets the connection."""
+        """Return whether closing resets the connection."""
         value = self._options.get((socket.SOL_SOCKET, socket.SO_LINGER), b"")
         return isinstance(value, bytes) and len(value) == 8 and struct.unpack("ii", value) == (1, 0)
 

@@ -63,7 +63,7 @@ def modules_of(number: int) -> dict[int, tuple[str, ...]]:
 
 
 def is_wired(number: int) -> bool:
-    """Whether a lane's gate is behind the real driver and its line."""
+    """Return whether a lane's gate is behind the real driver and its line."""
     return number % 4 == 1
 
 

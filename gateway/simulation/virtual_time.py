@@ -151,7 +151,7 @@ class VirtualClock:
         return self._start + int(self._monotonic() * 1_000_000)
 
     def wall(self) -> Stamp:
-        """What the gateway makes of what the box's clock shows."""
+        """Return what the gateway makes of what the box's clock shows."""
         shown, monotonic = self.true_micros() + self._offset, int(self._monotonic() * 1_000_000)
         return self._kept.stamp(shown, monotonic=monotonic, trusted=self._trusted)
 

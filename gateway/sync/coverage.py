@@ -38,7 +38,7 @@ class Coverage:
 
     @property
     def over(self) -> bool:
-        """Whether no further page is needed."""
+        """Return whether no further page is needed."""
         return bool(self._fault) or self._down or self._ended
 
     def take(self, page: ListPage, *, newest_first: bool = True) -> None:
@@ -84,7 +84,7 @@ class Coverage:
         return next((reason for wrong, reason in reasons if wrong), "")
 
     def _overlaps(self, numbers: set[int], *, newest_first: bool) -> bool:
-        """Whether more comes again than new records at the top have pushed down."""
+        """Return whether more comes again than new records at the top have pushed down."""
         if not numbers:
             return False
         before, now = self._counts[-2:]

@@ -169,7 +169,7 @@ def _page_of(distance: int, limit: int, count: int, *, newest_first: bool) -> in
 
 
 def _is_later(page: ListPage, made_by: int) -> bool:
-    """Whether most of a page's records are dated after a moment."""
+    """Return whether most of a page's records are dated after a moment."""
     dated = [_micros(record.get("date_at")) for _, record in page.records]
     later = [moment for moment in dated if moment is not None and moment > made_by]
     return len(page.records) >= _PROBED and len(later) > len(page.records) * _LATER

@@ -136,7 +136,7 @@ class Reconcile:
 
     @property
     def under_way(self) -> bool:
-        """Whether it is, or will be, done."""
+        """Return whether it is, or will be, done."""
         return self._days > 0
 
     async def ask(self, days: int) -> None:

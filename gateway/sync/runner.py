@@ -134,17 +134,17 @@ class Sync:
 
     @property
     def reconciling(self) -> bool:
-        """Whether records are, or will be, compared with central."""
+        """Return whether records are, or will be, compared with central."""
         return self._reconcile is not None and self._reconcile.under_way
 
     @property
     def reconcile_progress(self) -> str:
-        """How far comparing is."""
+        """Return how far comparing is."""
         return self._reconcile.progress if self._reconcile is not None else ""
 
     @property
     def reconciled(self) -> str:
-        """What the last comparing found, in words."""
+        """Return what the last comparing found, in words."""
         return self._reconcile.result if self._reconcile is not None else ""
 
     @property

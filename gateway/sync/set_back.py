@@ -41,7 +41,7 @@ class SetBack:
 
     @property
     def suspected(self) -> bool:
-        """Whether central may lack what was sent, so that nothing that was made here must go with it."""
+        """Return whether central may lack what was sent, so that nothing that was made here must go with it."""
         return self._missed or self.since is not None
 
     async def look(self) -> None:

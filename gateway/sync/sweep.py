@@ -117,7 +117,7 @@ class Tally:
 
     @property
     def reached_end(self) -> bool:
-        """Whether the walk came to the end of the list, believed or not."""
+        """Return whether the walk came to the end of the list, believed or not."""
         return not self._fault
 
     @property

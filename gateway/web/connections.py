@@ -72,14 +72,14 @@ class Connection:
 
     @property
     def stage(self) -> Stage:
-        """What it waits for."""
+        """Return what it waits for."""
         if self.request is not None:
             return Stage.ANSWER if self.request.content.is_eof() else Stage.BODY
         return Stage.KEPT if self.kept else Stage.HEAD
 
     @property
     def unanswered(self) -> bool:
-        """Whether its client waits for an answer of which nothing was sent."""
+        """Return whether its client waits for an answer of which nothing was sent."""
         begun = self.request is not None and bool(self.request.writer.output_size)
         return self.answerable and not self.kept and not begun
 
@@ -104,7 +104,7 @@ class ConnectionLimits:
 
     @property
     def held(self) -> int:
-        """How many connections there are now."""
+        """Return how many connections there are now."""
         self._forget_closed()
         return len(self._held)
 
@@ -192,7 +192,7 @@ class ConnectionLimits:
         return float("inf") if self._is_favoured(connection) else _LONG_ANSWER_SECONDS
 
     def _is_full_for(self, newcomer: Connection) -> bool:
-        """Whether the newcomer's address has as many places as one may have."""
+        """Return whether the newcomer's address has as many places as one may have."""
         return not newcomer.proxy and sum(one.host == newcomer.host for one in self._held) >= MOST_PER_ADDRESS
 
     def _is_favoured(self, connection: Connection) -> bool:

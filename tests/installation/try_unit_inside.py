@@ -151,7 +151,7 @@ def try_access(api: Api, ready: FieldReady) -> None:
 
 
 def try_sandbox(pid: int) -> None:
-    """What the kernel says of the process."""
+    """Return what the kernel says of the process."""
     status = dict(
         line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line
     )

@@ -74,7 +74,7 @@ class BusyCentral:
         return datetime.fromtimestamp(self.seconds(), UTC)
 
     def of_site(self, kind: str, site: str) -> list[dict[str, Any]]:
-        """What a site has made, by `source_name` or by the holder of a card or the place of a device."""
+        """Return what a site has made, by `source_name` or by the holder of a card or the place of a device."""
         return [record for record in self.records[kind] if site in (record.get("source_name"), record.get("note"))]
 
     def gain(self) -> None:

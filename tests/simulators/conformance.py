@@ -337,5 +337,5 @@ def _taken(device: str) -> Iterator[None]:
 
 
 def _says_unknown(report: Report) -> bool:
-    """Whether the report says no more than that a point is not known, as after each loss of the line."""
+    """Return whether the report says no more than that a point is not known, as after each loss of the line."""
     return isinstance(report, PointChanged) and report.state is PointState.UNKNOWN

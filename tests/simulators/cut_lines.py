@@ -136,7 +136,7 @@ class HoldingConverter:
 
     @property
     def held(self) -> int:
-        """How many bytes wait for the serial line."""
+        """Return how many bytes wait for the serial line."""
         return sum(len(data) for _, data in self._held)
 
     async def cut(self) -> None:
@@ -226,7 +226,7 @@ class HoldingPort(PseudoTerminal):
 
     @property
     def held(self) -> int:
-        """How many bytes wait for the line."""
+        """Return how many bytes wait for the line."""
         return len(self._held)
 
     async def cut(self) -> None:

@@ -103,7 +103,7 @@ class CutLine:
             self.occupied[-1] = (self.occupied[-1][0], now)
 
     def faults(self) -> list[str]:
-        """What reached the controller and should not have."""
+        """Return what reached the controller and should not have."""
         found, unmatched = [], list(self.sent)
         for command in self.far_end.commands:
             sent = [one for one in unmatched if one[0] == command.request and one[1] <= command.at]
@@ -120,13 +120,13 @@ class CutLine:
 
     @property
     def stands_half_way(self) -> bool:
-        """Whether the boom stands between its limits."""
+        """Return whether the boom stands between its limits."""
         state = self.barrier.state(now=time.monotonic())
         return not (state.moving or state.open_limit or state.closed_limit)
 
     @property
     def lost(self) -> int:
-        """How many commands were written and never arrived."""
+        """Return how many commands were written and never arrived."""
         return len(self.sent) - len(self.far_end.commands)
 
     def _is_occupied(self, command: Received) -> bool:

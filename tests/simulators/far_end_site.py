@@ -121,7 +121,7 @@ class FarEndLane:
                 await asyncio.sleep(0.01)
 
     async def kinds(self) -> list[EventKind]:
-        """What was recorded, the oldest first."""
+        """Return what was recorded, the oldest first."""
         assert await self.lanes.recorder.drained(within=_WITHIN)
         return [EventKind(event.type) for event in reversed(await self.store.events.latest(limit=100))]
 

@@ -93,12 +93,12 @@ class Footage:
         )
 
     def decoded(self, path: str, *more: str, level: str = "warning") -> int:
-        """How many frames ffmpeg decodes with a session, without a complaint of that level."""
+        """Return how many frames ffmpeg decodes with a session, without a complaint of that level."""
         session = ("-headers", f"SessionID: {self.site.api.session}\r\n")
         return self.decoded_of(self.site.api.base + path, *session, *more, level=level)
 
     def decoded_of(self, url: str, *more: str, level: str = "warning") -> int:
-        """How many frames ffmpeg decodes of an address, without a complaint of that level."""
+        """Return how many frames ffmpeg decodes of an address, without a complaint of that level."""
         run = subprocess.run(
             [need("ffmpeg"), "-v", level, *more, "-i", url, "-map", "0:v:0", "-f", "framemd5", "-"],
             capture_output=True, timeout=60, check=False,
@@ -163,7 +163,7 @@ def test_ffmpeg_plays_all(footage, tmp_path):
 
 
 def by_gstreamer(url: str, *more: str) -> int:
-    """How many pictures GStreamer shows."""
+    """Return how many pictures GStreamer shows."""
     player = Path(__file__).parents[1] / "simulators" / "gst_hls_player.py"
     run = subprocess.run(["/usr/bin/python3", str(player), url, *more], capture_output=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr.decode()

@@ -46,7 +46,7 @@ class BooksCheck:
         return ""
 
     def _unsettled(self, books: Books) -> str:
-        """What is wrong when nothing is under way and central has been there for long."""
+        """Return what is wrong when nothing is under way and central has been there for long."""
         if books.delivered + books.waiting + books.parked < len(self._taken):
             return f"central has {len(self._taken)}, and only {books.delivered} are counted as delivered"
         missing = len(self._acknowledged - self._taken)

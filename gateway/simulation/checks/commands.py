@@ -170,7 +170,7 @@ class _Undo:
         self._left.pop(wrote.lane, None)
 
     def refreshed(self, observation: seen.Refreshed) -> None:
-        """What was not read for too long may have had the gate opened again, and may still."""
+        """Note when each safety point was read: one unread for too long may have had the gate opened again."""
         for point in _SAFETY.intersection(observation.points):
             self._read[observation.lane, point] = observation.at
 

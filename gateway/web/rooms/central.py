@@ -55,12 +55,12 @@ class CentralView(Protocol):
 
     @property
     def reconciling(self) -> bool:
-        """Whether what was sent is, or will be, compared with central."""
+        """Return whether what was sent is, or will be, compared with central."""
         ...
 
     @property
     def reconciled(self) -> str:
-        """What the last such comparing found, in words; "" before the first."""
+        """Return what the last such comparing found, in words; "" before the first."""
         ...
 
     @property
@@ -141,7 +141,7 @@ class CentralAccounts(Protocol):
         ...
 
     def admitted(self, answer: JsonObject) -> CentralAdmission | None:
-        """What an answer of central's that signs somebody in says; None for one without a session."""
+        """Return what an answer of central's that signs somebody in says; None for one without a session."""
         ...
 
     async def prove(self, token: str, code: str) -> None:

@@ -27,7 +27,7 @@ def site_of(url: str) -> Site:
 
 
 async def told(recording, store, until, event):
-    """What is missing of an event's footage, once it is known how much there will be."""
+    """Return what is missing of an event's footage, once it is known how much there will be."""
 
     async def ready():
         found = await store.camera_events.get(event.id)

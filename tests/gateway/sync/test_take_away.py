@@ -88,7 +88,7 @@ async def seconds_until(condition, most=60.0):
 
 
 def at_lane(store, number):
-    """What a lane decides by: the cards with this number."""
+    """Return what a lane decides by: the cards with this number."""
     return store.cards.at_once((f"text:{number:08d}",))
 
 

@@ -87,7 +87,7 @@ class Scene:
         return self.central.of_site(kind, SITE)
 
     def asked(self) -> tuple[int, int]:
-        """How many lists were asked for, and their bytes."""
+        """Return how many lists were asked for, and their bytes."""
         lists = sum(count for path, count in self.central.requests.items() if path.endswith("/list"))
         return lists, self.central.bytes_in_lists
 

@@ -78,7 +78,7 @@ def test_tls_1_1_is_refused(tmp_path):
 
 
 def handshake(port, version):
-    """What openssl says of a handshake with this version alone."""
+    """Return what openssl says of a handshake with this version alone."""
     command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", version, "-cipher", "DEFAULT@SECLEVEL=0"]
     ended = subprocess.run(command, input="", capture_output=True, text=True, timeout=20, check=False)
     return ended.stdout + ended.stderr
