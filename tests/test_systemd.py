@@ -33,7 +33,8 @@ def verify(unit):
 
 
 def with_program_of_this_checkout(folder):
-    program = Path(sys.executable).with_name("edge-gateway")
+    program = folder / "program"  # systemd takes no quotes in a program's path, and a checkout may have them
+    program.symlink_to(Path(sys.executable).with_name("edge-gateway"))
     copy = folder / UNIT.name
     text = UNIT.read_text()
     assert "ExecStart=/usr/bin/edge-gateway " in text

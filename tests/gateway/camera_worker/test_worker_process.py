@@ -243,7 +243,7 @@ def _runs(pid: int) -> bool:
 def libraries(pid: int) -> set[str]:
     """The libraries that a process has loaded."""
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
-    return {Path(line.split()[5]).name.partition(".")[0].partition("-")[0] for line in lines if ".so" in line}
+    return {Path(line.split(maxsplit=5)[5]).name.partition(".")[0].partition("-")[0] for line in lines if ".so" in line}
 
 
 async def test_what_takes_memory_is_not_where_cameras_are_recorded_and_may_die_without_them(

@@ -16,6 +16,7 @@ from gateway.store.event_pages import EventFilter, read_page
 from gateway.store.event_rows import COLUMNS, RECORDED, TOLD
 from gateway.store.event_stretches import read_stretches
 from gateway.store.migrations import migrate, migrations
+from gateway.store.text_search import teach_search
 from gateway.web.envelope import joined_parts, success
 from gateway.web.shapes.events import EventRecord
 from gateway.web.v1.records import event_record
@@ -51,6 +52,7 @@ events = st.lists(
 def store():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrate(connection, migrations("site"))
+        teach_search(connection)
         yield connection
 
 
