@@ -154,9 +154,9 @@ class Lookups:
         self._glances: dict[int, _Glance] = {}
         self._parts = 1  # of the usual page, into how many it is cut as long as it does not come
 
-    def begin_turn(self, sought: Iterable[Sought]) -> None:
-        """Begin a turn in which these may be judged; what was seen before of them was too early."""
-        self._sought = tuple(sought)
+    async def begin_turn(self, rows: Iterable[OutboxRow]) -> None:
+        """Begin a turn in which these may be judged; what was seen before of them was too early. Raises StoreError."""
+        self._sought = tuple([sought for row in rows if (sought := await self._sought_in(row)) is not None])
         self._glances = {}
 
     async def judge(self, sought: Sought) -> Told:
@@ -183,6 +183,14 @@ class Lookups:
 
     def _unseen(self, row: OutboxRow, error: CentralRefused) -> Told:
         return self._looks.unclear(row.id, f"central does not let it be looked for: {error}")
+
+    async def _sought_in(self, row: OutboxRow) -> Sought | None:
+        """Return a create that may have reached central, with central's ids; None for any other row."""
+        shipment = shipment_of(row) if row.begun else ""
+        if isinstance(shipment, str) or shipment.operation.effect is not Effect.CREATE:
+            return None
+        resolved = await self._store.references.resolve(shipment.body)
+        return None if resolved.reason else Sought(row, shipment.operation, resolved.body)
 
     async def _told(self, sought: Sought, glance: _Glance) -> Told:
         row, unknown = sought.row, self._store.unknown
@@ -240,14 +248,6 @@ class Lookups:
         made_by = max(begun) + int((self._may_take + _MARGIN) * 1_000_000)
         share = (now - made_by) / max(now - min(begun), 1)
         return Bounds(min(older, default=None), known | set(older), made_by, min(max(share, 0.0), 1.0))
-
-
-def sought_in(row: OutboxRow) -> Sought | None:
-    """A create that may have reached central; None for any other row."""
-    shipment = shipment_of(row) if row.begun else ""
-    if isinstance(shipment, str) or shipment.operation.effect is not Effect.CREATE:
-        return None
-    return Sought(row, shipment.operation, shipment.body)
 
 
 def _comparing(lookup: Lookup, together: dict[int, Sought], glances: dict[int, _Glance]) -> Compare:

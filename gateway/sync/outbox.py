@@ -28,7 +28,7 @@ from gateway.sync.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.sync.central import CentralClient
 from gateway.sync.convoy import Convoy, goes_along
 from gateway.sync.field_map import CardFieldMap
-from gateway.sync.lookups import ASK_AFTER, Found, Looks, Lookups, NotThere, NotYet, Sought, Unclear, sought_in
+from gateway.sync.lookups import ASK_AFTER, Found, Looks, Lookups, NotThere, NotYet, Sought, Unclear
 from gateway.sync.newest_ids import NewestIds
 from gateway.sync.not_found import NOT_FOUND, doubt
 from gateway.sync.outbox_news import OutboxNews
@@ -133,7 +133,7 @@ class OutboxSender:
         if not rows:
             return Turn(await self._until_due())
         self._is_away = False
-        self._lookups.begin_turn(sought for row in rows if (sought := sought_in(row)) is not None)
+        await self._lookups.begin_turn(rows)
         try:
             await self._newest.refresh(_creates(rows))
         except CentralUnavailable:

@@ -193,3 +193,17 @@ async def test_a_write_that_goes_straight_through_names_the_record_by_central_s_
     nothing_provisional_went_up(central)
     with pytest.raises(CentralRefused, match="central will never have device 2000000099"):
         await writes.write(ENTRY_CREATE, {**body, "device_id": PROVISIONAL + 99})
+
+
+async def test_entries_of_lost_answers_that_name_a_card_made_here_are_found_by_its_id_at_central(
+    store, sender, central
+):
+    card = await hold(store, CARD_CREATE, CARD)
+    await send(store, sender)
+    for minute in range(2):
+        body = {"device_id": 101, "type": "entry", "date_at": f"2026-01-01T12:0{minute}:00.000Z", "access_id": card}
+        await hold(store, ENTRY_CREATE, body)
+    central.faults = Faults(paths="/v1/entry", lost_answers=2)
+    books = await send(store, sender, turns=8)
+    assert (books.waiting, books.parked, books.delivered) == (0, 0, 3)
+    assert [entry["access_id"] for entry in central.entries] == [card_of(central)] * 2
