@@ -9,7 +9,7 @@ from gateway.domain.credentials import Card, CardStatus
 from gateway.domain.errors import StoreError
 from gateway.simulation import observations as seen
 from gateway.simulation.agenda import Fault
-from gateway.simulation.scene import UNKNOWN_CARD, bad_cards, good_cards
+from gateway.simulation.scene import UNKNOWN_CARD, bad_cards, good_cards, refuses_unsure_time
 from gateway.simulation.world import World
 from gateway.store import CardRecord
 
@@ -28,8 +28,12 @@ class CardList:
         numbers = tuple(self._good) if good else (*self._bad, UNKNOWN_CARD)
         return numbers[int(chance * len(numbers))]
 
-    def may_pass(self, number: str) -> bool | None:
-        """Whether this card is good now; None while that changes."""
+    def may_pass(self, number: str, *, lane: int) -> bool | None:
+        """Whether this card is good now at a lane; None while that changes, or hangs on a clock that is not trusted."""
+        card = self._good.get(number)
+        has_days = card is not None and card.valid_until is not None
+        if has_days and refuses_unsure_time(lane) and not self._world.clock.wall().trusted:
+            return None
         suspended = self._suspended.get(number, False)
         return None if suspended is None else number in self._good and not suspended
 

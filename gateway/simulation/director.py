@@ -63,7 +63,7 @@ class Director:
         now = world.clock.monotonic
         self._drives = {
             number: DrivingLane(
-                barrier=field.barrier, reader=self._post(field), monotonic=now, look_seconds=world.plan.poll
+                barrier=field.barrier, reader=self._post(number, field), monotonic=now, look_seconds=world.plan.poll
             )
             for number, field in world.fields.items()
         }
@@ -139,7 +139,7 @@ class Director:
                 before = self._peace(field) if self._is_calm(field, began) and not vehicle.tailgated else None
                 outcome = await self._drives[vehicle.lane].drive(card, backs_out=vehicle.backs_out, manners=manners)
                 calm = before == self._peace(field) and life.up and life is self._world.box.life
-                self._world.see(seen.Drove(self._world.now(), field.lane_id, outcome, began, calm))
+                self._world.see(seen.Drove(self._world.now(), field.lane_id, outcome, began, calm, card))
                 if outcome is Outcome.PASSED and dice.random() < _STOPPED_BEHIND:
                     await asyncio.sleep(dice.uniform(1.0, 3.0))
                     await self._wish(Wish(self._world.now(), vehicle.lane, 1.0))
@@ -197,14 +197,15 @@ class Director:
         except TimeoutError:
             return
 
-    def _post(self, field: LaneField) -> _Post:
-        return _Post(lambda card: self._present(field, card))
+    def _post(self, number: int, field: LaneField) -> _Post:
+        return _Post(lambda card: self._present(number, field, card))
 
-    def _present(self, field: LaneField, card: str) -> None:
+    def _present(self, number: int, field: LaneField, card: str) -> None:
         box, now = self._world.box, self._world.now()
         if not box.is_up:
             return
-        self._world.see(seen.Presented(now, field.lane_id, card, self._cards.may_pass(card), self._is_calm(field, now)))
+        may_pass = self._cards.may_pass(card, lane=number)
+        self._world.see(seen.Presented(now, field.lane_id, card, may_pass, self._is_calm(field, now)))
         box.life.present(field.reader_id, card)
 
     def _is_calm(self, field: LaneField, now: float) -> bool:

@@ -46,7 +46,7 @@ class Presented(Observation):
     """A card was held to a reader.
 
     Attributes:
-        good: whether it may pass; None in the moment in which that changes.
+        good: whether it may pass; None while that changes, or where it hangs on a clock that is not trusted.
         calm: nothing was wrong at this lane for a while, so that it must be let in at once if it is good.
     """
 
@@ -225,9 +225,11 @@ class Drove(Observation):
     Attributes:
         began: when it came.
         calm: nothing was wrong at its lane or with the gateway, so that its passage must be recorded.
+        card: what it showed, "" for nothing.
     """
 
     lane: str
     outcome: str
     began: float
     calm: bool = False
+    card: str = ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivers.contract import Gate
+from gateway.domain.access import Stance
 from gateway.lanes import Lanes
 from gateway.simulation import observations as seen
 from gateway.simulation.central import CentralFarEnd, SimulatedCentral
@@ -24,7 +25,16 @@ from gateway.simulation.network import Network
 from gateway.simulation.plan import Plan
 from gateway.simulation.power import Box
 from gateway.simulation.report import Report
-from gateway.simulation.scene import START_MICROS, gate_id, is_wired, lane_id, modules_of, reader_id, site_of
+from gateway.simulation.scene import (
+    START_MICROS,
+    cards_with_days,
+    gate_id,
+    is_wired,
+    lane_id,
+    modules_of,
+    reader_id,
+    site_of,
+)
 from gateway.simulation.surroundings import failures_to, fresh_folder, own_chance, without_collecting
 from gateway.simulation.virtual_time import DeadEnd, VirtualClock, VirtualLoop
 from gateway.simulation.wired_gate import WiredGate
@@ -70,6 +80,8 @@ def simulate(
         clear=lane.clear_seconds,
         clear_after_loss=lane.clear_after_loss_seconds,
         fire_lanes=frozenset(one.id for one in site.lanes if one.fire is not None),
+        sure_time_lanes=frozenset(one.id for one in site.lanes if one.doubt.clock is Stance.SECURE),
+        cards_with_days=cards_with_days(),
     )
     witness = Witness(checks=checks)
     base = fresh_folder()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Mapping
 
@@ -10,6 +11,7 @@ from drivers.bus import Bus
 from drivers.contract import (
     DeviceConnected,
     DeviceLost,
+    DriverError,
     Forbidden,
     GateMoved,
     PointChanged,
@@ -21,8 +23,9 @@ from drivers.contract import (
 from drivers.link import LinkSpec
 from drivers.modbus.frames import Asked, decode_request, encode_reply
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.messages import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written
+from drivers.modbus.messages import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written, coil_word
 from drivers.modbus.profile import GateProfile
+from drivers.modbus.session import Session
 from drivers.wire import Direction
 from gateway.demo.barrier import Wish
 from gateway.demo.modbus_wiring import RelayWiring
@@ -36,6 +39,12 @@ _PORT = 502
 _UNIT = 1
 _FAILED = Refusal(4)
 _LATE = (0.4, 3.0)
+_NEIGHBOUR = 2
+_NEIGHBOUR_TAKES = (0.6, 0.9)
+_NEIGHBOUR_TIMEOUT = 1.0
+_NEIGHBOUR_PATIENCE = 60.0
+_MOST_AHEAD = 9
+"""Commands of a neighbour ahead of one, at most, while the line is jammed: more than a command lives."""
 _INPUTS = ("closed_limit", "open_limit", ARMING, CLOSING, PHOTOCELL)
 
 
@@ -59,7 +68,7 @@ def _profile(poll: float) -> GateProfile:
 
 
 class Controller(asyncio.Protocol):
-    """The controller's end of one connection: it obeys at once, and answers, or not."""
+    """The controllers at the other end of one connection: the lane's own obeys at once, its neighbour slowly."""
 
     def __init__(
         self, *, field: LaneField, see: Callable[[seen.Observation], None], monotonic: Callable[[], float]
@@ -85,6 +94,9 @@ class Controller(asyncio.Protocol):
 
     def _take(self, asked: Asked) -> None:
         now, troubles, dice = self._monotonic(), self._field.troubles, self._field.dice
+        if asked.unit == _NEIGHBOUR:
+            self._answer(encode_reply("tcp", asked=asked, reply=Written()), after=dice.uniform(*_NEIGHBOUR_TAKES))
+            return
         reply: Reply = _FAILED
         answers = True
         if isinstance(asked.request, Read):
@@ -92,9 +104,12 @@ class Controller(asyncio.Protocol):
         elif isinstance(asked.request, Write | WriteMany):
             reply, answers = self._obey(asked.request, now)
         frame = encode_reply("tcp", asked=asked, reply=reply)
-        if answers and self._transport is not None:
-            wait = dice.uniform(*_LATE) if troubles.late_until > now else dice.uniform(0.002, 0.02)
-            asyncio.get_running_loop().call_later(wait, self._transport.write, frame)
+        if answers:
+            self._answer(frame, after=dice.uniform(*_LATE) if troubles.late_until > now else dice.uniform(0.002, 0.02))
+
+    def _answer(self, frame: bytes, *, after: float) -> None:
+        if self._transport is not None:
+            asyncio.get_running_loop().call_later(after, self._transport.write, frame)
 
     def _read(self, read: Read, now: float) -> Reply:
         if read.table is not Table.DISCRETE_INPUT:
@@ -154,6 +169,8 @@ class WiredGate:
             framing="tcp",
             monotonic=monotonic,
         )
+        self._neighbour = Session(bus=self._bus, unit=_NEIGHBOUR, framing="tcp", timeout=_NEIGHBOUR_TIMEOUT)
+        self._tasks: asyncio.TaskGroup | None = None
 
     @property
     def device_id(self) -> int:
@@ -168,6 +185,7 @@ class WiredGate:
             reports(told)
 
         async with asyncio.TaskGroup() as group:
+            self._tasks = group
             line = group.create_task(self._bus.run())
             try:
                 await self._gate.run(report)
@@ -196,18 +214,33 @@ class WiredGate:
         lane, taken = self._field.lane_id, False
         self._see(seen.Called(self._monotonic(), lane, action))
         self._deadlines = {**self._deadlines, action: deadline}
+        await self._jam()
         try:
             await drive()  # type: ignore[misc]  # a coroutine of the gate's
             taken = True
         finally:
             self._see(seen.Answered(self._monotonic(), lane, action, taken))
 
+    async def _jam(self) -> None:
+        """Have commands of a neighbour go ahead of the next one, while the line is jammed."""
+        if self._tasks is None or self._field.troubles.jammed_until <= self._monotonic():
+            return
+        for _ in range(self._field.dice.randint(0, _MOST_AHEAD)):
+            self._tasks.create_task(self._command_neighbour())
+        await asyncio.sleep(0)  # they are in the queue of the line then
+
+    async def _command_neighbour(self) -> None:
+        with contextlib.suppress(DriverError):  # its own driver's business
+            await self._neighbour.write(
+                Write(Table.COIL, 0, coil_word(on=True)), deadline=self._monotonic() + _NEIGHBOUR_PATIENCE
+            )
+
     def _controller(self) -> Controller:
         return Controller(field=self._field, see=self._witness.see, monotonic=self._monotonic)
 
     def _traced(self, direction: Direction, data: bytes, at: float) -> None:
         """Follow the bytes of the line: when commands go out."""
-        if direction is not Direction.SENT or (asked := decode_request("tcp", data)) is None:
+        if direction is not Direction.SENT or (asked := decode_request("tcp", data)) is None or asked.unit != _UNIT:
             return
         wish = self._wiring.wish_of(asked.request) if isinstance(asked.request, Write | WriteMany) else None
         if wish is None:

@@ -127,7 +127,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "drivers/transactions.py",
         "if not self.sent:",
         "if False:",
-        tests=("tests/drivers/test_bus.py",),
     ),
     Mutation(
         2,

@@ -21,8 +21,13 @@ def all_checks(
     clear: float = 1.0,
     clear_after_loss: float = 3.0,
     fire_lanes: frozenset[str] = frozenset(),
+    sure_time_lanes: frozenset[str] = frozenset(),
+    cards_with_days: frozenset[int] = frozenset(),
 ) -> tuple[Check, ...]:
-    """Fresh checks for one run; the times are the site's and its lanes', in seconds. `fire_lanes` have a fire input."""
+    """Make fresh checks for one run; the times are the site's and its lanes', in seconds.
+
+    `fire_lanes` have a fire input. `sure_time_lanes` refuse `cards_with_days` while the clock is not trusted.
+    """
     return (
         ClosingCheck(stale=stale, clear=clear, clear_after_loss=clear_after_loss, fire_lanes=fire_lanes),
         ReopeningCheck(),
@@ -32,8 +37,8 @@ def all_checks(
         ArrivalsCheck(),
         DurableCheck(),
         BooksCheck(),
-        DelayCheck(),
-        ClockCheck(),
+        DelayCheck(sure_time_lanes=sure_time_lanes),
+        ClockCheck(sure_time_lanes=sure_time_lanes, cards_with_days=cards_with_days),
         AccessCheck(),
         PassagesCheck(),
         TasksCheck(),

@@ -7,7 +7,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.simulation import observations as seen
 
 _SETTLED_AFTER = 60.0
-_JUDGED_BY_OTHERS = frozenset({Reason.STORE_UNAVAILABLE, Reason.EXPIRED, Reason.NOT_YET_VALID})
+_JUDGED_BY_OTHERS = frozenset({Reason.STORE_UNAVAILABLE, Reason.EXPIRED, Reason.NOT_YET_VALID, Reason.CLOCK_UNTRUSTED})
 
 
 class AccessCheck:

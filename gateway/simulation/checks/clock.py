@@ -9,16 +9,24 @@ from gateway.simulation import observations as seen
 _LATE_MICROS = 3_600_000_000
 _SLACK_MICROS = 1_000
 _BESIDE_THE_LANE = frozenset({EventKind.COMMAND_RECORDED, EventKind.COMMAND_REFUSED, EventKind.COMMAND_UNKNOWN})
+_DECIDED_WITHIN_MICROS = 2_000_000
 _OF_TIME = frozenset({Reason.EXPIRED, Reason.NOT_YET_VALID})
 
 
 class ClockCheck:
-    """Knows the true time and when the clock could not be trusted."""
+    """Knows the true time and when the clock could not be trusted.
+
+    Meanwhile lanes that want a sure time refuse cards with days, and no other lane does.
+    """
 
     promise = "9 clock steps do no harm"
     wants = (seen.ClockJudged, seen.CardJudged, seen.Acknowledged)
 
-    def __init__(self) -> None:
+    def __init__(
+        self, *, sure_time_lanes: frozenset[str] = frozenset(), cards_with_days: frozenset[int] = frozenset()
+    ) -> None:
+        self._sure_time_lanes = sure_time_lanes
+        self._cards_with_days = cards_with_days
         self._wrong: list[tuple[int, int]] = []
         self._wrong_since: int | None = None
         self._good: set[int] = set()
@@ -51,6 +59,8 @@ class ClockCheck:
         denied = event.kind is EventKind.ACCESS_DENIED and event.data.get("reason") in _OF_TIME
         if denied and event.data.get("card_id") in self._good:
             return f"card {event.data.get('card_id')} is valid for years and was denied: {event.description}"
+        if fault := self._judge_stance(event):
+            return fault
         if not event.clock_trusted:
             recently = self._wrong_since is not None or (self._wrong and now - self._wrong[-1][1] < _LATE_MICROS)
             return "" if recently else f"{event.name} is marked as untrusted, though the clock was right"
@@ -60,6 +70,19 @@ class ClockCheck:
         if not now - _LATE_MICROS < event.date_at <= now + _SLACK_MICROS:
             return f"{event.name} is marked as trusted and stamped {(event.date_at - now) / 1e6:.1f} s from now"
         return self._out_of_order(event)
+
+    def _judge_stance(self, event: Event) -> str:
+        """Judge a decision by whether its lane goes by a clock that is not trusted."""
+        is_concerned = event.lane_id in self._sure_time_lanes and event.data.get("card_id") in self._cards_with_days
+        wrong = [*self._wrong, *([(self._wrong_since, event.date_at + 1)] if self._wrong_since is not None else [])]
+        if event.kind is EventKind.ACCESS_GRANTED and is_concerned:
+            if any(start + _DECIDED_WITHIN_MICROS < event.date_at < end for start, end in wrong):
+                return f"{event.lane_id} wants a sure time, and granted a card with days without it"
+        elif event.kind is EventKind.ACCESS_DENIED and event.data.get("reason") == Reason.CLOCK_UNTRUSTED:
+            recently = any(start <= event.date_at < end + _DECIDED_WITHIN_MICROS for start, end in wrong)
+            if not is_concerned or not recently:
+                return f"{event.lane_id} refused for its clock, which did not matter: {event.description}"
+        return ""
 
     def _out_of_order(self, event: Event) -> str:
         """Within a lane; a command's recording goes to disk before what the lane said meanwhile."""

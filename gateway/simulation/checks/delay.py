@@ -16,9 +16,11 @@ class DelayCheck:
     """
 
     promise = "6 no lane is delayed"
-    wants = (seen.Presented, seen.Asked, seen.Called, seen.Drove, seen.Acknowledged, seen.Ended)
+    wants = (seen.Presented, seen.Asked, seen.Called, seen.Drove, seen.Acknowledged, seen.ClockJudged, seen.Ended)
 
-    def __init__(self) -> None:
+    def __init__(self, *, sure_time_lanes: frozenset[str] = frozenset()) -> None:
+        """`sure_time_lanes` refuse cards with days while the clock is not trusted, also one read right before."""
+        self._sure_time_lanes = sure_time_lanes
         self._waiting: dict[str, tuple[float, str]] = {}
 
     def see(self, observation: seen.Observation) -> str:
@@ -35,6 +37,9 @@ class DelayCheck:
                 self._waiting.pop(observation.lane, None)
             case seen.Called(action=GateAction.OPEN):
                 self._waiting.pop(observation.lane, None)
+            case seen.ClockJudged(trusted=False):
+                for lane in self._sure_time_lanes:
+                    self._waiting.pop(lane, None)
             case seen.Ended():
                 self._waiting.clear()
             case _:

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gateway.domain.passages import Passage, PassageOutcome
 from gateway.simulation import observations as seen
 
 _RECORDED_WITHIN = 60.0
+_REMEMBERED = 600.0
 _MICROS = 1_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """A passage on disk: its card, and when it ended."""
+
+    card: str
+    ended: float
+
+    def is_of(self, drove: seen.Drove) -> bool:
+        """Whether it is this vehicle's."""
+        return self.card == drove.card and drove.began < self.ended < drove.at + _RECORDED_WITHIN
+
+
 class PassagesCheck:
-    """Compares vehicles that really passed, where nothing was wrong, with the passages that were recorded."""
+    """Compares vehicles that really passed, where nothing was wrong, with the passages that were recorded.
+
+    A passage belongs to the vehicle whose card it names and that was at the gate when it ended, or had just left: the
+    passage of another vehicle never stands in for it.
+    """
 
     promise = "10 each passage is recorded"
     wants = (seen.Drove, seen.Acknowledged, seen.Refreshed, seen.Presented, seen.Ended)
 
     def __init__(self) -> None:
         self._owed: dict[str, list[seen.Drove]] = {}
-        self._recorded: dict[str, list[float]] = {}
+        self._recorded: dict[str, list[_Recorded]] = {}
 
     def see(self, observation: seen.Observation) -> str:
         """See `Check`."""
@@ -35,21 +54,25 @@ class PassagesCheck:
         return self._overdue(observation.at)
 
     def _owe(self, drove: seen.Drove) -> None:
-        recorded = self._recorded.get(drove.lane, [])
-        of_this = [at for at in recorded if at >= drove.began]
-        if of_this:
-            recorded.remove(of_this[0])
-        else:
+        recorded = [one for one in self._recorded.get(drove.lane, []) if drove.at - one.ended < _REMEMBERED]
+        self._recorded[drove.lane] = recorded
+        of_this = next((one for one in recorded if one.is_of(drove)), None)
+        if of_this is None:
             self._owed.setdefault(drove.lane, []).append(drove)
+        else:
+            recorded.remove(of_this)
 
     def _note(self, passage: Passage, acknowledged: seen.Acknowledged) -> None:
         if passage.outcome is not PassageOutcome.PASSED:
             return
-        owed = self._owed.get(passage.lane_id)
-        if owed:
-            owed.pop(0)
+        ended = acknowledged.at - (acknowledged.true_micros - passage.ended_at) / _MICROS
+        recorded = _Recorded(passage.credential, ended)
+        owed = self._owed.get(passage.lane_id, [])
+        of_this = next((drove for drove in owed if recorded.is_of(drove)), None)
+        if of_this is None:
+            self._recorded.setdefault(passage.lane_id, []).append(recorded)
         else:
-            self._recorded.setdefault(passage.lane_id, []).append(acknowledged.at)
+            owed.remove(of_this)
 
     def _overdue(self, now: float) -> str:
         for lane, owed in self._owed.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drivers.contract import GatePosition, PointState
+from gateway.domain.access import Reason
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Passage, PassageOutcome
@@ -291,22 +292,37 @@ def test_a_fire_opens_without_a_card():
     assert check.see(wrote(67.0, GateAction.OPEN)) != ""
 
 
-def test_a_vehicle_that_passed_in_peace_and_is_not_recorded():
-    def passed(at):
-        passage = Passage(LANE, "entry", PassageOutcome.PASSED, WALL, WALL, clock_trusted=True)
-        return seen.Acknowledged(at, Entry(events=(event(),), passage=passage), Recorded(), WALL)
+def passed(at, *, card="7"):
+    """A passage that is on disk as soon as it ended."""
+    now = WALL + int(at * 1_000_000)
+    passage = Passage(LANE, "entry", PassageOutcome.PASSED, WALL, now, clock_trusted=True, credential=card)
+    return seen.Acknowledged(at, Entry(events=(event(),), passage=passage), Recorded(), now)
 
+
+def drove(at, *, began, calm=True):
+    return seen.Drove(at, LANE, "passed", began, calm, "7")
+
+
+def test_a_vehicle_that_passed_in_peace_and_is_not_recorded():
     check = PassagesCheck()
     check.see(passed(9.0))
-    check.see(seen.Drove(10.0, LANE, "passed", 1.0, calm=True))
-    check.see(seen.Drove(20.0, LANE, "passed", 11.0, calm=True))
+    check.see(drove(10.0, began=1.0))
+    check.see(drove(20.0, began=11.0))
     check.see(passed(20.5))
     assert check.see(seen.Refreshed(100.0, LANE, ())) == ""
-    check.see(seen.Drove(110.0, LANE, "passed", 101.0, calm=True))
-    check.see(seen.Drove(111.0, LANE, "passed", 101.0, calm=False))
+    check.see(drove(110.0, began=101.0))
+    check.see(drove(111.0, began=101.0, calm=False))
     assert check.see(seen.Refreshed(169.0, LANE, ())) == ""
     assert "no passage of it was recorded" in check.see(seen.Refreshed(171.0, LANE, ()))
     assert check.see(seen.Refreshed(300.0, LANE, ())) == ""
+
+
+@pytest.mark.parametrize("other", [passed(9.0, card="8"), passed(15.0, card="8"), passed(0.5)])
+def test_the_passage_of_another_vehicle_stands_for_none(other):
+    check = PassagesCheck()
+    told = sorted([drove(10.0, began=1.0), other], key=lambda one: one.at)
+    assert [check.see(one) for one in told] == ["", ""]
+    assert "no passage of it was recorded" in check.see(seen.Refreshed(71.0, LANE, ()))
 
 
 def test_replayed_and_revived_commands():
@@ -366,6 +382,38 @@ def test_stamps_of_a_clock_that_was_wrong():
     much_later = WALL + 20_000_000
     assert check.see(acknowledged(9.0, event(at=much_later), true_micros=much_later)) == ""
     assert "after a later" in check.see(acknowledged(9.5, event(at=much_later - 5_000_000), true_micros=much_later))
+
+
+def test_decisions_of_a_lane_that_wants_a_sure_time():
+    wrong_from, wrong_until = WALL + 10_000_000, WALL + 60_000_000
+    granted = {"kind": EventKind.ACCESS_GRANTED, "trusted": False, "card_id": 1}
+    denied = {"kind": EventKind.ACCESS_DENIED, "trusted": False, "reason": Reason.CLOCK_UNTRUSTED}
+
+    def told(at, *, lane=LANE, **decision):
+        check = ClockCheck(sure_time_lanes=frozenset({lane}), cards_with_days=frozenset({1}))
+        check.see(seen.ClockJudged(10.0, trusted=False, true_micros=wrong_from))
+        check.see(seen.ClockJudged(60.0, trusted=True, true_micros=wrong_until))
+        return check.see(acknowledged(61.0, event(at=at, **decision), true_micros=wrong_until + 1_000_000))
+
+    assert "granted a card with days without it" in told(wrong_from + 5_000_000, **granted)
+    assert told(wrong_from + 1_000_000, **granted) == ""
+    assert told(wrong_from + 5_000_000, **{**granted, "card_id": 2}) == ""
+    assert told(wrong_from + 5_000_000, lane="lane-9", **granted) == ""
+    assert told(wrong_from + 5_000_000, card_id=1, **denied) == ""
+    assert "did not matter" in told(wrong_from + 5_000_000, card_id=2, **denied)
+    assert "did not matter" in told(wrong_from + 5_000_000, lane="lane-9", card_id=1, **denied)
+    assert "did not matter" in told(wrong_from - 5_000_000, card_id=1, **denied)
+
+
+def test_a_card_right_before_the_clock_goes_wrong_waits_for_nobody():
+    def told(lanes):
+        check = DelayCheck(sure_time_lanes=frozenset(lanes))
+        check.see(seen.Presented(2.0, LANE, "1", good=True, calm=True))
+        check.see(seen.ClockJudged(2.1, trusted=False, true_micros=WALL))
+        return check.see(seen.Called(2.5, LANE, GateAction.OPEN))
+
+    assert told({LANE}) == ""
+    assert "not" in told({"lane-9"})
 
 
 def test_decisions_against_the_list():
