@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
@@ -185,13 +185,15 @@ class GateProfile(UnitProfile):
             raise ValueError(fault)
         return self
 
+    def outputs(self) -> frozenset[Hashable]:
+        """What its commands write, each with its place."""
+        return frozenset(self._output(name, command).writes for name, command in self.commands.named())
+
     def _output(self, name: str, command: Command) -> Output:
-        # a pulse of any length does the same
-        value = command.value if command.pulse_unit_ms is None else True
         held = command.pulse_seconds is not None
         return Output(
             name,
-            self._written(command, value),
+            self._written(command, command.written),
             self._written(command, command.release) if held else None,
             is_step=not command.idempotent,
         )
@@ -204,9 +206,12 @@ class GateProfile(UnitProfile):
                 yield "heartbeat", self._written(self.heartbeat, value)
 
     def _written(self, part: Command | Preparation | Heartbeat, value: bool | int) -> tuple[Table, int, int]:  # noqa: FBT001 (the profile's own either-or)
+        """The place and the value of a write; at the place of a pulse any value does the same: it is the length."""
         word = self.write(part.write, part.address, value)
         assert isinstance(word, Write)  # noqa: S101 (not `many`)
-        return part.write, word.address, word.value
+        pulses = (command for _, command in self.commands.named() if command.pulse_unit_ms is not None)
+        is_pulse = any((command.write, command.address) == (part.write, part.address) for command in pulses)
+        return part.write, word.address, coil_word(on=True) if is_pulse else word.value
 
     def _places(self) -> set[tuple[Table, int]]:
         places = super()._places()

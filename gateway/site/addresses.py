@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import posixpath
 import re
 from collections.abc import Collection, Iterable
@@ -13,6 +14,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 _DEFAULT_PORTS = {"http": 80, "https": 443, "rtsp": 554, "rtsps": 322, "whep": 80, "wheps": 443}
 _SERIAL = "serial:"
 _LISTEN = "http-listen://"
+_PSEUDO_TERMINALS = "/dev/pts/"
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _WEB = ("http://", "https://")
 _SECRET_NAMES = frozenset({"password", "passwd", "pass", "pwd", "psw", "token", "secret", "apikey", "api_key"})
@@ -128,6 +130,17 @@ def line_of(url: str) -> Endpoint | str:
     return _bare_endpoint(url, "tcp://host:port")
 
 
+def real_line(line: Endpoint | str) -> Endpoint | str:
+    """What a line leads to on this machine: a serial port under its own name, whichever link names it.
+
+    A pseudo-terminal's number is soon another one's: it goes by the name that leads to it.
+    """
+    if isinstance(line, Endpoint):
+        return line
+    real = os.path.realpath(line)
+    return line if real.startswith(_PSEUDO_TERMINALS) else real
+
+
 def kind_of_line(url: str) -> LineKind:
     """What kind of line a link's sound URL is."""
     if url.startswith(_WEB):
@@ -142,7 +155,15 @@ def _bare_endpoint(url: str, wanted: str, *, default: int | None = None) -> Endp
     port = default if port is None else port
     if not parts.hostname or not port or parts.path.strip("/" if default else "") or parts.query or parts.fragment:
         raise ValueError(f"must be {wanted}")
-    return Endpoint(parts.hostname.lower(), port)
+    return Endpoint(_one_spelling(parts.hostname), port)
+
+
+def _one_spelling(host: str) -> str:
+    """Bring a host to one spelling: an address to its shortest, a name to small letters without a final dot."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return host.lower().removesuffix(".")
 
 
 def _split(url: str, wanted: str) -> tuple[SplitResult, int | None]:

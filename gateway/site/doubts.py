@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from itertools import combinations
 from pathlib import Path
 
-from drivers.modbus.profile import Line, load_unit_profile
+from drivers.modbus.profile import Line, load_profile, load_unit_profile
 from drivers.profile_file import ProfileError
 from gateway.site.addresses import is_loopback
 from gateway.site.api_section import ApiSection
 from gateway.site.fault import Fault
-from gateway.site.models import Link, ModbusDevice, Site
+from gateway.site.models import ITSELF, Link, ModbusDevice, ModbusGateDevice, Site
 
 _USUAL_SPEEDS = (300, 600, 1200, 1800, 2400, 4800, 9600, 14400, 19200, 28800, 38400, 57600, 76800, 115200, 230400)
 _FAST_SPEEDS = (250_000, 256_000, 460_800, 500_000, 576_000, 921_600)
@@ -24,6 +25,7 @@ def doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
     yield from _api_doubts(site.api)
     yield from _link_doubts(site)
     yield from _line_doubts(site, find)
+    yield from _unit_doubts(site, find)
     yield from _lane_doubts(site)
     if not site.lanes:
         yield Fault("lanes", "there are none, so no gate is opened; write [[lanes]]")
@@ -87,6 +89,32 @@ def _line_doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fau
                 f" write {settings}, unless the device was set otherwise"
             )
             yield Fault(f"links[{index}]", message)
+
+
+def _unit_doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
+    """Gates by one address of which one is the device itself: many such devices ignore the unit."""
+    gates = [
+        (index, device)
+        for index, device in enumerate(site.devices)
+        if isinstance(device, ModbusGateDevice) and device.framing == "tcp"
+    ]
+    for (first, one), (second, other) in combinations(gates, 2):
+        if one.link != other.link or (one.unit in ITSELF) == (other.unit in ITSELF):
+            continue
+        if _outputs(one, find) & _outputs(other, find):
+            message = (
+                f"{other.unit} writes the same output as devices[{first}] with unit {one.unit}: a device that ignores"
+                " the unit moves for both; give each gate an output of its own, or remove one of them"
+            )
+            yield Fault(f"devices[{second}].unit", message)
+
+
+def _outputs(device: ModbusGateDevice, find: Callable[[str], Path | None]) -> frozenset[Hashable]:
+    found = find(device.profile)
+    try:
+        return load_profile(found).outputs() if found is not None else frozenset()
+    except ProfileError:  # it was found good before; whoever changes it now hears of it at the next start
+        return frozenset()
 
 
 def _said(line: Line | Link) -> str:

@@ -10,12 +10,13 @@ from pydantic import ValidationError
 
 from gateway.domain.errors import ConfigError
 from gateway.site.access_faults import access_faults
-from gateway.site.addresses import Endpoint, LineKind
+from gateway.site.addresses import Endpoint, LineKind, real_line
 from gateway.site.draft import Draft, Place, place_in_file, whole
 from gateway.site.fault import Fault
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.models import (
     DRIVERS,
+    ITSELF,
     Device,
     GateDevice,
     LaneSection,
@@ -61,8 +62,7 @@ class SiteFaults(ConfigError):
 
 
 _LAST_UNIT = 247
-_SELF = 255
-"""The unit by which a Modbus TCP device means itself."""
+_SELF = max(ITSELF)
 
 
 def check(site: Site) -> tuple[Fault, ...]:
@@ -144,7 +144,7 @@ def _address_faults(draft: Draft) -> Iterator[Fault]:
     """Ports used twice: a line by two links, or the gateway's own port by something that it is to connect to."""
     lines: dict[Endpoint | str, int] = {}
     for index, link in draft.links.sound.items():
-        line = link.line()
+        line = real_line(link.line())
         first = lines.setdefault(line, index)
         if first != index:
             yield Fault(f"links[{index}].url", f"{line} is already used by links[{first}]")
@@ -204,8 +204,7 @@ def _device_faults(draft: Draft) -> Iterator[Fault]:
                 yield Fault(
                     f"devices[{index}].framing", f"differs from devices[{first_index}] on the same link {device.link!r}"
                 )
-            # over TCP, 0 and 255 both are the device at the other end itself
-            unit = 255 if device.framing == "tcp" and device.unit == 0 else device.unit
+            unit = _SELF if device.framing == "tcp" and device.unit in ITSELF else device.unit
             taken = units.setdefault((device.link, unit), index)
             if taken != index:
                 yield Fault(

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import os
 import socket
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
 from gateway.domain.errors import ConfigError
-from gateway.site.addresses import Endpoint
+from gateway.site.addresses import real_line
 from gateway.site.models import Link
 
 _LISTENS = "http-listen"  # the port itself tells there
-_PSEUDO_TERMINALS = "/dev/pts/"
 
 
 class LineLocks:
@@ -43,8 +41,7 @@ class LineLocks:
         self._release()
 
     def _take(self, link: Link) -> None:
-        line = link.line()
-        name = str(line) if isinstance(line, Endpoint) else _port(line)
+        name = str(real_line(link.line()))
         held = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
             held.bind(f"\0edge-gateway/line/{hashlib.sha256(name.encode()).hexdigest()}")
@@ -59,11 +56,3 @@ class LineLocks:
         for held in self._held:
             held.close()
         self._held.clear()
-
-
-def _port(path: str) -> str:
-    """A serial port under the one name that it has. A pseudo-terminal's number is soon another one's: it goes by the
-    name that leads to it.
-    """
-    real = os.path.realpath(path)
-    return os.path.normpath(path) if real.startswith(_PSEUDO_TERMINALS) else real

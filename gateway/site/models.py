@@ -84,6 +84,10 @@ class Link(_Section):
         return kind_of_line(self.url)
 
 
+ITSELF = frozenset({0, 255})
+"""The units by which the device at the other end of Modbus TCP means itself."""
+
+
 class ModbusDevice(_Section):
     """What any unit on a Modbus line has. Several share a line."""
 

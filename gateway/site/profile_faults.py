@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from drivers.modbus.profile import GateProfile as ModbusGateProfile
 from drivers.modbus.profile import LimitPosition, load_profile, load_unit_profile
+from drivers.modbus.profile import Point as ModbusPoint
 from drivers.profile_file import ProfileError
 from drivers.serial_line.profile import GateProfile as SerialGateProfile
 from drivers.serial_line.status import LimitPosition as SerialLimitPosition
+from drivers.serial_line.status import Point as SerialPoint
 from gateway.site.draft import Draft
 from gateway.site.fault import Fault
 from gateway.site.models import LaneSection, ModbusDevice, ModbusGateDevice, ModbusIoDevice, PointRef
@@ -26,14 +28,14 @@ class ProfiledDevice:
 
     Attributes:
         profile: its name.
-        points: its named inputs.
+        points: its named inputs, each with what is equal for two names of one input.
         limits: those of them that tell the gate's position, each with what it tells.
         closes: whether the gate can be told to close; True for what is no gate.
         has_position: whether the gate says where it is; True for what is no gate.
     """
 
     profile: str
-    points: frozenset[str]
+    points: Mapping[str, Hashable]
     limits: Mapping[str, str]
     closes: bool = True
     has_position: bool = True
@@ -62,24 +64,29 @@ def profile_faults(draft: Draft, folders: Iterable[Path], find: Callable[[str], 
             yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
             continue
         gate = profile if isinstance(device, ModbusGateDevice) and isinstance(profile, ModbusGateProfile) else None
-        known[device.id] = _profiled(device.profile, frozenset(profile.points), gate)
+        known[device.id] = _profiled(device.profile, profile.points, gate)
     gates: dict[int, SerialGateProfile] = {}
     yield from serial_faults(draft, find, gates, unfit)
     for device in draft.devices.sound.values():
         if device.id in gates and isinstance(device, SerialDevice):
             gate_profile = gates[device.id]
-            known[device.id] = _profiled(device.profile, frozenset(gate_profile.points), gate_profile)
+            known[device.id] = _profiled(device.profile, gate_profile.points, gate_profile)
     for index, lane in draft.lanes.sound.items():
         yield from _lane_faults(f"lanes[{index}]", lane, known)
 
 
-def _profiled(name: str, points: frozenset[str], gate: ModbusGateProfile | SerialGateProfile | None) -> ProfiledDevice:
+def _profiled(
+    name: str,
+    points: Mapping[str, ModbusPoint | SerialPoint],
+    gate: ModbusGateProfile | SerialGateProfile | None,
+) -> ProfiledDevice:
+    inputs = {point: what.model_copy(update={"stale_ms": None}) for point, what in points.items()}
     if gate is None:
-        return ProfiledDevice(name, points, {})
+        return ProfiledDevice(name, inputs, {})
     limits: dict[str, str] = {}
     if isinstance(gate.position, LimitPosition | SerialLimitPosition):
         limits = {gate.position.closed_point: "closed limit", gate.position.open_point: "open limit"}
-    return ProfiledDevice(name, points, limits, gate.commands.close is not None, gate.position is not None)
+    return ProfiledDevice(name, inputs, limits, gate.commands.close is not None, gate.position is not None)
 
 
 def _fault_of_choice(
@@ -124,6 +131,7 @@ def _lane_faults(place: str, lane: LaneSection, known: Mapping[int, ProfiledDevi
         elif ref.point in device.limits:
             limit = device.limits[ref.point]
             yield Fault(f"{place}.{field}.point", f"{ref.point!r} is the gate's {limit} in its profile, not {role}")
+    yield from _inputs_named_twice(place, lane, known)
     gate = known.get(lane.gate)
     if gate is None or lane.closes != "gateway":
         return
@@ -132,6 +140,22 @@ def _lane_faults(place: str, lane: LaneSection, known: Mapping[int, ProfiledDevi
     elif not gate.has_position and lane.closed_limit is None:
         message = f"'gateway' needs to know where the gate is, and profile {gate.profile!r} has no position"
         yield Fault(f"{place}.closes", message)
+
+
+def _inputs_named_twice(place: str, lane: LaneSection, known: Mapping[int, ProfiledDevice]) -> Iterator[Fault]:
+    """The points of a lane that are one input of a device under two names."""
+    seen: dict[tuple[int, Hashable], tuple[str, str]] = {}
+    for field, ref, _ in _named_points(lane):
+        device = known.get(ref.device)
+        if device is None or ref.point not in device.points:
+            continue
+        other, name = seen.setdefault((ref.device, device.points[ref.point]), (field, ref.point))
+        if name != ref.point:
+            message = (
+                f"{ref.point!r} is the same input of device {ref.device} as {name!r} ({other});"
+                " name the input that is meant"
+            )
+            yield Fault(f"{place}.{field}.point", message)
 
 
 def _named_points(lane: LaneSection) -> Iterator[tuple[str, PointRef, str]]:

@@ -59,6 +59,11 @@ close = {{ send = "{close}", answer = "none", idempotent = true }}
             "commands.close writes the same as commands.open",
         ),
         (
+            'write = "coil", address = 1, pulse_unit_ms = 100, pulse_ms = 500',
+            'write = "coil", address = 1, value = 3',
+            "commands.close writes the same as commands.open",
+        ),
+        (
             'write = "coil", address = 1, pulse_by = "host"',
             'write = "coil", address = 1, value = false',
             "the end of the pulse of commands.open writes the same as commands.close",
@@ -85,6 +90,21 @@ def test_commands_on_modbus_that_do_the_same(tmp_path, opens, closes, fault):
 def test_other_writes_on_modbus_that_give_a_command(tmp_path, place, more):
     path = tmp_path / "gate.toml"
     path.write_text(MODBUS.format(open='write = "coil", address = 1', close='write = "coil", address = 2') + more)
+    with pytest.raises(ProfileError, match=f"{place} writes the same as commands.close and would move the gate"):
+        load_profile(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "more"),
+    [
+        (r"prepare\[0\]", '[[prepare]]\nwhat = "length set"\nwrite = "holding_register"\naddress = 2\nvalue = 7'),
+        ("heartbeat", '[heartbeat]\nwrite = "holding_register"\naddress = 2\nvalues = [1, 2]\nevery_ms = 500'),
+    ],
+)
+def test_any_value_at_the_address_of_a_pulse_is_a_command(tmp_path, place, more):
+    path = tmp_path / "gate.toml"
+    pulse = 'write = "holding_register", address = 2, pulse_unit_ms = 100, pulse_ms = 500'
+    path.write_text(MODBUS.format(open='write = "coil", address = 1', close=pulse) + more)
     with pytest.raises(ProfileError, match=f"{place} writes the same as commands.close and would move the gate"):
         load_profile(path)
 

@@ -127,6 +127,22 @@ def test_a_doubt_is_told_with_its_place(tmp_path, monkeypatch, old, new, doubt):
     assert said(tmp_path, monkeypatch, SITE.replace(old, new)) == [doubt]
 
 
+@pytest.mark.parametrize(("units", "is_told"), [((1, 255), True), ((0, 7), True), ((1, 2), False)])
+def test_gates_by_one_address_of_which_one_is_the_device_itself(tmp_path, monkeypatch, units, is_told):
+    text = SITE.replace("serial:/dev/serial/by-id/usb-adapter", "tcp://192.0.2.10:502")
+    text = text.replace('baud = 38400\nparity = "even"', "").replace("unit = 2", "unit = 9")
+    second = SECOND[: SECOND.index("[[lanes]]")].replace("unit = 3", f"unit = {units[1]}")
+    text = text.replace("id = 101\n", f"id = 101\nunit = {units[0]}\n").replace(
+        "[[schedules]]", second + "[[schedules]]"
+    )
+    text = text.replace('framing = "rtu"', 'framing = "tcp"')
+    doubt = (
+        f"devices[2].unit (device 103): {units[1]} writes the same output as device 101 with unit {units[0]}:"
+        " a device that ignores the unit moves for both; give each gate an output of its own, or remove one of them"
+    )
+    assert said(tmp_path, monkeypatch, text) == ([doubt] if is_told else [])
+
+
 def test_a_speed_that_no_device_has(tmp_path, monkeypatch):
     doubts = said(tmp_path, monkeypatch, SITE.replace("38400", "9601"))
     assert doubts[0] == "links[0].baud (link bus): 9601 is no usual speed; is it 9600?"

@@ -271,6 +271,32 @@ def test_a_value_where_a_table_belongs_is_a_fault(place):
     ]
 
 
+@pytest.mark.parametrize("name", ["by-id", "by-path/../by-id"])
+def test_one_serial_port_under_two_names(place, name, tmp_path):
+    port = tmp_path / "ttyUSB0"
+    port.touch()
+    (tmp_path / "by-path").mkdir()
+    (tmp_path / "by-id").symlink_to(port)
+    text = changed(("tcp://127.0.0.1:5020", f"serial:{tmp_path}/{name}"), ("/dev/ttyUSB0", str(port)))
+    text = text.replace('profile = "barrier"', 'profile = "barrier"\nframing = "rtu"')
+    (fault,) = faults(place, text)
+    assert fault == f"links[1].url: {port} is already used by links[0]"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("tcp://Gate.example:502", "tcp://gate.example.:502"),
+        ("tcp://[::1]:502", "tcp://[0:0:0:0:0:0:0:1]:502"),
+    ],
+)
+def test_one_address_written_in_two_ways(place, one, other):
+    text = changed(("tcp://127.0.0.1:5020", one), ("serial:/dev/ttyUSB0", other))
+    (fault,) = faults(place, text)
+    assert fault.startswith("links[1].url: ")
+    assert fault.endswith("is already used by links[0]")
+
+
 def test_one_fault_is_one_line(place):
     assert faults(place, changed(("gate = 102", "gate = 103"))) == ["lanes[1].gate: no device 103"]
 

@@ -228,3 +228,45 @@ def test_safety_point_that_is_listed_twice_is_refused(tmp_path):
     assert lane_faults(tmp_path, "gate = 103", f"gate = 103\nsafety = [{point}]") == []
     (fault,) = lane_faults(tmp_path, "gate = 103", f"gate = 103\nsafety = [{point}, {point}]")
     assert fault.startswith("lanes[1].safety[1]: 'arming_loop' of device 101 is listed twice; remove it")
+
+
+ALIASES = """
+name = "Aliases"
+position = { closed_point = "closed", open_point = "opened" }
+[points]
+closed = { table = "discrete_input", address = 0 }
+opened = { table = "discrete_input", address = 1 }
+arming_loop = { table = "discrete_input", address = 2 }
+closing_loop = { table = "discrete_input", address = 3 }
+beam = { table = "discrete_input", address = 4 }
+curtain = { table = "discrete_input", address = 4, stale_ms = 500 }
+edge = { table = "discrete_input", address = 4, inverted = true }
+[commands]
+open = { write = "coil", address = 0 }
+close = { write = "coil", address = 1 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("safety", "fault"),
+    [
+        (
+            ("beam", "curtain"),
+            "'curtain' is the same input of device 101 as 'beam' (safety[0]); name the input that is meant",
+        ),
+        (("beam", "edge"), None),
+        (("beam",), None),
+    ],
+)
+def test_one_input_under_two_names_as_two_safety_points(tmp_path, safety, fault):
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "aliases.toml").write_text(ALIASES)
+    listed = ", ".join(f'{{ device = 101, point = "{point}" }}' for point in safety)
+    path = tmp_path / "site.toml"
+    path.write_text(_SITE.format(profile="aliases", point="arming_loop") + f"safety = [{listed}]\n")
+    if fault is None:
+        load(path)
+        return
+    with pytest.raises(SiteFaults) as refused:
+        load(path)
+    assert [str(one) for one in refused.value.faults] == [f"lanes[0].safety[1].point: {fault}"]
