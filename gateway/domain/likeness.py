@@ -60,7 +60,7 @@ def likeness(lookup: Lookup, sent: JsonObject, record: JsonObject, *, newer: boo
 
 
 def _by_source(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue], *, newer: bool | None) -> Likeness:
-    """The site's own number is given once, but a site that was set up anew begins with 1 again."""
+    """Judge by the source. A data folder that was put back from a backup gives the same numbers again."""
     if not all(alike(stated.get(name), shown.get(name)) for name in _SOURCE):
         return Likeness.OTHER
     if newer or (_AT in stated and _AT in shown and alike(stated[_AT], shown[_AT])):

@@ -74,6 +74,7 @@ class CameraEvent:
         boot_id: of the machine's run in which it was stamped, "" when not known.
         clock_offset: by how many micros its wall times are ahead of that run's monotonic ones: whatever the clock is
             set to later, the same footage belongs to it.
+        box: the number of the box that made it, 0 when it was made before boxes had numbers.
     """
 
     id: int
@@ -91,3 +92,4 @@ class CameraEvent:
     incident: bool = False
     boot_id: str = ""
     clock_offset: int = 0
+    box: int = 0

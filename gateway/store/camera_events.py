@@ -9,6 +9,7 @@ from typing import Any
 
 from gateway.clock import iso_utc
 from gateway.domain.passages import CameraEvent
+from gateway.domain.source_ids import source_id
 from gateway.domain.writes import JsonObject
 from gateway.store.changes import Changes
 from gateway.store.database import Database, is_id
@@ -17,7 +18,7 @@ from gateway.store.text_search import search_in
 
 _COLUMNS = (
     "id, central_id, camera_id, event_id, lane_id, name, description, date_at, pinned_from, pinned_until,"
-    " clock_trusted, ready, incident, boot_id, clock_offset"
+    " clock_trusted, ready, incident, boot_id, clock_offset, box"
 )
 
 _NEWEST = 500
@@ -202,7 +203,7 @@ def camera_event_body(event: CameraEvent, *, site_name: str) -> JsonObject:
         "clock_trusted": event.clock_trusted,
         "lane": event.lane_id,
         "source_event_id": event.event_id,
-        "source_id": event.id,
+        "source_id": source_id(event.box, event.id),
         "source_name": site_name,
     }
 
@@ -224,4 +225,5 @@ def _camera_event(row: tuple[Any, ...]) -> CameraEvent:
         incident=bool(row[12]),
         boot_id=row[13],
         clock_offset=row[14],
+        box=row[15],
     )

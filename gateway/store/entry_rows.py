@@ -15,6 +15,7 @@ from typing import Any
 from gateway.clock import iso_utc
 from gateway.domain.parking import LONGEST_STAY, EntryStatus
 from gateway.domain.passages import Passage, PassageOutcome
+from gateway.domain.source_ids import source_id
 from gateway.domain.writes import JsonObject
 from gateway.store.outbox_rows import insert_outbox
 
@@ -30,12 +31,14 @@ class Gone:
         passage_id: its row.
         device_id: the lane's gate.
         area: which area it leads into, or out of; "" for none.
+        box: the number of the box that recorded it.
     """
 
     passage: Passage
     passage_id: int
     device_id: int
     area: str
+    box: int
 
 
 def record_entry(connection: sqlite3.Connection, gone: Gone, *, sends: str | None) -> None:
@@ -103,8 +106,8 @@ def _insert(
     passage, came = gone.passage, entry_at is not None
     cursor = connection.execute(
         "INSERT INTO parking_entry (status, entry_at, exit_at, at, entry_device_id, exit_device_id, entry_lane,"
-        " exit_lane, area, card_id, credential, plate, manual, clock_trusted, entry_passage, exit_passage)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)",
+        " exit_lane, area, card_id, credential, plate, manual, clock_trusted, entry_passage, exit_passage, box)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)",
         (
             status.value,
             entry_at,
@@ -121,6 +124,7 @@ def _insert(
             passage.clock_trusted,
             gone.passage_id if came else None,
             None if came else gone.passage_id,
+            gone.box,
         ),
     )
     return int(cursor.lastrowid or 0)
@@ -143,7 +147,7 @@ def entry_bodies(row: Mapping[str, Any], *, site_name: str) -> tuple[JsonObject,
     if row["card_id"] is not None and row["card_id"] > 0:
         body["access_id"] = row["card_id"]
     if passage is not None:
-        body |= _source(site_name, passage)
+        body |= _source(site_name, row["box"], passage)
     said = json.loads(row["record"])
     body |= {name: said[name] for name in ("note", "data") if said.get(name)}
     if is_exit or row["status"] == EntryStatus.OPEN:
@@ -158,9 +162,9 @@ def entry_bodies(row: Mapping[str, Any], *, site_name: str) -> tuple[JsonObject,
     return body, (change,)
 
 
-def _source(site_name: str, passage_id: int) -> JsonObject:
+def _source(site_name: str, box: int, passage_id: int) -> JsonObject:
     """Say where an entry comes from."""
-    return {"source_name": site_name, "source_id": passage_id}
+    return {"source_name": site_name, "source_id": source_id(box, passage_id)}
 
 
 def _told(gone: Gone, site_name: str) -> JsonObject:
@@ -175,7 +179,7 @@ def _told(gone: Gone, site_name: str) -> JsonObject:
         "lane": passage.lane_id,
         "area": gone.area,
         "clock_trusted": passage.clock_trusted,
-        **_source(site_name, gone.passage_id),
+        **_source(site_name, gone.box, gone.passage_id),
     }
     if passage.card_id is not None and passage.card_id > 0:  # below 0: a grant's code
         body["access_id"] = passage.card_id

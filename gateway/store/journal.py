@@ -15,6 +15,7 @@ from gateway.domain.commands import Command
 from gateway.domain.events import Event, Severity
 from gateway.domain.passages import CameraEvent, Moment, Passage
 from gateway.domain.presence import OUTSIDE, Correction, Movement
+from gateway.store.box import box_number
 from gateway.store.camera_events import camera_event_body
 from gateway.store.changes import Changes
 from gateway.store.commands import put_command
@@ -108,15 +109,19 @@ class Journal:
             for event, event_id in zip(entry.events, ids, strict=True):
                 fed += feed_webhooks(connection, event, event_id, places=self._places)
             last, last_id = entry.events[-1], ids[-1]
+            box = box_number(connection)
             passage_id = _insert_passage(connection, entry.passage, last_id) if entry.passage else None
             if entry.passage and passage_id is not None:
-                gone = Gone(entry.passage, passage_id, last.device_id, _area(entry))
+                gone = Gone(entry.passage, passage_id, last.device_id, _area(entry), box)
                 record_entry(connection, gone, sends=self._site_name if self._sends else None)
             for movement in entry.movements:
                 record_movement(connection, movement)
             for correction in entry.corrections:
                 record_correction(connection, correction)
-            moments = tuple(self._insert_moment(connection, moment, last, last_id, offset) for moment in entry.moments)
+            moments = tuple(
+                self._insert_moment(connection, moment, last, last_id, offset=offset, box=box)
+                for moment in entry.moments
+            )
             return Recorded(event_ids=ids, passage_id=passage_id, camera_event_ids=moments)
 
         def then() -> None:
@@ -127,12 +132,19 @@ class Journal:
         return await self._database.write(job, then=then)
 
     def _insert_moment(
-        self, connection: sqlite3.Connection, moment: Moment, event: Event, event_id: int, offset: ClockOffset
+        self,
+        connection: sqlite3.Connection,
+        moment: Moment,
+        event: Event,
+        event_id: int,
+        *,
+        offset: ClockOffset,
+        box: int,
     ) -> int:
         cursor = connection.execute(
             "INSERT INTO camera_event (camera_id, event_id, lane_id, name, description, date_at, pinned_from,"
-            " pinned_until, clock_trusted, incident, boot_id, clock_offset)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " pinned_until, clock_trusted, incident, boot_id, clock_offset, box)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 moment.camera_id,
                 event_id,
@@ -146,6 +158,7 @@ class Journal:
                 event.severity >= Severity.WARNING,
                 offset.boot_id,
                 offset.micros,
+                box,
             ),
         )
         camera_event_id = int(cursor.lastrowid or 0)
@@ -164,6 +177,7 @@ class Journal:
                 clock_trusted=moment.clock_trusted,
                 ready=False,
                 incident=event.severity >= Severity.WARNING,
+                box=box,
             )
             insert_outbox(
                 connection,

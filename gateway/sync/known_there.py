@@ -14,6 +14,8 @@ from gateway.sync.not_found import NOT_FOUND, doubt
 from gateway.sync.shipments import answered_record
 
 CREATES: Final = {item.kind: item for item in (CAMERA_EVENT_CREATE, ENTRY_CREATE, CARD_CREATE)}
+_SOURCE: Final = "source_id"
+_WITH_SOURCE: Final = frozenset({CAMERA_EVENT_CREATE.kind, ENTRY_CREATE.kind})
 _WHOSE: Final = ("username", "holder_name")
 """A card whose number and plate were changed is still the card of its holder."""
 
@@ -29,12 +31,17 @@ class Standing(Enum):
 def marks_of(kind: str, body: JsonObject) -> JsonObject:
     """Pick the fields by which a record of this kind is told from others."""
     groups = _groups(kind)
-    names = {name for group in groups for name in group}
+    names = {name for group in groups for name in group} | ({_SOURCE} if kind in _WITH_SOURCE else set())
     return {name: body[name] for name in names if body.get(name) not in (None, "")}
 
 
 def is_still(kind: str, marks: JsonObject, record: JsonObject) -> bool:
-    """Tell whether a record of central's is the one with these marks. One that shows none of them is."""
+    """Tell whether a record of central's is the one with these marks. One that shows none of them is.
+
+    One that comes from another record, of this box or of another, is not, however alike they are.
+    """
+    if _SOURCE in marks and record.get(_SOURCE) not in (None, "") and not alike(marks[_SOURCE], record[_SOURCE]):
+        return False
     shown = [
         group
         for group in _groups(kind)

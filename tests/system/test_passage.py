@@ -8,6 +8,7 @@ import pytest
 
 from gateway.demo.scene import BAD_CARDS, GOOD_CARDS
 from gateway.domain.events import EventKind
+from gateway.domain.source_ids import site_id_in
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -71,7 +72,7 @@ def test_vehicle_with_a_good_card_passes_and_everything_follows(site, wait_until
 
     def central_has_it() -> bool:
         taken = site.central("/v1/camera/event/list", page_limit=500)["events"]
-        return any(event.get("source_id") == proof["id"] for event in taken)
+        return any(site_id_in(event.get("source_id") or 0) == proof["id"] for event in taken)
 
     wait_until(central_has_it, within=20, why="central has the camera event")
 

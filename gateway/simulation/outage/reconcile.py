@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from gateway.demo.central.answers import JsonObject
 from gateway.demo.central.books import Books as CentralBooks
+from gateway.domain.source_ids import site_id_in
 from gateway.domain.writes import alike
 from gateway.simulation.outage.people import Promised
 from gateway.store import Books
@@ -70,7 +71,10 @@ _Judge = Callable[[SiteHolds, CentralHolds, Acknowledged], Iterator[str]]
 
 
 def _camera_events(site: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -> Iterator[str]:
-    held = {number: ids for (_, number), ids in central.books.camera_events.items()}
+    held: dict[int, tuple[int, ...]] = {}
+    for (_, source), ids in central.books.camera_events.items():
+        number = site_id_in(source)
+        held[number] = (*held.get(number, ()), *ids)
     let_go = {number for kind, number in acknowledged.promised.let_go if kind == "camera_event"}
     yield from _list(
         "acknowledged camera events are not on the site's disk", acknowledged.camera_events - site.camera_events.keys()

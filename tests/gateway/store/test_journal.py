@@ -9,6 +9,7 @@ import pytest
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.events import EventKind
 from gateway.domain.passages import Passage, PassageOutcome
+from gateway.domain.source_ids import site_id_in
 from gateway.store import Entry, EventFilter, Recorded
 
 
@@ -43,7 +44,7 @@ async def test_everything_of_an_entry_is_recorded_together(store, event, moment)
     assert body["camera_id"] == 7
     assert body["date_at"] == "2026-01-01T12:00:00.000Z"
     assert (body["start_date"], body["end_date"]) == ("2026-01-01T11:59:55.000Z", "2026-01-01T12:00:05.000Z")
-    assert (body["source_event_id"], body["source_id"]) == (last, 2_000_000_000)
+    assert (body["source_event_id"], site_id_in(body["source_id"])) == (last, 2_000_000_000)
     assert body["source_name"] == "North"
 
 

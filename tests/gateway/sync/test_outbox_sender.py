@@ -13,6 +13,7 @@ from gateway.clock import Stamp, SystemClock
 from gateway.demo.central import Chances, ErrorKind, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
+from gateway.domain.source_ids import site_id_in
 from gateway.store import Entry, EventFilter
 from gateway.store.outbox_rows import insert_outbox
 from gateway.supervision import Backoff
@@ -85,7 +86,7 @@ async def balanced(store):
 async def test_camera_events_go_up_in_order_and_learn_centrals_id(central, store, sender, see):
     ids = [await see() for _ in range(3)]
     await send_all(sender)
-    assert [event["source_id"] for event in central.camera_events] == ids
+    assert [site_id_in(event["source_id"]) for event in central.camera_events] == ids
     assert central.camera_events[0]["date_at"] == "2026-01-31T12:00:00.000Z"
     for mine, theirs in zip(ids, central.camera_events, strict=True):
         assert (await store.camera_events.get(mine)).central_id == theirs["id"]
@@ -121,7 +122,7 @@ async def test_central_away_keeps_everything_and_then_all_goes_in_order(central,
     while (await balanced(store)).waiting:
         await asyncio.sleep(0.01)
         await sender.send_due()
-    assert sorted(event["source_id"] for event in central.camera_events) == ids
+    assert sorted(site_id_in(event["source_id"]) for event in central.camera_events) == ids
     assert (await balanced(store)).delivered == 6
 
 
@@ -167,7 +168,7 @@ async def test_what_central_refuses_is_parked_and_the_rest_goes_on(central, stor
     bad = await see(camera_id=999)
     good = await see()
     await send_all(sender)
-    assert [event["source_id"] for event in central.camera_events] == [good]
+    assert [site_id_in(event["source_id"]) for event in central.camera_events] == [good]
     books = await balanced(store)
     assert (books.parked, books.delivered) == (1, 1)
     (event,) = (await store.events.page(EventFilter(types=(int(EventKind.RECORD_PARKED),)))).events
@@ -214,7 +215,7 @@ async def test_a_parked_row_holds_those_of_its_record_back_but_no_other(central,
     assert (await sender.send_due()).wait > 1
     good = await see()
     await send_all(sender)
-    assert [event["source_id"] for event in central.camera_events] == [good]
+    assert [site_id_in(event["source_id"]) for event in central.camera_events] == [good]
 
 
 async def test_a_denied_account_parks_nothing(central, store, sender, see):
@@ -278,7 +279,7 @@ async def test_what_was_not_permitted_goes_up_once_it_is(central, store, client,
     central.faults = Faults()
     clock.pushed += 60
     await send_all(sender)
-    assert [event["source_id"] for event in central.camera_events] == ids
+    assert [site_id_in(event["source_id"]) for event in central.camera_events] == ids
     assert (await balanced(store)).delivered == 40
 
 
@@ -294,7 +295,7 @@ async def test_a_row_on_which_central_fails_does_not_hold_up_others(central, sto
     central.faults = Faults(paths="/v1/camera/event", error=ErrorKind.JSON, error_times=1)
     first, second = await see(), await see()
     await send_all(sender)
-    assert [event["source_id"] for event in central.camera_events] == [second]
+    assert [site_id_in(event["source_id"]) for event in central.camera_events] == [second]
     (row,) = await store.outbox.due(now=NOW * 2)
     assert (row.record_id, row.tries) == (first, 1)
     assert "database is unavailable" in row.error

@@ -16,6 +16,7 @@ from gateway.clock import SystemClock
 from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
+from gateway.domain.source_ids import site_id_in
 from gateway.store import Entry, EventFilter
 from gateway.supervision import Backoff
 from gateway.sync.down import DownSync
@@ -126,7 +127,7 @@ async def test_it_follows_central_away_and_back(central, store, sync, see, runni
         central.tables.cards.change(4001, {"status": "lost"})
         await central.start()
         await until(lambda: len(central.camera_events) >= 5)
-        assert {event["source_id"] for event in central.camera_events} == set(ids)
+        assert {site_id_in(event["source_id"]) for event in central.camera_events} == set(ids)
 
         async def lost():
             return (await store.cards.get(4001)).card.status.value == "lost"
