@@ -47,18 +47,20 @@ class AudioClock:
     By the camera's sender reports where both streams have them and they can be true; until then by the times that the
     camera told when it began to play (RTP-Info); otherwise sound belongs to the picture it arrived with. Two reports
     made at different moments contradict each other where the camera paused in between, so a pair counts when the pair
-    after it says the same; the first counts at once where there is nothing else to go by.
+    after it says the same; the first counts at once where there is nothing else to go by. A pair that has put sound
+    next to its pictures once is kept until another is agreed on: packets that wait somewhere tell nothing against it.
     """
 
     def __init__(self, *, rate: int) -> None:
         self._rate = rate
         self._raw: int | None = None
         self._count = 0
-        self._base = 0
+        self._base: int | None = None
         self._picture: SenderReport | None = None
         self._sound: SenderReport | None = None
         self._told: tuple[SenderReport, SenderReport] | None = None
         self._used: tuple[SenderReport, SenderReport] | None = None
+        self._is_proven = False
         self._picture_is_new = self._sound_is_new = False
 
     def begun(self, *, picture: int, sound: int) -> None:
@@ -84,21 +86,25 @@ class AudioClock:
             picture: the picture that came last.
         """
         by_arrival = picture.pts + int((arrived - picture.arrived) * TICKS_PER_SECOND)
+        step = 0 if self._raw is None else _difference(raw, self._raw)
+        self._raw = raw
+        self._count += step
+        pts = by_arrival if self._base is None else self._counted(self._base)
         by_reports = self._by_reports(raw, picture)
-        exact = by_reports is not None and abs(by_reports - by_arrival) < _LONGEST_LAG_TICKS
-        if not exact:
+        exact = by_reports is not None and (
+            abs(by_reports - by_arrival) < _LONGEST_LAG_TICKS
+            or (self._is_proven and abs(step) < self._rate and abs(by_reports - pts) < _IN_STEP_TICKS)
+        )
+        self._is_proven = self._is_proven or exact
+        if not self._is_proven:
             self._used = None
         wanted = by_reports if exact and by_reports is not None else by_arrival
-        if self._raw is None:
-            self._base = wanted
-        else:
-            self._count += _difference(raw, self._raw)
-        self._raw = raw
-        pts = self._base + self._count * TICKS_PER_SECOND // self._rate
-        if abs(wanted - pts) > (_IN_STEP_TICKS if exact else _ROUGH_TICKS):
-            self._base += wanted - pts
-            pts = wanted
+        if self._base is None or abs(wanted - pts) > (_IN_STEP_TICKS if exact else _ROUGH_TICKS):
+            pts, self._base = wanted, wanted - self._counted(0)
         return pts
+
+    def _counted(self, base: int) -> int:
+        return base + self._count * TICKS_PER_SECOND // self._rate
 
     def _by_reports(self, raw: int, picture: PictureTime) -> int | None:
         if self._picture is not None and self._sound is not None:

@@ -181,3 +181,47 @@ def test_reports_on_both_sides_of_a_pause_are_no_pair():
     clock.picture_reported(SenderReport(120 << 32, 90_000 * 20))
     clock.sound_reported(SenderReport(121 << 32, 8_000 * 21 - 800))
     assert clock.pts(8_000 * 6 + 480, 6.06, at) == 90_000 * 6 + 5_400 + 9_000, "confirmed it is"
+
+
+def agreed(seconds: int) -> AudioClock:
+    """A clock whose two pairs of reports agree: sound and pictures are in step, up to this second."""
+    clock = AudioClock(rate=8_000)
+    for second in (seconds - 5, seconds):
+        clock.picture_reported(SenderReport(100 + second << 32, 90_000 * second))
+        clock.sound_reported(SenderReport(100 + second << 32, 8_000 * second))
+        at = PictureTime(timestamp=90_000 * second, rate=90_000, pts=90_000 * second, arrived=float(second))
+        assert clock.pts(8_000 * second, float(second), at) == at.pts
+    return clock
+
+
+def mixed_reports(clock: AudioClock) -> None:
+    """Report the pictures as before a pause of 177 ms, and the sound as after it."""
+    clock.picture_reported(SenderReport(111 << 32, 90_000 * 11))
+    clock.sound_reported(SenderReport((112 << 32) + int(0.177 * 2**32), 8_000 * 12))
+
+
+@pytest.mark.parametrize("stall", [3.1, 8.0])
+def test_mixed_reports_after_a_stall_do_not_move_the_sound(stall):
+    """Packets wait for `stall` seconds and come at once, sound first; two reports among them are of different pauses."""
+    clock = agreed(10)
+    before = PictureTime(timestamp=90_000 * 10, rate=90_000, pts=90_000 * 10, arrived=10.0)
+    assert clock.pts(8_000 * 10 + 160, 10 + stall, before) == 90_000 * 10 + 1_800, "the sound goes on from where it was"
+    mixed_reports(clock)
+    assert clock.pts(8_000 * 10 + 320, 10 + stall, before) == 90_000 * 10 + 3_600
+    after = PictureTime(timestamp=90_000 * 13, rate=90_000, pts=90_000 * 13, arrived=10.02 + stall)
+    assert clock.pts(8_000 * 13, 10.02 + stall, after) == after.pts
+
+
+def test_sound_that_counts_anew_goes_by_its_arrival_and_then_by_agreed_reports():
+    clock = agreed(10)
+    at = PictureTime(timestamp=90_000 * 12, rate=90_000, pts=90_000 * 12, arrived=12.0)
+    assert clock.pts(8_000 * 900, 12.0, at) == at.pts
+    mixed_reports(clock)
+    assert clock.pts(8_000 * 900 + 160, 12.02, at) == at.pts + 1_800
+    for second in (15, 20):
+        clock.picture_reported(SenderReport(100 + second << 32, 90_000 * second))
+        clock.sound_reported(SenderReport(100 + second << 32, 8_000 * (888 + second) - 800))
+        at = PictureTime(timestamp=90_000 * second, rate=90_000, pts=90_000 * second, arrived=float(second))
+        clock.pts(8_000 * (888 + second), float(second), at)
+    at = PictureTime(timestamp=90_000 * 21, rate=90_000, pts=90_000 * 21, arrived=21.0)
+    assert clock.pts(8_000 * 909, 21.0, at) == at.pts + 9_000, "the reports agree on a tenth of a second"
