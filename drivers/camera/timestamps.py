@@ -14,6 +14,7 @@ _EARLIEST_TICKS = TICKS_PER_SECOND
 """A picture may come late at will, but not this much earlier than its timestamp says: that is a jump."""
 _LONGEST_BACK_TICKS = 2 * TICKS_PER_SECOND
 _LONGEST_SLIP_TICKS = TICKS_PER_SECOND // 2
+"""A count that is off by more, or stays off for longer, is a new count."""
 _ASSUMED_STEP = TICKS_PER_SECOND // 25
 
 
@@ -30,6 +31,7 @@ class Timestamps:
         self._pts = 0
         self._step = _ASSUMED_STEP
         self._told = 0
+        self._slipped_at: float | None = None
         self._arrived = 0.0
         self._earliest = 0.0
         self._first_arrived = 0.0
@@ -65,12 +67,17 @@ class Timestamps:
             if self._is_true(step, arrived):
                 self._step = min(max(self._told - self._pts, _ASSUMED_STEP // 10), TICKS_PER_SECOND)
                 self._pts = self._told
+                self._slipped_at = None
             else:
                 self.repaired += 1
+                if self._slipped_at is None:
+                    self._slipped_at = arrived
                 passed = int((arrived - self._arrived) * TICKS_PER_SECOND)
                 self._pts += passed or self._step  # what came in one piece follows as pictures did before
-                if abs(self._pts - self._told) > _LONGEST_SLIP_TICKS:
+                off_for = (arrived - self._slipped_at) * TICKS_PER_SECOND
+                if max(abs(self._pts - self._told), off_for) > _LONGEST_SLIP_TICKS:
                     self._told = self._pts  # not a slip, after which the old count goes on, but a new count
+                    self._slipped_at = None
         self._raw = raw
         self._arrived = arrived
         self._earliest = min(self._earliest, self._lateness(self._pts, arrived))

@@ -29,13 +29,14 @@ SOUNDS = {
 Gst.init(None)
 rate, samples, delay, encoder = SOUNDS[asked.sound]
 reordering = "speed-preset=veryfast b-adapt=false rc-lookahead=0 sync-lookahead=0"
+profile = "main" if asked.b_frames else "constrained-baseline"  # the latter has no B-frames, whatever is asked for
 tune = reordering if asked.b_frames else "speed-preset=ultrafast tune=zerolatency"
 factory = GstRtspServer.RTSPMediaFactory()
 factory.set_launch(
     f"( videotestsrc is-live=true pattern=black ! video/x-raw,format=I420,width={WIDTH},height={HEIGHT},"
     f"framerate={RATE}/1 ! videobalance name=flash ! queue "
     f"! x264enc {tune} bframes={asked.b_frames} key-int-max={RATE} "
-    "bitrate=300 ! rtph264pay name=pay0 pt=96 config-interval=-1 "
+    f"bitrate=300 ! video/x-h264,profile={profile} ! rtph264pay name=pay0 pt=96 config-interval=-1 "
     f"audiotestsrc is-live=true freq=1000 samplesperbuffer={samples} "
     f"! audio/x-raw,rate={rate},channels=1 ! volume name=beep ! queue ! audioconvert ! {encoder} )"
 )
