@@ -202,7 +202,7 @@ def mixed_reports(clock: AudioClock) -> None:
 
 @pytest.mark.parametrize("stall", [3.1, 8.0])
 def test_mixed_reports_after_a_stall_do_not_move_the_sound(stall):
-    """Packets wait for `stall` seconds and come at once, sound first; two reports among them are of different pauses."""
+    """Packets wait for `stall` seconds and come at once, sound first. Two reports disagree about a pause."""
     clock = agreed(10)
     before = PictureTime(timestamp=90_000 * 10, rate=90_000, pts=90_000 * 10, arrived=10.0)
     assert clock.pts(8_000 * 10 + 160, 10 + stall, before) == 90_000 * 10 + 1_800, "the sound goes on from where it was"
