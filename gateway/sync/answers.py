@@ -50,7 +50,9 @@ class CentralDenied(CentralRefused):
 
 @dataclass(frozen=True, slots=True)
 class NeedsSignIn:
-    """The session is missing or gone."""
+    """The session is missing or gone. `status`: of the answer that said so."""
+
+    status: int
 
 
 Verdict = JsonObject | NeedsSignIn | CentralRefused | CentralUnavailable
@@ -71,7 +73,7 @@ def judge_read(operation: str, status: int, answer: JsonObject) -> Verdict:
     """The same of an answer whose body was read already."""
     error = _error_text(answer)
     if status == 401 or (_NEEDS_SESSION in error.casefold() and not _succeeded(operation, status, answer)):
-        return NeedsSignIn()
+        return NeedsSignIn(status)
     if _succeeded(operation, status, answer):
         return answer
     if 200 <= status < 300 and not error and answer.get("success") is not False:

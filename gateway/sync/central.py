@@ -147,8 +147,11 @@ class CentralClient:
         async with self._people:
             verdict = await self._exchange(method, path, body, key="", token=token)
         if isinstance(verdict, NeedsSignIn):
-            verdict = CentralDenied(f"{method} {path}: authentication required")
-        if isinstance(verdict, CentralRefused | CentralUnavailable) and hide:
+            verdict = CentralDenied(f"{method} {path}: authentication required", status=verdict.status)
+        if isinstance(verdict, CentralRefused) and hide:
+            said = verdict.said.replace(hide, "***")
+            verdict = type(verdict)(str(verdict).replace(hide, "***"), status=verdict.status, said=said)
+        elif isinstance(verdict, CentralUnavailable) and hide:
             verdict = type(verdict)(str(verdict).replace(hide, "***"))
         if isinstance(verdict, CentralUnavailable):
             raise self._noted(verdict)

@@ -21,13 +21,19 @@ async def doubt(
     """Why a refusal is not central's, None for one that is to be believed. Raises nothing of the client's.
 
     `of`: what was refused. A change is measured by the list of its records. Anything else says nothing of a record, and
-    not every central takes each kind; so it is measured by the list of devices, which all have.
+    not every central takes each kind; so it is measured by the list of devices, which all have. Where the gateway's own
+    account may not ask for a list, it is measured by whether central says that it runs, which needs no session.
     """
     lookup = _lookup(_EVERY_CENTRAL_HAS if of is None or of.effect is Effect.CREATE else of.kind)
     if refusal.status != NOT_FOUND or lookup is None:
         return None
     try:
-        await client.call("POST", lookup.path, {"page": 1, "page_limit": 1} if lookup.paged else {})
+        try:
+            await client.call("POST", lookup.path, {"page": 1, "page_limit": 1} if lookup.paged else {})
+        except CentralRefused as error:
+            if error.status:
+                raise
+            await client.look()
     except CentralRefused as error:
         return CentralFailed(f"{refusal}; {error}") if error.status == NOT_FOUND else None
     except CentralUnavailable as error:

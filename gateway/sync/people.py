@@ -11,6 +11,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import JsonObject
 from gateway.sync.answers import CentralFailed
 from gateway.sync.central import CentralClient
+from gateway.sync.not_found import doubt
 from gateway.sync.roles import RoleMap, name_of, permissions_of
 
 log = structlog.get_logger(__name__)
@@ -35,6 +36,10 @@ class CentralPeople:
         if admission is None:
             raise CentralFailed("POST /v1/auth/login: answered without a session")
         return admission
+
+    async def is_believed(self, refusal: CentralRefused) -> bool:
+        """Return whether a refusal is central's own word, not that of what stands before it. Never raises."""
+        return await doubt(self._client, refusal) is None
 
     def admitted(self, answer: JsonObject) -> CentralAdmission | None:
         """Read an answer that signs somebody in; None for one without a session."""

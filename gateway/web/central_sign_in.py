@@ -34,6 +34,12 @@ _NOT_REMEMBERED = (
     "central cannot be reached, and this site does not remember an account of this name; try again later,"
     " or sign in with an account of the site"
 )
+_NOT_ACCEPTED = frozenset({401, 404})
+"""How central says that name or password are wrong: 404 in the interface, 401 by the rules of HTTP."""
+_NOT_JUDGED = (
+    "central refused the sign-in without saying that the password is wrong; ask whoever runs central,"
+    " or sign in with an account of the site"
+)
 _ONLY_CENTRAL = "central cannot be reached, and only it can judge this account's second factor; try again later"
 
 
@@ -71,17 +77,16 @@ class CentralSignIn:
     async def let_in(self, username: str, password: str) -> Letting | None:
         """The account, or None when it is refused.
 
-        Raises RequestRefused (503) when too many are asked for at once, and while central is away for an account that
-        only central can judge: it is not remembered, or has a second factor.
+        Raises RequestRefused: 503 when too many are asked for at once, and while central is away for an account that
+        only central can judge (it is not remembered, or has a second factor); 502 when central refuses without judging.
         """
         if self._asking >= _MOST_ASKING:
             raise RequestRefused(503, "too many sign-ins at once; try again", headers={"Retry-After": "2"})
         self._asking += 1
         try:
             admission = await self._central.sign_in(username, password)
-        except CentralRefused:
-            await self._refused(username, password)
-            return None
+        except CentralRefused as error:
+            return await self._refused(username, password, error)
         except CentralUnavailable as error:
             log.info("sign_in_without_central", error=str(error))
             return await self._from_memory(username, password)
@@ -133,10 +138,21 @@ class CentralSignIn:
         except StoreError as error:
             log.warning("account_not_remembered", error=str(error))  # it is let in all the same
 
-    async def _refused(self, username: str, password: str) -> None:
+    async def _refused(self, username: str, password: str, refusal: CentralRefused) -> Letting | None:
+        """Forget a remembered password that central does not accept.
+
+        Any other refusal says nothing of the password: RequestRefused (502). One that is not central's own word leaves
+        the account to what is remembered.
+        """
+        if refusal.status not in _NOT_ACCEPTED:
+            log.info("sign_in_not_judged", error=str(refusal))
+            raise RequestRefused(502, _NOT_JUDGED)
         known = await self._recall(username)
         if await self._roster.matches(known.password_hash if known else None, password):
+            if not await self._central.is_believed(refusal):
+                return await self._from_memory(username, password)
             await self._remembered.forget(username, sessions=True)
+        return None
 
     async def _from_memory(self, username: str, password: str) -> Letting | None:
         """Let an account in that signed in lately; None for a wrong password. Raises RequestRefused (503).

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from gateway.domain.accounts import CentralAdmission
+from gateway.domain.errors import CentralRefused
 from gateway.domain.relaying import RelayedAnswer, RelayedRequest
 from gateway.domain.writes import JsonObject, WriteOperation, Written
 
@@ -138,6 +139,10 @@ class CentralAccounts(Protocol):
 
     async def sign_in(self, username: str, password: str) -> CentralAdmission:
         """A session at central. Raises CentralRefused, and CentralUnavailable when central does not say."""
+        ...
+
+    async def is_believed(self, refusal: CentralRefused) -> bool:
+        """Return whether a refusal is central's own word, not that of what stands before it. Never raises."""
         ...
 
     def admitted(self, answer: JsonObject) -> CentralAdmission | None:

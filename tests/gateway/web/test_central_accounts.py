@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
 
 from gateway.clock import SystemClock
 from gateway.demo.central import Central, CentralAccount, Faults, RoleForm
@@ -193,6 +196,63 @@ async def test_a_password_that_central_refuses_is_forgotten_at_once(house, centr
     assert (await sent(house, headers, "/v1/device/list"))[0] == 500
     await central.stop()
     assert (await login(house))[0] == 503
+
+
+@contextlib.asynccontextmanager
+async def answering(central, status, error):
+    """Have another far end answer everything at central's address."""
+
+    async def refuse(_):
+        return web.json_response({"success": False, "error": error}, status=status)
+
+    await central.stop()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", refuse)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", urlsplit(central.url).port).start()
+    try:
+        yield
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, "username: too long"),
+        (403, "forbidden by the firewall"),
+        (405, "method not allowed"),
+        (500, "authentication required"),
+        (500, "permission denied"),
+        (200, "the service is closed"),
+    ],
+)
+async def test_a_refusal_that_does_not_judge_the_password_forgets_and_counts_nothing(house, central, status, error):
+    headers = await signed_in(house)
+    async with answering(central, status, error):
+        for _ in range(7):
+            answered, answer = await login(house)
+            assert answered == 502
+            assert "without saying that the password is wrong" in answer["error"]
+    assert (await sent(house, headers, "/v1/device/list"))[0] == 200
+    await signed_in(house)
+
+
+async def test_a_password_that_is_answered_with_401_is_forgotten(house, central):
+    headers = await signed_in(house)
+    async with answering(central, 401, "wrong password"):
+        assert (await login(house))[0] == 404
+    assert (await sent(house, headers, "/v1/device/list"))[0] == 500
+    assert (await login(house))[0] == 503
+
+
+async def test_not_found_of_a_proxy_before_central_leaves_the_account_to_memory(house, central):
+    headers = await signed_in(house)
+    async with answering(central, 404, "no route matched"):
+        await signed_in(house)
+        assert (await login(house, password="a guess"))[0] == 404
+    assert (await sent(house, headers, "/v1/device/list"))[0] == 200
 
 
 async def test_somebody_elses_wrong_password_has_nobody_forgotten(house, central):
