@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from weakref import WeakValueDictionary
 
 import structlog
 from aiohttp import web
@@ -90,6 +91,7 @@ class Sessions:
         self._used: OrderedDict[str, int] = OrderedDict()
         self._proven: OrderedDict[str, bytes] = OrderedDict()
         self._waiting = 0
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def sign_in(self, *, username: str, password: str, address: str) -> SignedIn:
         """A new session.
@@ -97,17 +99,20 @@ class Sessions:
         Raises RequestRefused: 404 for wrong credentials, 429 after too many of them, 503 when too many wait.
         """
         host = counted_as(address)
-        self._held_off("sign-ins", (self._by_name, (host, username)), (self._by_address, host))
-        signed_in = await self._let_in(username, password)
-        if signed_in is None:
+        name = host, username
+        # One after the other: tries that are made side by side are not judged before the first of them is counted.
+        async with self._turns.setdefault(name, asyncio.Lock()):
+            self._held_off("sign-ins", (self._by_name, name), (self._by_address, host))
+            signed_in = await self._let_in(username, password)
+            if signed_in is not None:
+                self._by_name.succeeded(name)
+                return signed_in
             now = self._clock.monotonic()
-            self._by_name.failed((host, username), now=now)
+            self._by_name.failed(name, now=now)
             self._by_address.failed(host, now=now)
-            known = self._roster.get(username) is not None
-            await self._note_refusal(username, address, "Sign-in", known=known)
-            raise RequestRefused(404, "username or password not accepted")
-        self._by_name.succeeded((host, username))
-        return signed_in
+        known = self._roster.get(username) is not None
+        await self._note_refusal(username, address, "Sign-in", known=known)
+        raise RequestRefused(404, "username or password not accepted")
 
     async def adopt(self, answer: JsonObject) -> SignedIn | None:
         """Begin a session for whom central has signed in by an identity provider; None where its answer has none.

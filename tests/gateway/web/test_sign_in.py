@@ -145,6 +145,17 @@ async def test_refused_logins_are_slowed_down(house):
     assert (await login(house, {"username": "chief", "password": "chief"})).status == 200
 
 
+async def test_tries_side_by_side_are_slowed_down_like_those_in_turn(house):
+    tries = (login(house, {"username": "chief", "password": f"{number}"}) for number in range(16))
+    statuses = sorted(answer.status for answer in await asyncio.gather(*tries))
+    assert statuses == [404] * 6 + [429] * 10
+
+
+async def test_right_passwords_side_by_side_are_all_let_in(house):
+    tries = (login(house, {"username": "chief", "password": "chief"}) for _ in range(16))
+    assert {answer.status for answer in await asyncio.gather(*tries)} == {200}
+
+
 async def test_an_idle_session_ends_and_a_used_one_does_not(house):
     headers = await house.sign_in()
     for _ in range(3):
