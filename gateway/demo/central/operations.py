@@ -213,4 +213,4 @@ def _event_filter(asked: Events) -> Filter:
 
 def _refuse_taken_number(tables: Tables, number: str, *, except_id: int) -> None:
     if number and any(card.get("number") == number and card_id != except_id for card_id, card in tables.cards.items()):
-        raise Refusal(400, f"number: {number} is already used")
+        raise Refusal(409, f"number: {number} is already used")

@@ -85,7 +85,7 @@ async def test_while_central_answers_a_write_goes_through_and_its_record_is_kept
 async def test_centrals_refusal_is_the_callers_and_nothing_changes(central, store, down, writes):
     with pytest.raises(CentralRefused) as refused:
         await writes.write(CARD_CREATE, {**NEW, "number": central.cards[4001]["number"]})
-    assert refused.value.status == 400
+    assert refused.value.status == 409
     assert refused.value.said.endswith("is already used")
     assert await store.cards.count() == 40
     central.faults = Faults(deny="can_edit_access_cards")

@@ -231,7 +231,7 @@ async def test_what_central_says_is_told_as_it_is(house_below, central):
         assert made["access_card"]["created_at"] == central.cards[made["access_card"]["id"]]["created_at"]
         status, answer = await house.call("/v1/access", {"number": "77123"}, method="PUT")
         assert (status, answer) == (
-            400,
+            409,
             {"success": False, "access_card": None, "error": "number: 77123 is already used"},
         )
         central.faults = Faults(deny="can_edit_devices")

@@ -58,7 +58,9 @@ async def test_card_life(ask, central):
     status, body = await ask("PUT", "/v1/access", {"number": "777", "holder_name": "Ada"})
     assert status == 200
     card = body["access_card"]
-    assert (await ask("PUT", "/v1/access", {"number": "777"}))[0] == 400
+    assert (await ask("PUT", "/v1/access", {"number": "777"}))[0] == 409
+    other = (await ask("PUT", "/v1/access", {"number": "778"}))[1]["access_card"]["id"]
+    assert (await ask("PATCH", "/v1/access", {"id": other, "number": "777"}))[0] == 409
     status, body = await ask("PATCH", "/v1/access", {"id": card["id"], "status": "suspended"})
     assert body["access_card"]["status"] == "suspended"
     assert body["access_card"]["holder_name"] == "Ada"
