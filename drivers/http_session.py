@@ -17,7 +17,7 @@ import aiohttp
 
 from drivers.contract import DeviceFault, LineDown, LinkError
 from drivers.delivery import Delivery
-from drivers.system_words import system_words
+from drivers.system_messages import system_words
 from drivers.tcp_bounds import bound_output
 
 CONNECT_SECONDS = 3.0

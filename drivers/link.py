@@ -21,7 +21,7 @@ from serial_asyncio_fast import connection_for_serial
 
 from drivers.contract import LineDown, LinkError, MonotonicSeconds
 from drivers.delivery import Delivery
-from drivers.system_words import system_words
+from drivers.system_messages import system_words
 from drivers.tcp_bounds import bound_output
 
 _UNREAD_LIMIT = 64 * 1024

@@ -109,4 +109,6 @@ def test_what_the_table_of_packages_says_lives_there_does():
 
 def test_a_name_of_nothing_is_found():
     assert not any(map(is_there, ("docs/nothing.md", "gateway.nothing", "drivers/nothing", "make nothing")))
-    assert all(map(is_there, ("docs/relay.md", "gateway.main", "drivers/child_process", "make check", "SITE.toml")))
+    assert all(
+        map(is_there, ("docs/relay.md", "gateway.app.gateway", "drivers/child_process", "make check", "SITE.toml"))
+    )

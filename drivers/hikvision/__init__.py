@@ -1,1 +1,1 @@
-"""Hikvision's entrance barriers over their HTTP interface (ISAPI). Their plate cameras are in `drivers.lpr`."""
+"""Hikvision's entrance barriers over their HTTP interface (ISAPI). Their plate cameras are in `drivers.plates`."""

@@ -24,6 +24,7 @@ from drivers.contract import (
     Report,
     Reports,
 )
+from drivers.gates.polls import LOST_AFTER_POLLS, LOST_AFTER_SECONDS, Watch
 from drivers.hikvision import isapi
 from drivers.hikvision.isapi import Control
 from drivers.http_session import (
@@ -36,7 +37,6 @@ from drivers.http_session import (
     refuse_status,
 )
 from drivers.losses import is_answering
-from drivers.watch import LOST_AFTER_POLLS, LOST_AFTER_SECONDS, Watch
 
 _REFUSED_WAIT = 30.0
 """Between polls after a refused password: the device locks an account that keeps trying."""

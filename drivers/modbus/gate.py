@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
+from drivers.bus.transactions import UnitRests
 from drivers.contract import (
     DeadlinePassed,
     DeviceFault,
@@ -21,15 +22,14 @@ from drivers.contract import (
     Report,
     Reports,
 )
+from drivers.gates.polls import CLOSE_WATCH_SECONDS, Watch, poll_deadline
 from drivers.losses import is_answering
 from drivers.modbus.frames import Framing
 from drivers.modbus.messages import Read, Write, WriteMany
 from drivers.modbus.profile import Command, GateProfile
 from drivers.modbus.session import Session
+from drivers.modbus.state import points_of, position_of
 from drivers.modbus.unit import PolledUnit, kept_value
-from drivers.modbus.watch import points_of, position_of
-from drivers.transactions import UnitRests
-from drivers.watch import CLOSE_WATCH_SECONDS, Watch, poll_deadline
 
 _STEP_SECONDS = 3.0
 _P = GatePosition

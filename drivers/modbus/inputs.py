@@ -7,16 +7,16 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
+from drivers.bus.transactions import UnitRests
 from drivers.contract import DriverError, MonotonicSeconds, Report, Reports
+from drivers.gates.polls import CLOSE_WATCH_SECONDS, Watch, poll_deadline
 from drivers.losses import is_answering
 from drivers.modbus.frames import Framing
 from drivers.modbus.profile import UnitProfile
 from drivers.modbus.session import Session
+from drivers.modbus.state import points_of
 from drivers.modbus.unit import PolledUnit
-from drivers.modbus.watch import points_of
-from drivers.transactions import UnitRests
-from drivers.watch import CLOSE_WATCH_SECONDS, Watch, poll_deadline
 
 
 class ModbusInputs:

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from drivers.equal_commands import Output, why_equal, why_gives_command
+from drivers.gates.equal_commands import Output, why_equal, why_gives_command
 from drivers.modbus.messages import Read, Table, Write, WriteMany, coil_word
 from drivers.modbus.profile_parts import (
     Block,

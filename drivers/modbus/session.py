@@ -6,7 +6,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
+from drivers.bus.transactions import Answer, Exchange, Priority
 from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds, ProtocolViolation
 from drivers.modbus.frames import Framing, encode_request, parse_reply
 from drivers.modbus.messages import (
@@ -21,7 +22,6 @@ from drivers.modbus.messages import (
     Write,
     WriteMany,
 )
-from drivers.transactions import Answer, Exchange, Priority
 
 
 class Session:

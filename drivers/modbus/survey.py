@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from drivers.bus import OPEN_SECONDS, Bus
+from drivers.bus.bus import OPEN_SECONDS, Bus
 from drivers.contract import DeviceFault, GatePosition, LineDown, LinkError, PointState, ProtocolViolation
+from drivers.gates.polls import limit_position
 from drivers.modbus.frames import Framing
 from drivers.modbus.messages import Read, Table
 from drivers.modbus.profile import GateProfile, RegisterPosition, UnitProfile
 from drivers.modbus.session import Session
-from drivers.modbus.watch import points_of
-from drivers.watch import limit_position
+from drivers.modbus.state import points_of
 
 _PATIENCE = 5.0
 _OPEN_PATIENCE = OPEN_SECONDS + 1.0  # so that the line itself has said why it does not

@@ -11,7 +11,7 @@ from drivers.modbus.messages import Read, Table, Write, WriteMany
 from drivers.modbus.profile import UnitProfile
 from drivers.modbus.profile_parts import Preparation
 from drivers.modbus.session import Session
-from drivers.modbus.watch import Held
+from drivers.modbus.state import Held
 
 
 class PolledUnit:

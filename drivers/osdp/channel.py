@@ -18,7 +18,7 @@ from osdp import Channel
 from drivers.contract import LinkError
 from drivers.osdp.messages import Setup
 from drivers.osdp.replies import ReplyFrames
-from drivers.system_words import system_words
+from drivers.system_messages import system_words
 
 _OPEN_SECONDS = 3.0
 _READ_SIZE = 4096

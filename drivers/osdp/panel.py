@@ -29,6 +29,7 @@ from osdp import (
 
 from drivers.contract import Feedback
 from drivers.osdp.channel import LineChannel
+from drivers.osdp.feedback import orders
 from drivers.osdp.messages import (
     LONGEST_CARD_BITS,
     CardRead,
@@ -40,7 +41,6 @@ from drivers.osdp.messages import (
     TamperSeen,
 )
 from drivers.osdp.replies import why_absent
-from drivers.osdp.showing import orders
 
 _SILENT_SECONDS = 3.0
 _SLOWER_PER_READER = 0.25

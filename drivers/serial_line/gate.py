@@ -7,7 +7,8 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
+from drivers.bus.transactions import UnitRests
 from drivers.contract import (
     DeadlinePassed,
     DeviceConnected,
@@ -21,13 +22,12 @@ from drivers.contract import (
     Report,
     Reports,
 )
+from drivers.gates.polls import CLOSE_WATCH_SECONDS, Watch, poll_deadline
 from drivers.losses import is_answering
 from drivers.serial_line.profile import Command, GateProfile, Query
 from drivers.serial_line.pulses import HostPulses
 from drivers.serial_line.session import Session
 from drivers.serial_line.status import position_in
-from drivers.transactions import UnitRests
-from drivers.watch import CLOSE_WATCH_SECONDS, Watch, poll_deadline
 
 _SETTLE_SECONDS = 2.0
 _LAST_RELEASES_SECONDS = 0.8

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Discriminator, Field, PlainValidator, StringConstraints, Tag, model_validator
 
 from drivers.contract import GatePosition
-from drivers.equal_commands import Output, why_equal, why_gives_command
+from drivers.gates.equal_commands import Output, why_equal, why_gives_command
 from drivers.profile_file import profile_of, read_file
 from drivers.serial_line.frames import FixedBytes, FrameSplitter, Framing, Part, Sealing
 from drivers.serial_line.status import LimitPosition, Point, ValuePosition

@@ -11,7 +11,7 @@ from drivers.contract import CardPresented, MonotonicSeconds, ProtocolViolation,
 from drivers.link import Arrival, Connection, LinkSpec
 from drivers.serial_line.forms import Form, read_line
 from drivers.serial_line.lines import TORN_SECONDS, LineSplitter
-from drivers.serial_line.listening import listen, next_arrival
+from drivers.serial_line.unasked_lines import listen, next_arrival
 
 log = structlog.get_logger(__name__)
 

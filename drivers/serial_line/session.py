@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
+from drivers.bus.transactions import Answer, Exchange, Prelude, Priority
 from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds, ProtocolViolation
 from drivers.serial_line.frames import FrameSplitter
 from drivers.serial_line.profile import Acknowledgement, Command, DeviceProfile, Query
 from drivers.serial_line.templates import Template
-from drivers.transactions import Answer, Exchange, Prelude, Priority
 
 
 @dataclass(frozen=True, slots=True)

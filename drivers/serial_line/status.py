@@ -9,9 +9,9 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from drivers.contract import GatePosition, PointState
+from drivers.gates.polls import limit_position, position_between
 from drivers.profile_file import numbers_for_keys
 from drivers.serial_line.frames import Part
-from drivers.watch import limit_position, position_between
 
 
 class Shown(StrEnum):

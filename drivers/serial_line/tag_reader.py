@@ -8,18 +8,18 @@ from collections.abc import Callable
 
 import structlog
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
+from drivers.bus.transactions import UnitRests
 from drivers.contract import CardPresented, DriverError, MonotonicSeconds, ProtocolViolation, Report, Reports
+from drivers.gates.polls import Watch, poll_deadline
 from drivers.link import Arrival, Connection, LinkSpec
 from drivers.losses import is_answering
 from drivers.serial_line.frames import FrameSplitter
 from drivers.serial_line.lines import QUIET_SECONDS
-from drivers.serial_line.listening import listen, next_arrival
 from drivers.serial_line.profile import Query, TagReaderProfile
 from drivers.serial_line.session import Session
 from drivers.serial_line.tags import TagHold
-from drivers.transactions import UnitRests
-from drivers.watch import Watch, poll_deadline
+from drivers.serial_line.unasked_lines import listen, next_arrival
 
 log = structlog.get_logger(__name__)
 

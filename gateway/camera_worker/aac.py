@@ -13,8 +13,8 @@ from av.audio.codeccontext import AudioCodecContext
 from av.audio.frame import AudioFrame
 from av.audio.resampler import AudioResampler
 
-from drivers.camera.frames import TICKS_PER_SECOND, AudioCodec, AudioFormat, EncodedAudio
 from drivers.contract import DeviceFault
+from drivers.rtsp.frames import TICKS_PER_SECOND, AudioCodec, AudioFormat, EncodedAudio
 
 _BITS_OF_TELEPHONE = 32_000
 _BITS_OF_OPUS = 64_000

@@ -18,7 +18,7 @@ from av.packet import Packet
 from av.stream import Stream
 from av.video.stream import VideoStream
 
-from drivers.camera.frames import TICKS_PER_SECOND
+from drivers.rtsp.frames import TICKS_PER_SECOND
 from gateway.camera_worker.clip_times import Footage, Placed, Plan, plan
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing, inside, written_whole
 from gateway.camera_worker.movie_header import end_at

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 
-from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
+from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
 from gateway.domain.footage import CameraCondition, GapReason, Pin
 
 MOST_FRAMES = 500

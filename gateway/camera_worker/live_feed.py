@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, Entry, VideoCodec
+from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, Entry, VideoCodec
 
 MOST_GROUP_BYTES = 16_000_000
 MOST_GROUP_FRAMES = 1_500

@@ -6,13 +6,13 @@ import asyncio
 
 import structlog
 
-from drivers.camera.frames import EncodedAudio, EncodedFrame
+from drivers.rtsp.frames import EncodedAudio, EncodedFrame
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected, CameraLost
 from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.reader import CameraReader
-from gateway.clock import Clock
 from gateway.domain.footage import CameraCondition, GapReason, WorkerCamera
+from gateway.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from gateway.durable import sync_folder
+from gateway.runtime.durable_files import sync_folder
 
 
 class BadRequest(ValueError):

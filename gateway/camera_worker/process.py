@@ -20,9 +20,9 @@ from gateway.camera_worker.reserving import Reserving
 from gateway.camera_worker.server import WorkerServer
 from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
-from gateway.clock import SystemClock
-from gateway.heap import share_one_arena
-from gateway.unix_sockets import listen
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.process_memory import share_one_arena
+from gateway.runtime.unix_sockets import listen
 
 _PARENT_CHECK_SECONDS = 0.5
 _END_SECONDS = 0.7

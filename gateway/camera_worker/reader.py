@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from drivers.camera.errors import (
+from drivers.contract import DeviceFault, DriverError
+from drivers.rtsp.errors import (
     AccountRefused,
     CameraRefused,
     CameraStalled,
     CameraUnreachable,
     CodecNotSupported,
 )
-from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
-from drivers.camera.sources import Source, source_at
-from drivers.camera.video_track import FootageLost
-from drivers.contract import DeviceFault, DriverError
+from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
+from drivers.rtsp.sources import Source, source_at
+from drivers.rtsp.video_track import FootageLost
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected, CameraLost
 from gateway.camera_worker.live_feed import LiveFeed
-from gateway.clock import Clock
 from gateway.domain.footage import CameraCondition, GapReason, WorkerCamera
+from gateway.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from gateway.camera_worker.aac import AacEncoder

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import structlog
 
-from drivers.camera.frames import EncodedAudio, EncodedFrame, Entry
 from drivers.contract import ProtocolViolation
+from drivers.rtsp.frames import EncodedAudio, EncodedFrame, Entry
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import (
     CameraConnected,
@@ -27,8 +27,8 @@ from gateway.camera_worker.reader import CameraReader
 from gateway.camera_worker.salvage import salvage
 from gateway.camera_worker.segment_file import DiskFailed
 from gateway.camera_worker.segmenter import Segmenter
-from gateway.clock import Clock, Stamp, boot_id, offset_of
 from gateway.domain.footage import CameraCondition, CameraReported, GapReason, Pin, SegmentFinished, WorkerCamera
+from gateway.runtime.clock import Clock, Stamp, boot_id, offset_of
 
 log = structlog.get_logger(__name__)
 

@@ -8,11 +8,11 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 
 import structlog
 
-from drivers.camera import formats
-from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
-from drivers.camera.rtsp_protocol import Credentials
-from drivers.camera.rtsp_server import RtspServer, ServedStream
 from drivers.contract import ProtocolViolation
+from drivers.rtsp import formats
+from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
+from drivers.rtsp.protocol import Credentials
+from drivers.rtsp.server import RtspServer, ServedStream
 from gateway.camera_worker.live_feed import LiveFeed, LiveView
 from gateway.domain.footage import RtspServing
 

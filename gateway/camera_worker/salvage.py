@@ -13,15 +13,15 @@ from pathlib import Path
 
 import structlog
 
-from drivers.camera import formats
-from drivers.camera.frames import Entry, VideoCodec, VideoFormat
 from drivers.contract import ProtocolViolation
+from drivers.rtsp import formats
+from drivers.rtsp.frames import Entry, VideoCodec, VideoFormat
 from gateway.camera_worker.segment_file import PART_SUFFIX
 from gateway.camera_worker.segmenter import utc_hour
 from gateway.camera_worker.sound_stream import SOUND_PID, decoded_time, sound_name
-from gateway.clock import ClockOffset
 from gateway.domain.footage import SegmentFinished, as_found, segment_path
-from gateway.durable import sync_folder
+from gateway.runtime.clock import ClockOffset
+from gateway.runtime.durable_files import sync_folder
 
 log = structlog.get_logger(__name__)
 

@@ -12,7 +12,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from gateway.durable import sync_folder
+from gateway.runtime.durable_files import sync_folder
 
 PART_SUFFIX = ".part"
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from drivers.camera import formats, h264
-from drivers.camera.frames import (
+from drivers.rtsp import formats, h264
+from drivers.rtsp.frames import (
     TICKS_PER_SECOND,
     AudioFormat,
     EncodedAudio,
@@ -25,8 +25,8 @@ from gateway.camera_worker.pre_roll import OpenFile, Shelf, Start, ToDisk
 from gateway.camera_worker.segment_file import PART_SUFFIX, SegmentFile
 from gateway.camera_worker.timeline import Timeline
 from gateway.camera_worker.transport_stream import TransportMuxer
-from gateway.clock import Stamp
 from gateway.domain.footage import GapReason, SegmentFinished, segment_path
+from gateway.runtime.clock import Stamp
 
 _LONGEST_GROUP_TICKS = 10 * TICKS_PER_SECOND
 LARGEST_SEGMENT_BYTES = 256_000_000

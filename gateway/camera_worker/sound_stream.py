@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drivers.camera.frames import AudioFormat, EncodedAudio
+from drivers.rtsp.frames import AudioFormat, EncodedAudio
 
 SOUND_PID = 0x101
 TRANSPORT_PACKET = 188

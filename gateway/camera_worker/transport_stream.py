@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from struct import Struct
 
-from drivers.camera.frames import AudioFormat, EncodedAudio, EncodedFrame, Entry, VideoCodec
 from drivers.contract import ProtocolViolation
+from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, Entry, VideoCodec
 from gateway.camera_worker.sound_stream import (
     PACKET_ROOM,
     SOUND_PID,

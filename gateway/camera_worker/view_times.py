@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drivers.camera.frames import TICKS_PER_SECOND, EncodedFrame
+from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame
 
 _CATCH_UP_TICKS = TICKS_PER_SECOND // 1_000
 _LONGEST_STEP_TICKS = TICKS_PER_SECOND

@@ -19,7 +19,7 @@ from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from aiortc.sdp import candidate_from_sdp
 from av.stream import Stream
 
-from drivers.camera.frames import TICKS_PER_SECOND, VideoCodec
+from drivers.rtsp.frames import TICKS_PER_SECOND, VideoCodec
 from gateway.camera_worker.live_feed import LiveView
 from gateway.camera_worker.sdp import SdpRefused, Trickle
 from gateway.camera_worker.view_times import ViewTimes

@@ -12,8 +12,8 @@ from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.live_stream import LiveStream
 from gateway.camera_worker.recorder import CameraRecorder
 from gateway.camera_worker.reports import ReportBuffer
-from gateway.clock import Clock
 from gateway.domain.footage import CameraReported, Pin, SegmentFinished, WorkerAssignment, WorkerCamera
+from gateway.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)
 

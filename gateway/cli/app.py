@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.named import NamedCommands
+from gateway.cli.commands import NamedCommands
 from gateway.domain.errors import ConfigError, GatewayError
-from gateway.redaction import Redaction
+from gateway.runtime.redaction import Redaction
 
 FAILED = 1
 MISCONFIGURED = 2

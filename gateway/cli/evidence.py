@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gateway.cli.signed_in import Answer, Gateway, SiteFile, User, pieces, signed_in
+from gateway.cli.client import Answer, Gateway, SiteFile, User, pieces, signed_in
 from gateway.domain.errors import ConfigError
 from gateway.evidence import (
     MOST_BETWEEN,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.text import Text
 
-from drivers.wire import Direction
+from drivers.bus.wire import Direction
 
 _SIGNS = {Direction.SENT: ("→", "cyan"), Direction.RECEIVED: ("←", "green"), Direction.DROPPED: ("✗", "yellow")}
 _ASCII = 0x80

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.data_folder import adopt_media
+from gateway.runtime.data_folder import adopt_media
 
 app = typer.Typer(
     no_args_is_help=True,

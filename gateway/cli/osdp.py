@@ -78,7 +78,7 @@ def _has_secret(name: str, secrets: Secrets) -> bool:
 
 def _set_key(reader: OsdpReaderDevice, link: Link, key: bytes) -> None:
     from drivers.osdp.provisioning import set_key  # noqa: PLC0415  # other commands answer faster without it
-    from gateway.field import link_spec  # noqa: PLC0415  # likewise
+    from gateway.app.devices import link_spec  # noqa: PLC0415  # likewise
 
     try:
         asyncio.run(set_key(spec=link_spec(link), address=reader.address, key=key))

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.signed_in import Answer, Gateway, SiteFile, User, signed_in
+from gateway.cli.client import Answer, Gateway, SiteFile, User, signed_in
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(

@@ -14,18 +14,18 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
+from drivers.bus.wire import Direction, Trace
 from drivers.contract import DriverError, LinkError
 from drivers.link import LinkSpec, open_link
 from drivers.modbus.frames import Framing
-from drivers.modbus.heard import LATE_SECONDS, Heard
+from drivers.modbus.late_answers import LATE_SECONDS, Heard
 from drivers.modbus.profile import Command, GateProfile, UnitProfile, load_unit_profile
 from drivers.modbus.session import Session
 from drivers.modbus.survey import Answered, Held, ask_for_unit, line_up, read_unit
-from drivers.wire import Direction, Trace
 from gateway.cli.line_trace import LineTrace
 from gateway.cli.line_use import is_connected
-from gateway.cli.probe_words import hint_of, late, why_not_probed
+from gateway.cli.probe_messages import hint_of, late, why_not_probed
 from gateway.domain.errors import CommandRefused, ConfigError
 from gateway.site import Link, ModbusDevice, Site, find_profile, load, profile_folders
 

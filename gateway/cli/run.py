@@ -24,9 +24,9 @@ def run(
 
     Example: edge-gateway run /etc/edge-gateway/site.toml --data /var/lib/edge-gateway
     """
-    from gateway import main  # noqa: PLC0415  # the whole house; other commands answer faster without it
+    from gateway.app import gateway
 
-    raise typer.Exit(main.run(site_path=site, data=data or _usual_data(site)))
+    raise typer.Exit(gateway.run(site_path=site, data=data or _usual_data(site)))
 
 
 def _usual_data(site: Path) -> Path:

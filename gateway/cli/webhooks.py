@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.signed_in import Answer, AnswerT, SiteFile, User, signed_in
+from gateway.cli.client import Answer, AnswerT, SiteFile, User, signed_in
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(

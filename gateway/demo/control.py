@@ -9,7 +9,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gateway.demo.vehicles import DrivingLane, Presents
-from gateway.supervision import Supervisor
+from gateway.runtime.supervision import Supervisor
 
 log = structlog.get_logger(__name__)
 

@@ -16,11 +16,10 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-from drivers.camera.fanout import Fanout
-from drivers.camera.rtsp_protocol import Credentials
-from drivers.camera.rtsp_server import RtspServer, ServedStream
-from drivers.camera.testcard import TestCard
-from gateway.clock import Clock, SystemClock
+from drivers.rtsp.fanout import Fanout
+from drivers.rtsp.protocol import Credentials
+from drivers.rtsp.server import RtspServer, ServedStream
+from drivers.rtsp.testcard import TestCard
 from gateway.demo.central.accounts import CentralAccount
 from gateway.demo.central.seed import seed_site
 from gateway.demo.central.service import Central
@@ -29,7 +28,8 @@ from gateway.demo.devices import DemoDevices
 from gateway.demo.people import PEOPLE
 from gateway.demo.scene import BAD_CARDS, CAMERA_ACCOUNT, CARDS, EXIT_INPUTS, GOOD_CARDS, LANES, FieldReady
 from gateway.demo.vehicles import Mix, keep_coming
-from gateway.supervision import Supervisor
+from gateway.runtime.clock import Clock, SystemClock
+from gateway.runtime.supervision import Supervisor
 
 CENTRAL_FILE = "central.json"
 """Where, in the field's folder, its central keeps its records."""

@@ -10,8 +10,8 @@ from typing import Literal
 from aiohttp import web
 
 from drivers.http_session import Account
-from drivers.lpr.dahua import DAHUA
-from drivers.lpr.hikvision import HIKVISION
+from drivers.plates.dahua import DAHUA
+from drivers.plates.hikvision import HIKVISION
 from gateway.demo.digest import DigestGuard
 from gateway.demo.plate_bodies import PICTURE, dahua_event, hikvision_alert, hikvision_heartbeat, part
 

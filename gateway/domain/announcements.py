@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from gateway.clock import iso_utc
 from gateway.domain.events import Event, EventKind, RecordedEvent, Severity
+from gateway.runtime.clock import iso_utc
 
 
 class AnnouncedType(StrEnum):

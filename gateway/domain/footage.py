@@ -17,9 +17,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from drivers.camera.frames import Entry
-from gateway.clock import ClockOffset
+from drivers.rtsp.frames import Entry
 from gateway.domain.viewing import LiveViewing
+from gateway.runtime.clock import ClockOffset
 
 TOUCHING_MICROS = 50_000
 """Segments whose ends are nearer than this follow one another without a gap."""

@@ -111,7 +111,7 @@ def card_holder(card_id: int) -> str:
 
 
 class Presence:
-    """Counts and whereabouts. Whatever is told here is told to the store too; see `gateway.store.presence`.
+    """Counts and whereabouts. Whatever is told here is told to the store too; see `gateway.store.events.presence`.
 
     A count never falls below 0: whoever leaves uncounted was not counted when they came.
     """

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from gateway.domain.errors import StoreError
-from gateway.durable import sync_folder
+from gateway.runtime.durable_files import sync_folder
 
 _NAME = "site-key.pem"
 

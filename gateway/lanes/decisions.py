@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from gateway.clock import Clock, Stamp
 from gateway.domain.access import (
     AccessRules,
     Coming,
@@ -27,10 +26,11 @@ from gateway.domain.grants import LaneGrants, listed_id, without_code
 from gateway.domain.passages import PassageOutcome
 from gateway.domain.plates import NearPlate
 from gateway.domain.presence import Movement
-from gateway.lanes.areas import Areas
 from gateway.lanes.pin_tries import LOCKED_SECONDS, TRIES, PinTries
+from gateway.lanes.presence import Areas
+from gateway.runtime.clock import Clock, Stamp
 from gateway.store import Entry
-from gateway.store.cards import Cards
+from gateway.store.cards.cards import Cards
 
 log = structlog.get_logger(__name__)
 

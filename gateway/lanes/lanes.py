@@ -14,27 +14,27 @@ from drivers.contract import (
     Report,
     ShowingReader,
 )
-from gateway.clock import Clock
 from gateway.domain.access import Coming
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.lanes import messages as m
 from gateway.lanes.access_rules import access_rules
-from gateway.lanes.areas import Areas
-from gateway.lanes.board import DeviceSnapshot, LaneSnapshot
 from gateway.lanes.decisions import Decisions
-from gateway.lanes.intake import Intake
-from gateway.lanes.orders import Order, OrderKind
+from gateway.lanes.device_reports import Intake
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.order_values import Order, OrderKind
 from gateway.lanes.pin_tries import PinTries
+from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
-from gateway.lanes.remembered import last_grants, last_order, last_stop
+from gateway.lanes.restored_state import last_grants, last_order, last_stop
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.site_rules import lane_rules
+from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot
 from gateway.lanes.timetable import timetable_of
+from gateway.runtime.clock import Clock
+from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import LaneSection, Site
 from gateway.store import Entry, Store
-from gateway.supervision import Progress, Supervisor
 
 log = structlog.get_logger(__name__)
 

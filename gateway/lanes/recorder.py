@@ -10,9 +10,9 @@ from collections import deque
 
 import structlog
 
-from gateway.clock import Clock, Stamp, iso_utc
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
+from gateway.runtime.clock import Clock, Stamp, iso_utc
 from gateway.store import Entry, Journal
 
 log = structlog.get_logger(__name__)

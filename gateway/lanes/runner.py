@@ -23,22 +23,22 @@ from drivers.contract import (
     PolledDriver,
     ShowingReader,
 )
-from gateway.clock import Clock
 from gateway.domain.access import Coming, Decision
 from gateway.domain.commands import GateAction
-from gateway.lanes import machine
-from gateway.lanes import messages as m
-from gateway.lanes.ability import why_unable
-from gateway.lanes.board import LaneSnapshot
-from gateway.lanes.coming import coming, granted
 from gateway.lanes.decisions import Decisions, Wanted
-from gateway.lanes.observed import observe
+from gateway.lanes.machine import machine
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.ability import why_unable
+from gateway.lanes.machine.granted_vehicles import coming, granted
+from gateway.lanes.machine.inputs import NEVER
+from gateway.lanes.machine.observations import observe
+from gateway.lanes.machine.rules import LaneRules
+from gateway.lanes.machine.safety import why_not_close
+from gateway.lanes.machine.state import LaneState
 from gateway.lanes.recorder import Recorder
-from gateway.lanes.rules import LaneRules
-from gateway.lanes.safety import why_not_close
-from gateway.lanes.seen import NEVER
-from gateway.lanes.state import LaneState
+from gateway.lanes.snapshots import LaneSnapshot
 from gateway.lanes.timetable import Timetable
+from gateway.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)
 

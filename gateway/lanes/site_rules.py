@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.lanes.rules import LaneRules, Vend
+from gateway.lanes.machine.rules import LaneRules, Vend
 from gateway.site import LaneSection, Site
 
 

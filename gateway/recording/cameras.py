@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from gateway.clock import Stamp
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.footage import (
     TOUCHING_MICROS,
@@ -16,6 +15,7 @@ from gateway.domain.footage import (
     GapReason,
     SegmentFinished,
 )
+from gateway.runtime.clock import Stamp
 
 _MICROS = 1_000_000
 _WHY_IN = {

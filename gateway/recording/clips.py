@@ -12,8 +12,6 @@ from functools import partial
 from itertools import compress
 from pathlib import Path
 
-from gateway.clock import Clock
-from gateway.data_folder import MADE_OF_FOOTAGE
 from gateway.domain.clip_codec import of_clip
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.footage import CutClip, Missing, TakeThumbnail
@@ -23,6 +21,8 @@ from gateway.recording.kept_files import FileJobs, KeptFiles
 from gateway.recording.lead_in import LONGEST_LEAD_IN, lead_in
 from gateway.recording.readiness import Coverage
 from gateway.recording.worker_client import WorkerClient
+from gateway.runtime.clock import Clock
+from gateway.runtime.data_folder import MADE_OF_FOOTAGE
 from gateway.store import Segment, Store
 
 CLIPS, THUMBNAILS, STILLS = MADE_OF_FOOTAGE

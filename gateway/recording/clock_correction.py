@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import structlog
 
-from gateway.clock import Clock, offset_of
 from gateway.recording.index import FootageIndex
+from gateway.runtime.clock import Clock, offset_of
 from gateway.store import Store
 
 log = structlog.get_logger(__name__)

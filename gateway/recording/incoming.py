@@ -15,9 +15,9 @@ from pathlib import Path
 import structlog
 
 from gateway.domain.errors import StoreError
-from gateway.domain.exhibits import HEAD_BYTES, Exhibit, Labels, TooLarge
+from gateway.domain.evidence import HEAD_BYTES, Exhibit, Labels, TooLarge
 from gateway.domain.passages import CameraEvent
-from gateway.durable import sync_folder
+from gateway.runtime.durable_files import sync_folder
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from gateway.clock import Clock, Stamp, boot_id, offset_of
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event
 from gateway.domain.footage import SegmentFinished
@@ -24,6 +23,7 @@ from gateway.recording import leaf_log, media_files
 from gateway.recording.chain import FootageChain
 from gateway.recording.lost_footage import LostFootage
 from gateway.recording.media_files import HourFolder, SegmentFile
+from gateway.runtime.clock import Clock, Stamp, boot_id, offset_of
 from gateway.store import Entry, Segment, Store
 
 log = structlog.get_logger(__name__)

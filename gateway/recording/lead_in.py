@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drivers.camera.frames import Entry
+from drivers.rtsp.frames import Entry
 from gateway.domain.footage import continues
 from gateway.store import Segment
 

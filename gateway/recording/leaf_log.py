@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from gateway.domain.footage_chain import leaf_of
-from gateway.durable import sync_folder
+from gateway.runtime.durable_files import sync_folder
 from gateway.store import Segment
 
 FOLDER = "chain"

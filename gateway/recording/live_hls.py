@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.clock import Clock
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.recording import playlists
-from gateway.recording.found_files import FoundFiles
+from gateway.recording.file_cache import FoundFiles
 from gateway.recording.live_playlist import MOST_SEGMENTS, fitting, listed, live_media, live_target
+from gateway.runtime.clock import Clock
 from gateway.store import Segment, Store
 
 _STALE_MICROS = 60_000_000

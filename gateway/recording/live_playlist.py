@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, takewhile
 
-from gateway.clock import iso_utc
 from gateway.recording.playlists import independence
+from gateway.runtime.clock import iso_utc
 from gateway.store import Segment
 
 FEWEST_SEGMENTS = 6

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from gateway.clock import Stamp, iso_utc
 from gateway.domain.events import Event, EventKind
+from gateway.runtime.clock import Stamp, iso_utc
 from gateway.store import Segment
 
 _MICROS = 1_000_000

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivers.camera.frames import Entry
-from gateway.clock import ClockOffset
+from drivers.rtsp.frames import Entry
 from gateway.domain.footage import TOUCHING_MICROS, GapReason, SegmentFinished, as_found, parse_segment_path
-from gateway.durable import sync_folder
+from gateway.runtime.clock import ClockOffset
+from gateway.runtime.durable_files import sync_folder
 
 _PACKET = 188
 _CAMERA = re.compile(r"^\d{1,10}$")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from drivers.camera.frames import Entry
-from gateway.clock import iso_utc
+from drivers.rtsp.frames import Entry
 from gateway.domain import footage
+from gateway.runtime.clock import iso_utc
 from gateway.store import Segment
 
 MEDIA_NAME = "index.m3u8"

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from gateway.clock import Clock
 from gateway.domain.errors import CameraUnavailable, StoreError
 from gateway.domain.passages import CameraEvent
+from gateway.runtime.clock import Clock
 from gateway.store import Store
-from gateway.store.event_footage import LONGEST_SEGMENT
+from gateway.store.footage.event_footage import LONGEST_SEGMENT
 
 log = structlog.get_logger(__name__)
 

@@ -9,31 +9,31 @@ from pathlib import Path
 
 import structlog
 
-from gateway.clock import Clock, boot_id
 from gateway.domain.errors import CameraUnavailable, NotFoundError, StoreError
 from gateway.domain.footage import CameraCondition, Missing
 from gateway.domain.passages import CameraEvent
 from gateway.recording import playlists
+from gateway.recording.camera_workers import Fleet
 from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
 from gateway.recording.clock_correction import ClockCorrection
-from gateway.recording.exhibits import ExhibitFiles
-from gateway.recording.fleet import Fleet
+from gateway.recording.event_pins import PinWatch
+from gateway.recording.evidence_files import ExhibitFiles
+from gateway.recording.file_cache import FoundFiles
 from gateway.recording.forecast import StorageForecast, StorageLimits
-from gateway.recording.found_files import FoundFiles
 from gateway.recording.incoming import ExhibitLimits
 from gateway.recording.index import FootageIndex
 from gateway.recording.live_hls import LiveHls
 from gateway.recording.media_folder import LOOK_SECONDS, MediaFolder, no_fault
-from gateway.recording.pins import PinWatch
 from gateway.recording.readiness import Readiness
 from gateway.recording.retention import Retention
 from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
+from gateway.runtime.clock import Clock, boot_id
+from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Camera, Secrets, Site
 from gateway.store import Segment, Store
-from gateway.supervision import Progress, Supervisor
 
 log = structlog.get_logger(__name__)
 

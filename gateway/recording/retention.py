@@ -16,13 +16,13 @@ from pathlib import Path
 
 import structlog
 
-from gateway.clock import Clock
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.recording.exhibits import ExhibitFiles
+from gateway.recording.evidence_files import ExhibitFiles
 from gateway.recording.forecast import StorageForecast, StorageLimits, StorageUse, Strain, forecast
 from gateway.recording.index import FootageIndex
 from gateway.recording.settled_time import SettledTime
+from gateway.runtime.clock import Clock
 from gateway.store import Choice, Segment, Store
 
 log = structlog.get_logger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.clock import Stamp
+from gateway.runtime.clock import Stamp
 
 _MICROS = 1_000_000
 TOLERANCE_SECONDS = 600

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewOpened, ViewRefusal
 from gateway.recording.worker_client import WorkerClient
-from gateway.recording.workers import CameraWorker
+from gateway.recording.worker_pool import CameraWorker
 
 
 class Viewing:

@@ -9,14 +9,14 @@ from types import MappingProxyType
 
 import structlog
 
-from gateway.clock import Clock
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import CameraCondition, GapReason, Missing, SegmentFinished, WorkerBeat, WorkerReport
 from gateway.recording.cameras import CameraSnapshot, CameraState
 from gateway.recording.index import FootageIndex, UntoldGap
 from gateway.recording.readiness import Coverage
-from gateway.recording.workers import CameraWorker
+from gateway.recording.worker_pool import CameraWorker
+from gateway.runtime.clock import Clock
 from gateway.store import Changes
 
 log = structlog.get_logger(__name__)

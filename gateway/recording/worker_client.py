@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from gateway.domain.errors import CameraUnavailable, GatewayError
 from gateway.domain.footage import CutClip, PinnedFootage, TakeThumbnail, WorkerAssignment, WorkerFailed, WorkerReport
 from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewOpened, ViewRefused
-from gateway.unix_sockets import short_path
+from gateway.runtime.unix_sockets import short_path
 
 HUNG_SECONDS = 3.0
 """A worker beats every second; one that is silent for this long hangs."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import random
 
-from gateway.clock import Clock
+from gateway.central.client.answers import CentralFailed, JsonObject
+from gateway.central.client.client import CentralClient, Known
+from gateway.central.client.connections import Method
 from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.runtime.clock import Clock
 from gateway.simulation import observations as seen
 from gateway.simulation.witness import Witness
-from gateway.sync.answers import CentralFailed, JsonObject
-from gateway.sync.central import CentralClient, Known
-from gateway.sync.connections import Method
 
 _NO_ANSWER = 1.0
 

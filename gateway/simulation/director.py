@@ -9,6 +9,7 @@ from dataclasses import replace
 from gateway.demo.vehicles import DrivingLane, Manners, Outcome
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import StoreError
+from gateway.runtime.supervision import Supervisor
 from gateway.simulation import observations as seen
 from gateway.simulation.agenda import Happening, Trouble, Vehicle, Wish, day
 from gateway.simulation.card_list import CardList
@@ -17,7 +18,6 @@ from gateway.simulation.life import Life
 from gateway.simulation.troubles import Injector
 from gateway.simulation.witness import Witness
 from gateway.simulation.world import World
-from gateway.supervision import Supervisor
 
 SETTLE = 7.0
 """Seconds after which nothing is under way any more at a lane where nothing happened."""

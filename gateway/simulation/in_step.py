@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gateway.clock import Clock
+from gateway.central.client.client import CentralClient
+from gateway.central.push.outbox import OutboxSender, Turn
+from gateway.runtime.clock import Clock
 from gateway.store import Store
-from gateway.sync.central import CentralClient
-from gateway.sync.outbox import OutboxSender, Turn
 
 
 class InStep(Protocol):

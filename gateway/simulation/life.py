@@ -14,13 +14,13 @@ from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes import Lanes
+from gateway.runtime.supervision import Progress, Supervisor
 from gateway.simulation import observations as seen
 from gateway.simulation.in_step import InStep
 from gateway.simulation.virtual_time import VirtualClock
 from gateway.simulation.witness import Witness
 from gateway.site import Site
 from gateway.store import Entry, EventFilter, Journal, Recorded, Store
-from gateway.supervision import Progress, Supervisor
 
 _LAST_WORDS_SECONDS = 30.0
 _PAGE = 2000

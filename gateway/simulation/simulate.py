@@ -12,6 +12,7 @@ from pathlib import Path
 from drivers.contract import Gate
 from gateway.domain.access import Stance
 from gateway.lanes import Lanes
+from gateway.runtime.supervision import Supervisor
 from gateway.simulation import observations as seen
 from gateway.simulation.central import CentralFarEnd, SimulatedCentral
 from gateway.simulation.checks import all_checks
@@ -41,7 +42,6 @@ from gateway.simulation.wired_gate import WiredGate
 from gateway.simulation.witness import Witness
 from gateway.simulation.world import World
 from gateway.store import Store
-from gateway.supervision import Supervisor
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
-from gateway.clock import KeptTime, Stamp
+from gateway.runtime.clock import KeptTime, Stamp
 
 T = TypeVar("T")
 

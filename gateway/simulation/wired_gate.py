@@ -7,7 +7,8 @@ import contextlib
 import random
 from collections.abc import Callable, Mapping
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
+from drivers.bus.wire import Direction
 from drivers.contract import (
     DeviceConnected,
     DeviceLost,
@@ -26,7 +27,6 @@ from drivers.modbus.gate import ModbusGate
 from drivers.modbus.messages import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written, coil_word
 from drivers.modbus.profile import GateProfile
 from drivers.modbus.session import Session
-from drivers.wire import Direction
 from gateway.demo.barrier import Wish
 from gateway.demo.modbus_wiring import RelayWiring
 from gateway.domain.commands import GateAction

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gateway.domain.errors import ConfigError
-from gateway.durable import sync_folder
+from gateway.runtime.durable_files import sync_folder
 
 _LARGEST = 4096
 

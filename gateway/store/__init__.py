@@ -1,35 +1,35 @@
 """The store: SQLite with one writer and group commit, one file per aggregate. Only this package knows SQL."""
 
-from gateway.store.accounts import StoredAccount
-from gateway.store.api_keys import ApiKey
-from gateway.store.backlog_quota import DEFAULT_BYTES, GIGABYTE, Backlog
-from gateway.store.camera_events import CameraEventFilter
-from gateway.store.card_rows import CardRecord
-from gateway.store.cards import CardChanges
-from gateway.store.changes import Changes
-from gateway.store.deliveries import Delivery
-from gateway.store.event_footage import LONGEST_PIN
-from gateway.store.event_pages import EventFilter, EventPage
-from gateway.store.exhibits import TooMany
-from gateway.store.held import Arriving, Held
-from gateway.store.journal import Entry, Journal, Recorded
-from gateway.store.keeping import KeepLimits
-from gateway.store.outbox import Books
-from gateway.store.outbox_rows import OutboxRow
-from gateway.store.parking_entries import EntryFilter, EntryTotals
-from gateway.store.passages import RecordedPassage
-from gateway.store.read_marks import LISTS, ListName, Reader, ReadMark
-from gateway.store.records import KnownRecord, Records
-from gateway.store.references import References, Resolved
-from gateway.store.refused import Reason
-from gateway.store.remembered import RememberedAccount
-from gateway.store.second_factor_seal import UNREADABLE
-from gateway.store.segment_rows import Segment
-from gateway.store.segments import Choice
-from gateway.store.sessions import Session
+from gateway.store.accounts.accounts import StoredAccount
+from gateway.store.accounts.api_keys import ApiKey
+from gateway.store.accounts.remembered_accounts import RememberedAccount
+from gateway.store.accounts.second_factor_seal import UNREADABLE
+from gateway.store.accounts.sessions import Session
+from gateway.store.cards.cards import CardChanges
+from gateway.store.cards.rows import CardRecord
+from gateway.store.engine.changes import Changes
+from gateway.store.events.expiry import KeepLimits
+from gateway.store.events.journal import Entry, Journal, Recorded
+from gateway.store.events.pages import EventFilter, EventPage
+from gateway.store.events.parking_entries import EntryFilter, EntryTotals
+from gateway.store.events.passages import RecordedPassage
+from gateway.store.events.read_cursors import LISTS, ListName, Reader, ReadMark
+from gateway.store.footage.camera_events import CameraEventFilter
+from gateway.store.footage.event_footage import LONGEST_PIN
+from gateway.store.footage.evidence import TooMany
+from gateway.store.footage.segment_rows import Segment
+from gateway.store.footage.segments import Choice
+from gateway.store.outbox.backlog_quota import DEFAULT_BYTES, GIGABYTE, Backlog
+from gateway.store.outbox.deliveries import Delivery
+from gateway.store.outbox.outbox import Books
+from gateway.store.outbox.pending_writes import Arriving, Held
+from gateway.store.outbox.records import KnownRecord, Records
+from gateway.store.outbox.references import References, Resolved
+from gateway.store.outbox.refused import Reason
+from gateway.store.outbox.rows import OutboxRow
 from gateway.store.store import Store
-from gateway.store.webhook_queue import Message
-from gateway.store.webhooks import Webhook, WebhookBooks
+from gateway.store.webhooks.queue import Message
+from gateway.store.webhooks.webhooks import Webhook, WebhookBooks
 
 __all__ = [
     "DEFAULT_BYTES",

@@ -8,45 +8,45 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from gateway.clock import ClockOffset
 from gateway.domain.announcements import Places
-from gateway.store.access_log import AccessLog
-from gateway.store.accounts import Accounts
-from gateway.store.api_keys import ApiKeys
-from gateway.store.backlog_quota import DEFAULT_BYTES, BacklogQuota, check_backlog
-from gateway.store.camera_events import CameraEvents
-from gateway.store.cards import Cards
-from gateway.store.changes import Changes
-from gateway.store.commands import Commands
-from gateway.store.conflicts import WaitingBases
-from gateway.store.database import Database
-from gateway.store.events import Events
-from gateway.store.exhibits import Exhibits
-from gateway.store.footage_links import FootageLinks
-from gateway.store.footage_times import FootageTimes
-from gateway.store.given_records import GivenRecords
-from gateway.store.grants import Grants
-from gateway.store.held import HeldWrites
-from gateway.store.journal import Journal
-from gateway.store.keeping import Keeping
-from gateway.store.lock import FolderLock
-from gateway.store.migrations import Family, after_salvage, migrations
-from gateway.store.outbox import Outbox
-from gateway.store.parking_entries import ParkingEntries
-from gateway.store.passages import Passages
-from gateway.store.presence import PresenceRows
-from gateway.store.read_marks import ReadMarks
-from gateway.store.recent import RecentWrites
-from gateway.store.records import Records
-from gateway.store.references import References
-from gateway.store.refused import RefusedRows
-from gateway.store.registered_devices import RegisteredDevices
-from gateway.store.remembered import Remembered
-from gateway.store.second_factor_seal import SecondFactorSeal
-from gateway.store.segments import Segments
-from gateway.store.sessions import Sessions
-from gateway.store.unknown import UnknownOutcomes
-from gateway.store.webhooks import Webhooks
+from gateway.runtime.clock import ClockOffset
+from gateway.store.accounts.accounts import Accounts
+from gateway.store.accounts.api_keys import ApiKeys
+from gateway.store.accounts.remembered_accounts import Remembered
+from gateway.store.accounts.second_factor_seal import SecondFactorSeal
+from gateway.store.accounts.sessions import Sessions
+from gateway.store.cards.cards import Cards
+from gateway.store.cards.grants import Grants
+from gateway.store.engine.access_log import AccessLog
+from gateway.store.engine.changes import Changes
+from gateway.store.engine.database import Database
+from gateway.store.engine.lock import FolderLock
+from gateway.store.engine.migrations import Family, after_salvage, migrations
+from gateway.store.events.commands import Commands
+from gateway.store.events.events import Events
+from gateway.store.events.expiry import Keeping
+from gateway.store.events.journal import Journal
+from gateway.store.events.parking_entries import ParkingEntries
+from gateway.store.events.passages import Passages
+from gateway.store.events.presence import PresenceRows
+from gateway.store.events.read_cursors import ReadMarks
+from gateway.store.footage.camera_events import CameraEvents
+from gateway.store.footage.chain_links import FootageLinks
+from gateway.store.footage.clock_corrections import FootageTimes
+from gateway.store.footage.evidence import Exhibits
+from gateway.store.footage.segments import Segments
+from gateway.store.outbox.backlog_quota import DEFAULT_BYTES, BacklogQuota, check_backlog
+from gateway.store.outbox.conflicts import WaitingBases
+from gateway.store.outbox.delivered_records import GivenRecords
+from gateway.store.outbox.outbox import Outbox
+from gateway.store.outbox.pending_writes import HeldWrites
+from gateway.store.outbox.recent_writes import RecentWrites
+from gateway.store.outbox.records import Records
+from gateway.store.outbox.references import References
+from gateway.store.outbox.refused import RefusedRows
+from gateway.store.outbox.registered_devices import RegisteredDevices
+from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
+from gateway.store.webhooks.webhooks import Webhooks
 
 _NOWHERE = Places()
 

@@ -15,33 +15,39 @@ from zoneinfo import ZoneInfo
 import structlog
 from aiohttp import web
 
-from gateway.clock import Clock
 from gateway.domain.errors import StoreError
-from gateway.lanes.board import AreaBoard, Board
-from gateway.lanes.granting import Granting
+from gateway.lanes.grants import Granting
 from gateway.lanes.places import places_of
+from gateway.lanes.snapshots import AreaBoard, Board
+from gateway.runtime.clock import Clock
 from gateway.site.models import Site
 from gateway.store import Store
-from gateway.web.accounts import Accounts
-from gateway.web.admission import Admission, Route
-from gateway.web.api_keys import ApiKeys
+from gateway.web.auth.accounts import Roster
+from gateway.web.auth.admission import Admission, Route
+from gateway.web.auth.api_keys import ApiKeys
+from gateway.web.auth.central_sessions import CentralSessions
+from gateway.web.auth.central_sign_in import CentralSignIn
+from gateway.web.auth.external_sign_in import ExternalSignIn
+from gateway.web.auth.sessions import Sessions
+from gateway.web.auth.site_file_accounts import Accounts
+from gateway.web.auth.view_tokens import ViewTokens
+from gateway.web.auth.viewers import Viewers
 from gateway.web.catalogue import OPERATIONS
-from gateway.web.central_sessions import CentralSessions
-from gateway.web.central_sign_in import CentralSignIn
-from gateway.web.connections import ConnectionLimits
 from gateway.web.description import Description
-from gateway.web.external_sign_in import ExternalSignIn
-from gateway.web.forwarded import TRUSTED_PROXIES
 from gateway.web.health import Health
-from gateway.web.host_names import HOST_NAMES, served_names
+from gateway.web.http.connection_limits import ConnectionLimits
+from gateway.web.http.forwarded import TRUSTED_PROXIES
+from gateway.web.http.host_names import HOST_NAMES, served_names
+from gateway.web.http.public_address import PUBLIC_URL
+from gateway.web.http.segments import SegmentFiles
+from gateway.web.http.server import Doors, assembled
+from gateway.web.http.times import Moments
 from gateway.web.legacy.access import LegacyAccess
 from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks
-from gateway.web.moments import Moments
-from gateway.web.public_address import PUBLIC_URL
-from gateway.web.reading import Readers
+from gateway.web.read_cursors import Readers
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
 from gateway.web.relay import Relayed
@@ -58,19 +64,15 @@ from gateway.web.rooms import (
     SiteFile,
     WebhookDesk,
 )
-from gateway.web.roster import Roster
-from gateway.web.segments import SegmentFiles
-from gateway.web.serving import Doors, assembled
-from gateway.web.sessions import Sessions
 from gateway.web.spreadsheets import Spreadsheets
+from gateway.web.status.consumers import StatusReaders
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
+from gateway.web.status.orders import Standing
 from gateway.web.status.outbox import StatusOutbox
 from gateway.web.status.page import StatusPage
-from gateway.web.status.readers import StatusReaders
-from gateway.web.status.standing import Standing
 from gateway.web.status.sync import StatusSync
-from gateway.web.status.watch import Watch
+from gateway.web.status.updates import Watch
 from gateway.web.status.webhooks import StatusWebhooks
 from gateway.web.v1.auth import Auth
 from gateway.web.v1.camera_events import CameraEventsFamily
@@ -82,8 +84,6 @@ from gateway.web.v1.entries import EntriesFamily
 from gateway.web.v1.events import EventsFamily
 from gateway.web.v1.evidence import EvidenceFamily
 from gateway.web.v1.whep import Whep
-from gateway.web.view_tokens import ViewTokens
-from gateway.web.viewers import Viewers
 
 log = structlog.get_logger(__name__)
 

@@ -9,11 +9,11 @@ from functools import cache
 from aiohttp import web
 from pydantic_core import to_json
 
-from gateway.web.admission import Route
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue import PUBLIC
 from gateway.web.catalogue.description import OPENAPI
 from gateway.web.openapi import described
-from gateway.web.sessions import Caller
 
 
 @cache

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from gateway.web.admission import Route
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.health import LIVE, READY, ROOT
 from gateway.web.catalogue.operation import SIGNED_IN
 from gateway.web.catalogue.page import STATUS_PAGE
-from gateway.web.envelope import as_json, success
+from gateway.web.http.envelope import as_json, success
 from gateway.web.rooms import Readiness
-from gateway.web.sessions import Caller
 
 
 class Health:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, JsonValue
 from pydantic.json_schema import models_json_schema
 
 from gateway.web.catalogue.operation import FORM, JSON, MULTIPART, Operation
-from gateway.web.json_schemas import JsonSchemas
+from gateway.web.openapi_schemas import JsonSchemas
 from gateway.web.shapes.relayed import RelayedFields, RelayedRefusal, RelayedUpload, SamlResponseForm
 
 Schema = dict[str, JsonValue]

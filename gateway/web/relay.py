@@ -14,14 +14,14 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from gateway.domain.relaying import Headers, NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
-from gateway.web.admission import Route
+from gateway.web.auth.admission import Route
+from gateway.web.auth.central_sessions import CentralSessions
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue import RELAYED
 from gateway.web.catalogue.operation import Operation
-from gateway.web.central_sessions import CentralSessions
-from gateway.web.errors import AUTHENTICATION_REQUIRED, RequestRefused
+from gateway.web.http.errors import AUTHENTICATION_REQUIRED, RequestRefused
 from gateway.web.relayed_ids import RelayedIds
 from gateway.web.rooms import Relay
-from gateway.web.sessions import Caller
 
 _IDLE_SECONDS = 30.0
 _WHOLE_SECONDS = 600.0

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from gateway.domain.relaying import NotRelayed, RelayedRequest, RelayRefusal
 from gateway.domain.writes import JsonObject
 from gateway.store import References
-from gateway.web.errors import RequestRefused
+from gateway.web.http.errors import RequestRefused
 
 _JSON = frozenset({"application/json", "text/json"})
 _LONGEST_READ = 64 * 1024

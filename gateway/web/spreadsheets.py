@@ -24,7 +24,7 @@ from pydantic_core import to_json
 from drivers.child_process import start_child
 from gateway.domain.errors import StoreError
 from gateway.web.catalogue.operation import XLSX
-from gateway.web.errors import RequestRefused
+from gateway.web.http.errors import RequestRefused
 
 log = structlog.get_logger(__name__)
 
@@ -120,7 +120,7 @@ class Spreadsheets:
 
 async def _make(path: Path, header: dict[str, object], rows: AsyncIterator[Rows]) -> None:
     process = await start_child(
-        (sys.executable, "-m", "gateway.spreadsheet_process", str(path)), stdin=PIPE, stderr=PIPE
+        (sys.executable, "-m", "gateway.web.spreadsheet_process", str(path)), stdin=PIPE, stderr=PIPE
     )
     if process.stdin is None or process.stderr is None:
         raise AssertionError("both are pipes")

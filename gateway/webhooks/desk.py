@@ -6,11 +6,11 @@ import base64
 import secrets
 from collections.abc import Sequence
 
-from gateway.clock import Clock, iso_utc
 from gateway.domain.errors import CommandRefused, NotFoundError, SecretRefused
 from gateway.domain.events import Event, EventKind
+from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import Webhook
-from gateway.store.webhooks import Webhooks
+from gateway.store.webhooks.webhooks import Webhooks
 from gateway.webhooks.post import Post
 from gateway.webhooks.signing import headers, standard_key_fault
 

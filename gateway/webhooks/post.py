@@ -25,7 +25,7 @@ from aiohttp import (
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from drivers.system_words import system_words
+from drivers.system_messages import system_words
 from gateway.domain.errors import ReceiverRefused
 from gateway.webhooks.receivers import Network, check_address, check_url
 from gateway.webhooks.tries import Answer

@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 import structlog
 
-from gateway.clock import Clock
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
+from gateway.runtime.clock import Clock
+from gateway.runtime.supervision import Supervisor
 from gateway.store import Message, Webhook
-from gateway.store.webhooks import Webhooks
-from gateway.supervision import Supervisor
+from gateway.store.webhooks.webhooks import Webhooks
 from gateway.webhooks.post import Post
 from gateway.webhooks.signing import headers
 from gateway.webhooks.tries import LONGEST_WAIT, Answer, Fate, judge

@@ -18,12 +18,12 @@ import structlog
 from aiohttp import web
 from loop_watch import Watched, watch_callbacks
 
-from gateway.clock import SystemClock
+from gateway.runtime.clock import SystemClock
 from gateway.site.models import Site
 from gateway.store import Session, Store
-from gateway.web.accounts import hash_accounts
 from gateway.web.app import build_app
-from gateway.web.serving import serve
+from gateway.web.auth.site_file_accounts import hash_accounts
+from gateway.web.http.server import serve
 
 TOKEN = "t" * 43
 LIMIT = 0.005

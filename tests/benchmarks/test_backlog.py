@@ -15,13 +15,13 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.central.client.client import CentralClient
+from gateway.central.push.outbox import OutboxSender
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
-from gateway.heap import set_aside
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.process_memory import set_aside
 from gateway.store import Entry, Store
-from gateway.sync.central import CentralClient
-from gateway.sync.outbox import OutboxSender
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 

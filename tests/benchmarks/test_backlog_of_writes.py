@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.central.client.client import CentralClient
+from gateway.central.push.outbox import OutboxSender
 from gateway.domain.writes import ENTRY_CREATE
+from gateway.runtime.clock import SystemClock
 from gateway.store import Store
-from gateway.sync.central import CentralClient
-from gateway.sync.outbox import OutboxSender
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 

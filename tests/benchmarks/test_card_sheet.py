@@ -16,7 +16,7 @@ from processes import children_of
 
 from gateway.domain.credentials import Card
 from gateway.store import CardRecord, Store
-from gateway.web.sessions import NOBODY
+from gateway.web.auth.sessions import NOBODY
 from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.v1.card_sheet import CardSheet
 

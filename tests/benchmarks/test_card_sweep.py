@@ -21,12 +21,12 @@ import aiohttp
 import pytest
 from loop_watch import watch_callbacks
 
-from gateway.clock import SystemClock
-from gateway.heap import set_aside
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.pull import DownSync
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.process_memory import set_aside
 from gateway.store import Store
-from gateway.store.migrations import migrate, migrations
-from gateway.sync.central import CentralClient
-from gateway.sync.down import DownSync
+from gateway.store.engine.migrations import migrate, migrations
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]
 

@@ -26,8 +26,8 @@ from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
 from gateway.demo.scene import FieldReady
 from gateway.domain.credentials import Card, h10301_alias
+from gateway.runtime.supervision import Supervisor
 from gateway.store import CardRecord, Store
-from gateway.supervision import Supervisor
 
 CARDS = 100_000
 ROUNDS = 100
@@ -138,7 +138,7 @@ async def fill_cards(folder: Path) -> None:
     folder.mkdir()
     store = Store(folder=folder, site_name="bench", sends=False)
     await store.open()
-    from gateway.clock import SystemClock
+    from gateway.runtime.clock import SystemClock
 
     async with Supervisor(clock=SystemClock()) as supervisor:
         supervisor.keep("store", store.run)

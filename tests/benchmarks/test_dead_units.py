@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table, Write

@@ -16,7 +16,7 @@ from gateway.domain.credentials import Card, Credential, h10301_alias, h10301_bi
 from gateway.domain.presence import AntiPassback, Area, Presence, Way
 from gateway.domain.schedules import WEEK, Calendar, Schedule, Window
 from gateway.store import CardRecord, Store
-from gateway.store.card_index import CardIndex
+from gateway.store.cards.index import CardIndex
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(300)]
 

@@ -14,7 +14,7 @@ import pytest
 from gateway.domain.credentials import Card
 from gateway.domain.events import Event, EventKind
 from gateway.store import CardRecord, Entry, EventFilter, Store
-from gateway.store.outbox_rows import insert_outbox
+from gateway.store.outbox.rows import insert_outbox
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(300)]
 

@@ -408,7 +408,7 @@ def rate_of(pids: list[int], seconds: float = 15.0) -> float:
 
 VIEWER = """
 import sys, time
-from drivers.camera.whep_source import WhepSource
+from drivers.webrtc.whep_source import WhepSource
 address, _, token = sys.argv[1].removeprefix("http://").partition("?token=")
 source = WhepSource(url=f"whep://:{token}@{address}")
 with source:

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 import pytest
 from stopwatch import Stopwatch
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
+from drivers.bus.transactions import Exchange, Priority, UnitRests
+from drivers.bus.wire import Direction
 from drivers.contract import DeadlinePassed, LinkError, NotPermitted, ProtocolViolation
 from drivers.link import LinkSpec
-from drivers.transactions import Exchange, Priority, UnitRests
-from drivers.wire import Direction
 
 
 class Peer:

@@ -18,13 +18,13 @@ from conformance import Conformance, Driven
 from faulty_line import Fault
 
 import drivers
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
 from drivers.contract import CardPresented, DeviceConnected, DeviceLost, Driver, GateMoved, GatePosition, LinkError
 from drivers.link import LinkSpec, open_link
 
 EXEMPT = {
-    "drivers.limits.LimitedGate": "it has no line of its own: it wraps a gate that the kit judges",
-    "drivers.lpr.pushed.PushedPlates": "it opens nothing: its camera connects to a port of ours, as often as it likes",
+    "drivers.gates.limits.LimitedGate": "it has no line of its own: it wraps a gate that the kit judges",
+    "drivers.plates.pushed.PushedPlates": "it opens nothing: its camera connects to a port of ours, as often as it likes",
 }
 """Drivers that the kit cannot judge, and why."""
 

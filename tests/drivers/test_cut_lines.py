@@ -12,13 +12,13 @@ import pytest
 from cut_lines import HoldingConverter, HoldingPort, NoNamespacesError, cut_network
 from cut_rounds import run_cuts
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
+from drivers.bus.transactions import Exchange, Priority
+from drivers.bus.wire import Direction
 from drivers.contract import LineDown, LinkError
 from drivers.hikvision.barrier import HikvisionBarrier
 from drivers.http_session import Account
 from drivers.link import LinkSpec
-from drivers.transactions import Exchange, Priority
-from drivers.wire import Direction
 
 
 def unanswered(request=b"close", *, answered=True):

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from lagging_line import LaggingLine, on_virtual_time
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
+from drivers.bus.late_answers import OWED_SECONDS, REMEMBERED_SECONDS, Lateness
+from drivers.bus.transactions import Exchange
 from drivers.contract import DeviceLost, GateMoved, GatePosition, LinkError, PointChanged, PointState
-from drivers.lateness import OWED_SECONDS, REMEMBERED_SECONDS, Lateness
 from drivers.link import LinkSpec
 from drivers.modbus.frames import decode_request, encode_reply
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.profile import load_profile
 from drivers.serial_line.gate import SerialGate
 from drivers.serial_line.profile import load_gate_profile
-from drivers.transactions import Exchange
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_wiring import RelayWiring
 from gateway.demo.serial_devices import SerialBarrier

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 import pytest
 from stopwatch import Stopwatch
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
+from drivers.bus.transactions import Exchange, Prelude, Priority
 from drivers.contract import DeadlinePassed, LinkError, NotPermitted
 from drivers.link import LinkSpec, open_link
-from drivers.transactions import Exchange, Prelude, Priority
 from gateway.demo.pseudo_terminal import PseudoTerminal
 
 BREAK = 519e-6

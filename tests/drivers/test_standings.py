@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.standings import FULL_PROBE_SECONDS, Standings, rest_after
+from drivers.bus.occupancy import FULL_PROBE_SECONDS, Standings, rest_after
 
 TIMEOUTS = st.floats(0.02, 0.9)
 

@@ -10,7 +10,7 @@ import termios
 import pytest
 import serial
 
-from drivers.system_words import system_words
+from drivers.system_messages import system_words
 
 
 def caused(error, cause):

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from drivers.standings import FULL_PROBE_SECONDS, LONGEST_PROBE_WAIT, Standings
-from drivers.transactions import Exchange, Priority, Transaction, TransactionQueue
-from drivers.turns import next_turn
+from drivers.bus.occupancy import FULL_PROBE_SECONDS, LONGEST_PROBE_WAIT, Standings
+from drivers.bus.transactions import Exchange, Priority, Transaction, TransactionQueue
+from drivers.bus.turns import next_turn
 
 LIVE, DEAD, DEAD_TOO = 1, 2, 3
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway import clock
-from gateway.clock import Stamp, SystemClock, iso_utc
+from gateway.runtime import clock
+from gateway.runtime.clock import Stamp, SystemClock, iso_utc
 
 YEAR_2200 = 7_258_118_400_000_000
 MICROS = st.integers(min_value=0, max_value=YEAR_2200)

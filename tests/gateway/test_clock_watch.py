@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from gateway import clock
-from gateway.clock import MachineClock, SystemClock
-from gateway.clock_watch import look
+from gateway.app.clock_watch import look
+from gateway.runtime import clock
+from gateway.runtime.clock import MachineClock, SystemClock
 
 
 class Kernel(MachineClock):

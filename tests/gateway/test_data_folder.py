@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from gateway.data_folder import DataFolder, MediaCondition, adopt_media, media_condition
 from gateway.domain.errors import ConfigError, StoreError
+from gateway.runtime.data_folder import DataFolder, MediaCondition, adopt_media, media_condition
 
 OPEN_IT = """
 import sys
 from pathlib import Path
-from gateway.data_folder import DataFolder
+from gateway.runtime.data_folder import DataFolder
 from gateway.domain.errors import GatewayError
 try:
     with DataFolder.open(Path(sys.argv[1])) as folder:

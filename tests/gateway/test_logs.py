@@ -13,8 +13,8 @@ import warnings
 import pytest
 import structlog
 
-from gateway.logs import Logs
-from gateway.redaction import Redaction
+from gateway.runtime.logs import Logs
+from gateway.runtime.redaction import Redaction
 
 SECRET = "hunter2-Geheim"
 
@@ -55,7 +55,7 @@ def test_secrets_are_hidden_in_values_events_and_tracebacks():
     redaction.hide(SECRET)
 
     def say():
-        log = structlog.get_logger("gateway.sync")
+        log = structlog.get_logger("gateway.central")
         log.info("signed_in", session="abc", url="https://u:p@central/", answer={"token": "t", "note": SECRET})
         log.warning("refused for %s", SECRET)
         try:
@@ -90,7 +90,7 @@ def test_the_standard_librarys_loggers_and_warnings_come_the_same_way():
 @pytest.mark.parametrize(("debug", "events"), [(False, ["kept"]), (True, ["quiet", "kept"])])
 def test_debug_lines_only_when_asked_for(debug, events):
     def say():
-        log = structlog.get_logger("drivers.bus")
+        log = structlog.get_logger("drivers.bus.bus")
         log.debug("quiet")
         log.info("kept")
 
@@ -130,8 +130,8 @@ def test_a_stuck_reader_holds_nobody_and_drops_are_counted():
 def test_people_get_colours_on_a_terminal_and_a_closed_one_is_no_fault():
     program = (
         "import structlog\n"
-        "from gateway.logs import Logs\n"
-        "from gateway.redaction import Redaction\n"
+        "from gateway.runtime.logs import Logs\n"
+        "from gateway.runtime.redaction import Redaction\n"
         "with Logs(redaction=Redaction()):\n"
         "    log = structlog.get_logger('gateway')\n"
         "    try:\n"

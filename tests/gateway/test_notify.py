@@ -8,9 +8,9 @@ import uuid
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.clock import Stamp
-from gateway.notify import Notify, feed_watchdog
-from gateway.supervision import Progress
+from gateway.app.systemd import Notify, feed_watchdog
+from gateway.runtime.clock import Stamp
+from gateway.runtime.supervision import Progress
 
 
 class SetClock:

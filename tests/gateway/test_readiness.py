@@ -10,10 +10,10 @@ import aiohttp
 import structlog
 from far_end_site import a_barrier
 
-from gateway.data_folder import DataFolder
+from gateway.app.gateway import House
+from gateway.app.systemd import Notify
 from gateway.demo.modbus_far_end import Misbehaviour
-from gateway.main import House
-from gateway.notify import Notify
+from gateway.runtime.data_folder import DataFolder
 from gateway.site import Secrets, load
 
 SITE = """

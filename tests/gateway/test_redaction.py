@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.redaction import HIDDEN, Redaction
+from gateway.runtime.redaction import HIDDEN, Redaction
 
 SECRET = "hunter2-Geheim"
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from drivers.modbus.messages import Write
 from drivers.modbus.profile import load_profile
-from gateway.data_folder import DataFolder
+from gateway.app.gateway import House
+from gateway.app.systemd import Notify
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.profile_wiring import ProfileWiring
-from gateway.main import House
-from gateway.notify import Notify
+from gateway.runtime.data_folder import DataFolder
 from gateway.site import Secrets, load
 
 PROFILE = load_profile(Path(__file__).parents[2] / "drivers" / "profiles" / "relay-and-inputs.toml")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from gateway.clock import Stamp, SystemClock
-from gateway.supervision import Backoff, Progress, Supervisor
+from gateway.runtime.clock import Stamp, SystemClock
+from gateway.runtime.supervision import Backoff, Progress, Supervisor
 
 FAST = Backoff(first=0.001, longest=0.01)
 

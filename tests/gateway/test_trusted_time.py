@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from set_machine import NOON, SetMachine
 
-from gateway.clock import Stamp, SystemClock, TrustedTime
-from gateway.supervision import Supervisor
-from gateway.trusted_time import TrustedTimeKeeper, keep_trusted_time, read_trusted_time
+from gateway.runtime.clock import Stamp, SystemClock, TrustedTime
+from gateway.runtime.supervision import Supervisor
+from gateway.runtime.trusted_time import TrustedTimeKeeper, keep_trusted_time, read_trusted_time
 
 DAY = 86_400_000_000
 

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from gateway.unix_sockets import connect, listen, short_path
+from gateway.runtime.unix_sockets import connect, listen, short_path
 
 FOLDERS = ["run", "x" * 200, "deep/" * 60 + "run", "with spaces and 100% #?&'\" quotes", "Zufahrt Süd/Größe/出口"]
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from gateway.clock import SystemClock
+from gateway.runtime.clock import SystemClock
 
 _DAY = dt.timedelta(days=1)
 

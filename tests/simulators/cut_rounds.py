@@ -25,21 +25,21 @@ from typing import Protocol
 
 from cut_lines import HoldingConverter, HoldingPort, NoNamespacesError, cut_network
 
+from drivers.bus.wire import Direction
 from drivers.modbus.frames import decode_request
 from drivers.modbus.messages import Write
-from drivers.wire import Direction
-from gateway.clock import SystemClock
+from gateway.app.devices import Field, build_field
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import ModbusFarEnd, Received
 from gateway.demo.modbus_wiring import RelayWiring
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import EventKind
-from gateway.field import Field, build_field
 from gateway.lanes import Lanes
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Secrets, Site
 from gateway.store import Store
-from gateway.supervision import Progress, Supervisor
 
 LINES = ("tcp", "rtu-over-tcp", "serial")
 _REPLY_SECONDS = 0.3  # of the profile relay-barrier

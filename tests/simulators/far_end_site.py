@@ -12,20 +12,20 @@ from pathlib import Path
 from drivers.contract import CardPresented
 from drivers.modbus.profile import load_profile, load_unit_profile
 from drivers.profile_file import SHIPPED_PROFILES
-from gateway.clock import SystemClock
+from gateway.app.devices import build_field
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.profile_wiring import ProfileWiring
 from gateway.domain.credentials import Card
 from gateway.domain.events import EventKind
-from gateway.field import build_field
 from gateway.lanes import Lanes
-from gateway.lanes.board import LaneSnapshot
+from gateway.lanes.snapshots import LaneSnapshot
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Secrets, Site
 from gateway.store import Store
-from gateway.store.cards import CardRecord
-from gateway.store.passages import RecordedPassage
-from gateway.supervision import Progress, Supervisor
+from gateway.store.cards.cards import CardRecord
+from gateway.store.events.passages import RecordedPassage
 
 GATE, READER, INPUTS = 101, 102, 103
 _PROFILE = load_profile(SHIPPED_PROFILES / "relay-barrier.toml")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gateway.clock import SystemClock
-from gateway.sync.central import CentralClient
-from gateway.sync.newest_ids import NewestIds
+from gateway.central.client.client import CentralClient
+from gateway.central.push.newest_ids import NewestIds
+from gateway.runtime.clock import SystemClock
 
 
 def fresh_ids(client: CentralClient) -> NewestIds:

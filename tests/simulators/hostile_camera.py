@@ -20,10 +20,10 @@ from fractions import Fraction
 
 import av
 
-from drivers.camera import formats
-from drivers.camera.frames import EncodedFrame, VideoCodec
-from drivers.camera.rtp import Packetizer
-from drivers.camera.rtsp_protocol import parse_request, parse_transport, session_description
+from drivers.rtsp import formats
+from drivers.rtsp.frames import EncodedFrame, VideoCodec
+from drivers.rtsp.protocol import parse_request, parse_transport, session_description
+from drivers.rtsp.rtp import Packetizer
 
 RATE = 25
 TICKS = 90_000 // RATE
@@ -488,7 +488,7 @@ class _Visit:
 
 def _bare(frame: EncodedFrame) -> bytes:
     """Without parameter sets."""
-    from drivers.camera import h264, h265
+    from drivers.rtsp import h264, h265
 
     if frame.codec is VideoCodec.H265:
         units = [u for u in h264.nal_units(frame.data) if h265.nal_type(u) not in (h265.VPS, h265.SPS, h265.PPS)]

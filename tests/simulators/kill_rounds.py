@@ -36,13 +36,12 @@ from pathlib import Path
 import av
 import av.logging
 
-from drivers.camera.frames import EncodedFrame
-from drivers.camera.testcard import TestCard
+from drivers.rtsp.frames import EncodedFrame
+from drivers.rtsp.testcard import TestCard
 from gateway.camera_worker.clip import cut_clip
 from gateway.camera_worker.pre_roll import PreRoll
 from gateway.camera_worker.salvage import salvage
 from gateway.camera_worker.segmenter import Segmenter
-from gateway.clock import ClockOffset, Stamp
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import CutClip, Pin, PinnedFootage, SegmentFinished
 from gateway.domain.footage_chain import GENESIS, walked
@@ -52,6 +51,7 @@ from gateway.recording.forecast import StorageLimits
 from gateway.recording.index import FootageIndex
 from gateway.recording.readiness import Coverage, Readiness
 from gateway.recording.retention import Retention
+from gateway.runtime.clock import ClockOffset, Stamp
 from gateway.store import Entry, Store
 
 CAMERA = 7

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import drivers.bus
+import drivers.bus.bus
 from drivers.link import Connection, LinkSpec
 from gateway.simulation.virtual_time import VirtualLoop
 
@@ -75,7 +75,7 @@ def on_virtual_time(
     monkeypatch: pytest.MonkeyPatch, line: LaggingLine, scene: Callable[[VirtualLoop], Coroutine[Any, Any, None]]
 ) -> None:
     """Run the scene; buses that it starts are connected to `line`."""
-    monkeypatch.setattr(drivers.bus, "open_link", line.open)
+    monkeypatch.setattr(drivers.bus.bus, "open_link", line.open)
     loop = VirtualLoop()
     try:
         loop.run_until_complete(scene(loop))

@@ -21,11 +21,11 @@ class Mutation:
     tests: tuple[str, ...] = ()
 
 
-_SAFETY = "gateway/lanes/safety.py"
+_SAFETY = "gateway/lanes/machine/safety.py"
 _RUNNER = "gateway/lanes/runner.py"
-_BUS = "drivers/bus.py"
+_BUS = "drivers/bus/bus.py"
 _RETENTION = ("tests/gateway/recording/test_retention.py",)
-_SWEEPS = ("tests/gateway/sync/test_sweep.py", "tests/gateway/sync/test_sweep_promise.py")
+_SWEEPS = ("tests/gateway/central/test_sweep.py", "tests/gateway/central/test_sweep_promise.py")
 _AUTHORIZATION = ("tests/gateway/web/test_authorization.py",)
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -58,7 +58,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         1,
         "free at once after a loss",
-        "gateway/lanes/seen.py",
+        "gateway/lanes/machine/inputs.py",
         "return max(self.since + clear, self.returned + after_loss)",
         "return self.since + clear",
     ),
@@ -94,14 +94,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         1,
         "no opening again",
-        "gateway/lanes/reopening.py",
+        "gateway/lanes/machine/reopening.py",
         "    reason = what_came_into_the_way(turn.rules, state, turn.now.at)\n",
         '    reason = ""\n',
     ),
     Mutation(
         1,
         "a stop that is asked for ends the opening again",
-        "gateway/lanes/stopping.py",
+        "gateway/lanes/machine/stopping.py",
         "    turn.set(stop_asked=StopAsked(event.command.command_id, by))\n",
         "    turn.set(stop_asked=StopAsked(event.command.command_id, by), closing_gate=None)\n",
         tests=("tests/gateway/lanes/test_stopping.py",),
@@ -124,7 +124,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         2,
         "deadline not kept by the bus",
-        "drivers/transactions.py",
+        "drivers/bus/transactions.py",
         "if not self.sent:",
         "if False:",
     ),
@@ -147,14 +147,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         3,
         "a commit of several jobs undone",
-        "gateway/store/commit.py",
+        "gateway/store/engine/group_commit.py",
         'connection.execute("COMMIT")',
         'connection.execute("ROLLBACK" if len(jobs) > 1 else "COMMIT")',
     ),
     Mutation(
         3,
         "events not recorded",
-        "gateway/store/journal.py",
+        "gateway/store/events/journal.py",
         "ids = tuple(insert_event(connection, event, now=now) for event in entry.events)",
         "ids = tuple(insert_event(connection, event, now=now) for event in entry.events)\n"
         '            connection.execute("DELETE FROM event WHERE id % 50 = 0")',
@@ -162,7 +162,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         3,
         "passages not recorded",
-        "gateway/store/journal.py",
+        "gateway/store/events/journal.py",
         "passage_id = _insert_passage(connection, entry.passage, last_id) if entry.passage else None",
         "passage_id = _insert_passage(connection, entry.passage, last_id) if entry.passage else None\n"
         '            connection.execute("DELETE FROM passage WHERE id % 20 = 0")',
@@ -171,28 +171,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         4,
         "deliveries counted as dropped",
-        "gateway/store/deliveries.py",
+        "gateway/store/outbox/deliveries.py",
         'take_out(connection, there, "delivered")',
         'take_out(connection, there, "dropped")',
     ),
     Mutation(
         4,
         "sent again without a look",
-        "gateway/sync/outbox.py",
+        "gateway/central/push/outbox.py",
         "if row.begun and not await self._is_to_go(row, shipment):",
         "if False:",
     ),
     Mutation(
         4,
         "what was sent marked back as not begun",
-        "gateway/sync/convoy.py",
+        "gateway/central/push/batch_upload.py",
         "        self._untried.discard(row.id)\n",
         "",
     ),
     Mutation(
         4,
         "accepted rows not counted",
-        "gateway/store/outbox_rows.py",
+        "gateway/store/outbox/rows.py",
         "SET count = count + 1 WHERE name = 'accepted'",
         "SET count = count + (id % 2) WHERE name = 'accepted'",
     ),
@@ -241,7 +241,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         7,
         "large removals believed at once",
-        "gateway/sync/sweep.py",
+        "gateway/central/client/list_proof.py",
         "    if not many:\n",
         "    if True:\n",
         tests=_SWEEPS,
@@ -249,15 +249,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         7,
         "gone believed where nothing is found",
-        "gateway/sync/absence.py",
+        "gateway/central/pull/absence_proof.py",
         "        if asked.gone and not await self._finds_one(known):\n",
         "        if False:\n",
-        tests=("tests/gateway/sync/test_down.py",),
+        tests=("tests/gateway/central/test_down.py",),
     ),
     Mutation(
         7,
         "a count above what came believed",
-        "gateway/sync/sweep.py",
+        "gateway/central/client/list_proof.py",
         '            (count != self._received, f"the count says {count}, but {self._received} came"),\n',
         "",
         tests=_SWEEPS,
@@ -266,7 +266,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         8,
         "permissions not asked for",
-        "gateway/web/admission.py",
+        "gateway/web/auth/admission.py",
         "            if group := operation.rule.missing(caller.permissions):\n",
         "            if group := None:\n",
         tests=_AUTHORIZATION,
@@ -274,7 +274,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         8,
         "no session asked for",
-        "gateway/web/admission.py",
+        "gateway/web/auth/admission.py",
         "            if operation.rule.session and not caller.signed_in:\n",
         "            if False:\n",
         tests=_AUTHORIZATION,
@@ -282,7 +282,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         8,
         "secrets hidden by value alone",
-        "gateway/redaction.py",
+        "gateway/runtime/redaction.py",
         '        return _ASSIGNED.sub(rf"\\g<name>{HIDDEN}", text)\n',
         "        return text\n",
         tests=("tests/gateway/test_redaction.py",),
@@ -298,14 +298,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         9,
         "any clock believed by events",
-        "gateway/lanes/turn.py",
+        "gateway/lanes/machine/transition.py",
         "            clock_trusted=self.now.stamp.trusted,\n            description",
         "            clock_trusted=True,\n            description",
     ),
     Mutation(
         9,
         "the machine's clock followed while it is not trusted",
-        "gateway/clock.py",
+        "gateway/runtime/clock.py",
         "        if self._ahead is not None:\n            return Stamp(monotonic",
         "        if False:\n            return Stamp(monotonic",
     ),
@@ -321,7 +321,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         10,
         "what was granted recorded as denied",
-        "gateway/lanes/visits.py",
+        "gateway/lanes/machine/visits.py",
         "EventKind.ACCESS_GRANTED",
         "EventKind.ACCESS_DENIED",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from gateway.clock import MachineClock
+from gateway.runtime.clock import MachineClock
 
 NOON = 1_800_000_000_000_000
 

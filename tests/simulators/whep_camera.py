@@ -18,9 +18,9 @@ from aiortc import MediaStreamTrack, RTCConfiguration, RTCPeerConnection, RTCSes
 from aiortc.rtp import is_rtcp
 from hostile_camera import RATE, TICKS
 
-from drivers.camera.depacketizer import payload_offset
-from drivers.camera.frames import EncodedFrame, VideoCodec
-from drivers.camera.rtp import Packetizer
+from drivers.rtsp.depacketizer import payload_offset
+from drivers.rtsp.frames import EncodedFrame, VideoCodec
+from drivers.rtsp.rtp import Packetizer
 
 
 @dataclass

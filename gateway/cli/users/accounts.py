@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from gateway.cli.users import keys, roles, second_factor
-from gateway.cli.users.asked import new_password
-from gateway.cli.users.desk import USUAL_DATA, Data, made
+from gateway.cli.users.prompts import new_password
+from gateway.cli.users.register import USUAL_DATA, Data, made
 from gateway.web.register.changes import (
     AccountShown,
     AddAccount,
@@ -134,7 +134,7 @@ def sign_out(username: Username, data: Data = USUAL_DATA) -> None:
 
 
 def _hashed(username: str) -> str:
-    from gateway.web.accounts import hash_password  # noqa: PLC0415  # other commands answer faster without it
+    from gateway.web.auth.site_file_accounts import hash_password  # noqa: PLC0415  # other commands answer faster without it
 
     return hash_password(new_password(username))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.users.desk import USUAL_DATA, Data, made
+from gateway.cli.users.register import USUAL_DATA, Data, made
 from gateway.web.register.changes import AddKey, Look, RemoveKey
 
 KeyName = Annotated[str, typer.Argument(metavar="NAME", help="What the key is called.", show_default=False)]
@@ -36,7 +36,7 @@ def add(
 
     Example: edge-gateway users key add "parking app" --may can_view_devices --days 365
     """
-    from gateway.web.api_keys import key_hash, new_key  # noqa: PLC0415  # other commands answer faster without it
+    from gateway.web.auth.api_keys import key_hash, new_key  # noqa: PLC0415  # other commands answer faster without it
 
     key = new_key()
     made(AddKey(name=name, key_hash=key_hash(key).hex(), permissions=frozenset(may), days=days), data)

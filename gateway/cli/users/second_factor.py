@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.users.asked import code
-from gateway.cli.users.desk import USUAL_DATA, Data, made
-from gateway.clock import SystemClock
+from gateway.cli.users.prompts import code
+from gateway.cli.users.register import USUAL_DATA, Data, made
 from gateway.domain.errors import GatewayError, NotFoundError
+from gateway.runtime.clock import SystemClock
 from gateway.web.register.changes import Look, SetRecoveryCodes, SetSecondFactor
 
 _TRIES = 3
@@ -78,7 +78,7 @@ def _picture(address: str) -> str:
 
 def _proven(secret: str) -> int:
     """The half minute of the code that was typed. Raises GatewayError when none fits."""
-    from gateway.web.second_factor import step_of  # noqa: PLC0415  # other commands answer faster without it
+    from gateway.web.auth.second_factor import step_of  # noqa: PLC0415  # other commands answer faster without it
 
     clock = SystemClock()
     for _ in range(_TRIES):
@@ -91,7 +91,7 @@ def _proven(secret: str) -> int:
 
 def _fresh_codes() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Recovery codes and their hashes."""
-    from gateway.web.second_factor import new_recovery_codes, recovery_hash  # noqa: PLC0415  # likewise
+    from gateway.web.auth.second_factor import new_recovery_codes, recovery_hash  # noqa: PLC0415  # likewise
 
     codes = new_recovery_codes()
     return codes, tuple(recovery_hash(one).hex() for one in codes)

@@ -9,11 +9,11 @@ import signal
 import sys
 from pathlib import Path
 
-from gateway.clock import SystemClock
 from gateway.demo.central.accounts import CentralAccount
 from gateway.demo.central.seed import seed_site
 from gateway.demo.central.service import Central
 from gateway.domain.errors import ConfigError
+from gateway.runtime.clock import SystemClock
 
 _USERNAME = "gateway"
 _PASSWORD_VARIABLE = "CENTRAL_PASSWORD"  # noqa: S105 (the name of a variable)

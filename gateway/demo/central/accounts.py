@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from pydantic import JsonValue
 
-from gateway.clock import Clock
+from gateway.runtime.clock import Clock
 
 _TOTP_STEP_SECONDS = 30
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from gateway.clock import Stamp
 from gateway.demo.central.accounts import CentralSession
+from gateway.runtime.clock import Stamp
 
 JsonObject = dict[str, JsonValue]
 Body = TypeVar("Body", bound=BaseModel)

@@ -8,10 +8,10 @@ from datetime import datetime
 from aiohttp import BodyPartReader, web
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gateway.clock import Stamp, iso_utc
 from gateway.demo.central.answers import Call, JsonObject, Refusal, success
 from gateway.demo.central.bodies import Asked, One
 from gateway.demo.central.tables import Tables
+from gateway.runtime.clock import Stamp, iso_utc
 
 EVIDENCE = "/v1/camera/event/evidence"
 EVIDENCE_PERMISSION = ("can_add_camera_events",)

@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from gateway.clock import iso_utc
 from gateway.demo.central.answers import Call, JsonObject, Refusal, success
 from gateway.demo.central.bodies import Asked
 from gateway.demo.central.tables import Tables
+from gateway.runtime.clock import iso_utc
 
 
 class ByUsername(Asked):

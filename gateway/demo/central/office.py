@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from aiohttp import BodyPartReader, web
 from pydantic import Field
 
-from gateway.clock import Stamp, iso_utc
 from gateway.demo.central.answers import AUTHENTICATION_REQUIRED, JsonObject, Refusal, failure, parse_body, success
 from gateway.demo.central.bodies import Asked, Empty, One, Pages
 from gateway.demo.central.records import Table
 from gateway.demo.central.tables import Tables
+from gateway.runtime.clock import Stamp, iso_utc
 from gateway.web.catalogue import RELAYED
 from gateway.web.catalogue.operation import Operation
 

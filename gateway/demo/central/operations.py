@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gateway.clock import iso_utc
 from gateway.demo.central.answers import Call, JsonObject, Refusal, success
 from gateway.demo.central.bodies import (
     ChangedCard,
@@ -31,6 +30,7 @@ from gateway.demo.central.device_operations import add_device, configure_device
 from gateway.demo.central.parking import add_entry, change_entry
 from gateway.demo.central.records import Batch, Filter
 from gateway.demo.central.tables import Tables
+from gateway.runtime.clock import iso_utc
 
 Handler = Callable[[Tables, Call], JsonObject]
 

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
-from gateway.clock import iso_utc
 from gateway.demo.central.answers import Call, JsonObject, Refusal, success
 from gateway.demo.central.tables import Tables
+from gateway.runtime.clock import iso_utc
 
 
 def _dated(value: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.clock import Stamp, iso_utc
 from gateway.demo.central.answers import JsonObject
 from gateway.demo.central.tables import Tables
+from gateway.runtime.clock import Stamp, iso_utc
 
 _DAY = 86_400_000_000
 _FIRST_CARD_ID = 4001

@@ -13,7 +13,6 @@ from pathlib import Path
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from gateway.clock import Clock, Stamp
 from gateway.demo.central.accounts import CentralAccount, Sessions
 from gateway.demo.central.answers import AUTHENTICATION_REQUIRED, Call, JsonObject, Refusal, failure
 from gateway.demo.central.books import Books, books_of
@@ -26,6 +25,7 @@ from gateway.demo.central.misbehaviour import CutOff, Misbehaviour
 from gateway.demo.central.office import UPLOAD, Office, refusal_of
 from gateway.demo.central.operations import Operation, operations
 from gateway.demo.central.tables import Tables, save
+from gateway.runtime.clock import Clock, Stamp
 from gateway.web.catalogue import RELAYED
 from gateway.web.catalogue.operation import Operation as Relayed
 

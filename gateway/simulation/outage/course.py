@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from gateway.demo.central import Central, ErrorKind, Faults
 from gateway.demo.vehicles import DrivingLane, Manners
 from gateway.domain.errors import StoreError
+from gateway.runtime.supervision import Supervisor
 from gateway.simulation.agenda import Vehicle, day
 from gateway.simulation.disk import CutAt, Disk
 from gateway.simulation.lane_field import LaneField
@@ -23,7 +24,6 @@ from gateway.simulation.plan import Plan
 from gateway.simulation.power import Box
 from gateway.simulation.scene import good_cards
 from gateway.simulation.virtual_time import VirtualClock
-from gateway.supervision import Supervisor
 
 _DAY = 86_400.0
 _SETTLE = 7.0

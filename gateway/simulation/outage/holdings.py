@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gateway.clock import iso_utc
 from gateway.domain.events import EventKind
 from gateway.domain.passages import CameraEvent
 from gateway.domain.writes import JsonObject
+from gateway.runtime.clock import iso_utc
 from gateway.simulation.outage.reconcile import SiteHolds
 from gateway.store import EventFilter, Store
-from gateway.store.parking_entries import EntryFilter
+from gateway.store.events.parking_entries import EntryFilter
 
 _PAGE = 500
 _OF_AN_ENTRY = ("type", "date_at", "device_id", "lane", "credential", "plate")

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import aiohttp
 
-from gateway.clock import Clock
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.evidence import EvidenceSender
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.refused import OutboxDesk
+from gateway.central.push.writes import CentralWrites
+from gateway.central.runner import Sync
 from gateway.lanes import Lanes
-from gateway.recording.exhibits import ExhibitFiles
+from gateway.recording.evidence_files import ExhibitFiles
 from gateway.recording.incoming import ExhibitLimits
+from gateway.runtime.clock import Clock
 from gateway.simulation.outage.wire import Plug, WireConnector
 from gateway.store import Store
-from gateway.sync.central import CentralClient
-from gateway.sync.down import DownSync
-from gateway.sync.evidence import EvidenceSender
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.outbox_desk import OutboxDesk
-from gateway.sync.runner import Sync
-from gateway.sync.writes import CentralWrites
 
 PASSWORD = "simulated"  # noqa: S105 (of a central that is not there)
 USERNAME = "gateway"

@@ -7,13 +7,13 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from gateway.clock import iso_utc
 from gateway.demo.central.answers import JsonObject
 from gateway.demo.central.records import Table
 from gateway.domain.errors import GatewayError
-from gateway.domain.exhibits import KeptAs, Labels
+from gateway.domain.evidence import KeptAs, Labels
 from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_LIFECYCLE, CARD_UPDATE, WriteOperation
 from gateway.domain.writes import JsonObject as Body
+from gateway.runtime.clock import iso_utc
 from gateway.simulation.outage.house import WiredSync
 
 _FEWEST_CARDS = 40

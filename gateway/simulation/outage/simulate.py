@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from drivers.contract import Gate
-from gateway.clock import iso_utc
 from gateway.demo.central import Central, CentralAccount
 from gateway.domain.credentials import CardStatus
 from gateway.lanes import Lanes
+from gateway.runtime.clock import iso_utc
+from gateway.runtime.supervision import Supervisor
 from gateway.simulation.checks import DurableCheck, TasksCheck
 from gateway.simulation.disk import Disk
 from gateway.simulation.gate import SimulatedGate
@@ -43,7 +44,6 @@ from gateway.simulation.surroundings import failures_to, fresh_folder, own_chanc
 from gateway.simulation.virtual_time import VirtualClock, VirtualLoop
 from gateway.simulation.witness import Witness
 from gateway.store import Books, Store
-from gateway.supervision import Supervisor
 
 _POLL = 0.5
 _SETTLE = 7.0

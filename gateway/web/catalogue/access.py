@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.web.bodies import ById
 from gateway.web.catalogue.operation import XLSX, Operation, Rule, needs
+from gateway.web.http.bodies import ById
 from gateway.web.shapes.cards import (
     CardAnswer,
     CardBody,

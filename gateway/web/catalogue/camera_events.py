@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.web.bodies import ById
 from gateway.web.catalogue.operation import MULTIPART, OPEN, Operation, ViewKind, needs
+from gateway.web.http.bodies import ById
 from gateway.web.shapes.camera_events import (
     CameraEventAnswer,
     CameraEventListBody,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.web.bodies import Body, ById
 from gateway.web.catalogue.operation import OPEN, UNCONFIRMED, Operation, ViewKind, needs
+from gateway.web.http.bodies import Body, ById
 from gateway.web.shapes.cameras import (
     CameraAnswer,
     CamerasAnswer,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.web.bodies import ById, Cursored
 from gateway.web.catalogue.operation import Operation, needs
+from gateway.web.http.bodies import ById, Cursored
 from gateway.web.shapes.devices import CommandAnswer, DeviceAnswer, DeviceConfigBody, DevicesAnswer, NewDeviceBody
 
 _VIEW = needs("can_view_devices")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.web.bodies import ById
 from gateway.web.catalogue.operation import Operation, needs
+from gateway.web.http.bodies import ById
 from gateway.web.shapes.events import EventAnswer, EventListBody, EventsAnswer
 
 EVENT_LIST = Operation(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from gateway.clock import iso_utc
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.grants import Grant
-from gateway.lanes.board import Board
-from gateway.lanes.granting import Granting
-from gateway.web.admission import Route
-from gateway.web.bodies import read_body, read_query
+from gateway.lanes.grants import Granting
+from gateway.lanes.snapshots import Board
+from gateway.runtime.clock import iso_utc
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.legacy import ACCESS_GRANT, ACCESS_PERMISSIONS, ACCESS_REVOKE, ACCESS_UNLOCK
+from gateway.web.http.bodies import read_body, read_query
 from gateway.web.legacy.answers import number_of, told
-from gateway.web.sessions import Caller
 from gateway.web.shapes.legacy import (
     AccessIdBody,
     GrantBody,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
-from gateway.web.admission import Route
-from gateway.web.api_keys import bearer
-from gateway.web.callers import SIGNED_IN
-from gateway.web.errors import RequestRefused
+from gateway.web.auth.admission import Route
+from gateway.web.auth.api_keys import bearer
+from gateway.web.auth.callers import SIGNED_IN
+from gateway.web.auth.sessions import Caller, Carrier
+from gateway.web.http.errors import RequestRefused
 from gateway.web.rooms import Keys
-from gateway.web.sessions import Caller, Carrier
 
 
 class LegacyAdmission:

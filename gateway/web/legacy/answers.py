@@ -8,8 +8,8 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from gateway.domain.errors import NotFoundError
-from gateway.web.bodies import LARGEST_ID
-from gateway.web.envelope import as_json
+from gateway.web.http.bodies import LARGEST_ID
+from gateway.web.http.envelope import as_json
 
 _NUMBER = re.compile(r"[0-9]{1,19}")
 

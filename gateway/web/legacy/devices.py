@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from gateway.clock import Clock, iso_utc
 from gateway.domain.announcements import Places
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.writes import DEVICE_CREATE
-from gateway.lanes.board import Board
+from gateway.lanes.snapshots import Board
+from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import KnownRecord, Store
-from gateway.web.admission import Route
-from gateway.web.bodies import read_body, read_query
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.legacy import DEVICE, DEVICE_DELETE, DEVICE_REGISTER, DEVICES
+from gateway.web.http.bodies import read_body, read_query
 from gateway.web.legacy.answers import number_of, told
 from gateway.web.rooms import CentralWrites
-from gateway.web.sessions import Caller
 from gateway.web.shapes.legacy import DeviceBody, DevicesTold, DeviceTold, PageQuery
 from gateway.web.v1.records import Record, device_record
 

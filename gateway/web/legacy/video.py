@@ -6,22 +6,24 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from gateway.clock import Clock, iso_utc
 from gateway.domain.errors import NotFoundError
 from gateway.domain.passages import CameraEvent
+from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.models import Site
 from gateway.store import Store
-from gateway.web.admission import Route
-from gateway.web.bodies import path_id, read_query
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.auth.view_tokens import TOKEN, View
+from gateway.web.auth.viewers import Viewers
 from gateway.web.catalogue.legacy import CAMERAS, RECORDING_CLIP, RECORDINGS, STREAM
 from gateway.web.catalogue.operation import ViewKind
-from gateway.web.dates import from_micros, until_micros
-from gateway.web.errors import RequestRefused
+from gateway.web.http.bodies import path_id, read_query
+from gateway.web.http.dates import from_micros, until_micros
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.files import MP4, as_file, in_time
+from gateway.web.http.public_address import public_origin
 from gateway.web.legacy.answers import number_of, told
-from gateway.web.media import MP4, as_file, in_time
-from gateway.web.public_address import public_origin
 from gateway.web.rooms import CameraView, Recording
-from gateway.web.sessions import Caller
 from gateway.web.shapes.legacy import (
     CamerasTold,
     CameraTold,
@@ -34,8 +36,6 @@ from gateway.web.shapes.legacy import (
 from gateway.web.v1.cameras import LIVE_PREFIX
 from gateway.web.v1.records import camera_status_word
 from gateway.web.v1.whep import PREFIX
-from gateway.web.view_tokens import TOKEN, View
-from gateway.web.viewers import Viewers
 
 _EVER = 2**62
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from gateway.clock import iso_utc
 from gateway.domain.errors import ReceiverRefused, SecretRefused
+from gateway.runtime.clock import iso_utc
 from gateway.store import Webhook
-from gateway.web.admission import Route
-from gateway.web.bodies import read_body
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.legacy import WEBHOOK_CREATE, WEBHOOK_DELETE, WEBHOOKS
-from gateway.web.errors import RequestRefused
+from gateway.web.http.bodies import read_body
+from gateway.web.http.errors import RequestRefused
 from gateway.web.legacy.answers import told
 from gateway.web.rooms import WebhookDesk
-from gateway.web.sessions import Caller
 from gateway.web.shapes.legacy import WebhookBody, WebhookCreated, WebhookDeleted, WebhooksTold, WebhookTold
 
 _MASK = "********"

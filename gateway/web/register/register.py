@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from gateway.clock import Clock
 from gateway.domain.accounts import AccountRefused, checked_name, checked_permissions
 from gateway.domain.errors import NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
+from gateway.runtime.clock import Clock
 from gateway.store import Entry, Store
 from gateway.web.register.changes import (
     AccountShown,

@@ -12,7 +12,7 @@ import structlog
 from pydantic import ValidationError
 
 from gateway.domain.errors import GatewayError
-from gateway.unix_sockets import connect, listen
+from gateway.runtime.unix_sockets import connect, listen
 from gateway.web.register.changes import ASKED, Answer, Change, Reload
 from gateway.web.register.register import Register
 from gateway.web.rooms import SiteFile

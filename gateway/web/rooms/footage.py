@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
-from gateway.domain.exhibits import Exhibit, Labels
+from gateway.domain.evidence import Exhibit, Labels
 from gateway.domain.footage import Missing
 from gateway.domain.passages import CameraEvent
 from gateway.domain.viewing import ViewOpened

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gateway.web.bodies import Body, Cursored, Id, Name, Text, WriteBody
+from gateway.web.http.bodies import Body, Cursored, Id, Name, Text, WriteBody
 from gateway.web.shapes.answers import Answer, CursorListed
 from gateway.web.shapes.evidence import EvidenceRecord
 

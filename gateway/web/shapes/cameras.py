@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from gateway.web.bodies import Id, WriteBody
+from gateway.web.http.bodies import Id, WriteBody
 from gateway.web.shapes.answers import Answer, Listed
 from gateway.web.shapes.devices import Line, Name, Number, Word, Yes
 

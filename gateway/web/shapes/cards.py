@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
-from gateway.clock import iso_utc
 from gateway.domain.credentials import CardStatus
-from gateway.web.bodies import Body, Id, Paged, Plain, Text, WriteBody, following
+from gateway.runtime.clock import iso_utc
+from gateway.web.http.bodies import Body, Id, Paged, Plain, Text, WriteBody, following
 from gateway.web.shapes.answers import Answer, Listed
 from gateway.web.shapes.devices import Line, Number, Word, Yes
 

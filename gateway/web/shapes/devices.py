@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from gateway.web import bodies
-from gateway.web.bodies import Id, Plain, WriteBody
+from gateway.web.http import bodies
+from gateway.web.http.bodies import Id, Plain, WriteBody
 from gateway.web.shapes.answers import Answer, CursorListed
 
 Name = Annotated[bodies.Name, Field(max_length=120)]

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from gateway.domain.parking import EntryStatus
-from gateway.web.bodies import Body, Cursored, Id, Plain, Text, WriteBody
+from gateway.web.http.bodies import Body, Cursored, Id, Plain, Text, WriteBody
 from gateway.web.shapes.answers import Answer, CursorListed
 
 _Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.events import Category, EventKind, Severity
-from gateway.web.bodies import Cursored, Id, Text
+from gateway.web.http.bodies import Cursored, Id, Text
 from gateway.web.shapes.answers import Answer, CursorListed
 
 _Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gateway.clock import iso_utc
-from gateway.domain.exhibits import Exhibit
-from gateway.web.bodies import Body, Id, Text, following
+from gateway.domain.evidence import Exhibit
+from gateway.runtime.clock import iso_utc
+from gateway.web.http.bodies import Body, Id, Text, following
 from gateway.web.shapes.answers import Answer
 
 _SHA256 = "^([0-9a-fA-F]{64})?$"

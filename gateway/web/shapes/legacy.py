@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gateway.domain.announcements import AnnouncedType
 from gateway.domain.durations import length_of
-from gateway.web.bodies import Body, following
+from gateway.web.http.bodies import Body, following
 
 _PRINTED = r"^[^\x00-\x1f\x7f]*$"
 _NOT_BLANK = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from gateway.web.accounts import LONGEST_PASSWORD
-from gateway.web.bodies import Body
+from gateway.web.auth.site_file_accounts import LONGEST_PASSWORD
+from gateway.web.http.bodies import Body
 from gateway.web.shapes.answers import Answer
 
 

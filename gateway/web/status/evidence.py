@@ -10,7 +10,6 @@ from pathlib import Path
 
 from aiohttp import web
 
-from gateway.clock import Clock, iso_utc
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import RecordedEvent
 from gateway.domain.footage_chain import leaf_of, link_of
@@ -26,15 +25,16 @@ from gateway.evidence import (
     SiteKey,
     write_package,
 )
+from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import Segment, Store
-from gateway.web.admission import Route
-from gateway.web.bodies import path_id
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.page import EVIDENCE, FOOTAGE_CHAIN
-from gateway.web.envelope import success
-from gateway.web.errors import RequestRefused
-from gateway.web.media import as_file, in_time
+from gateway.web.http.bodies import path_id
+from gateway.web.http.envelope import success
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.files import as_file, in_time
 from gateway.web.rooms import Recording
-from gateway.web.sessions import Caller
 from gateway.web.status.showing import trace_of
 
 _MOST_KEPT = 10

@@ -8,13 +8,13 @@ import json
 import structlog
 from aiohttp import web
 
-from gateway.clock import Clock, iso_utc
 from gateway.domain.errors import StoreError
-from gateway.web.admission import Route
+from gateway.runtime.clock import Clock, iso_utc
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller, Sessions
 from gateway.web.catalogue.page import STATUS_LIVE
-from gateway.web.errors import RequestRefused
-from gateway.web.sessions import Caller, Sessions
-from gateway.web.status.watch import Look, Watch
+from gateway.web.http.errors import RequestRefused
+from gateway.web.status.updates import Look, Watch
 
 log = structlog.get_logger(__name__)
 

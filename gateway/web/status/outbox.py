@@ -11,16 +11,16 @@ from typing import Annotated
 from aiohttp import web
 from pydantic import BaseModel, Field
 
-from gateway.clock import iso_utc
+from gateway.runtime.clock import iso_utc
 from gateway.store import OutboxRow
-from gateway.store.outbox_rows import body_object
-from gateway.web.admission import Route
-from gateway.web.bodies import LARGEST_RECORD, Body, ById, Fields, Id, read_body, validated
+from gateway.store.outbox.rows import body_object
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.page import OUTBOX_BOOKS, OUTBOX_DROP, OUTBOX_EDIT, OUTBOX_LIST, OUTBOX_RETRY, OUTBOX_SETTLE
-from gateway.web.envelope import success
-from gateway.web.errors import RequestRefused
+from gateway.web.http.bodies import LARGEST_RECORD, Body, ById, Fields, Id, read_body, validated
+from gateway.web.http.envelope import success
+from gateway.web.http.errors import RequestRefused
 from gateway.web.rooms import OutboxDesk
-from gateway.web.sessions import Caller
 from gateway.web.shapes.camera_events import ChangedCameraEvent, NewCameraEvent
 from gateway.web.shapes.cameras import ChangedCamera, NewCamera
 from gateway.web.shapes.cards import CardBody, LifecycleBody, NewCardBody

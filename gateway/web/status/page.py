@@ -6,10 +6,10 @@ from pathlib import Path
 
 from aiohttp import web
 
-from gateway.web.admission import Route
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.page import STATUS_PAGE, STATUS_SESSION
-from gateway.web.envelope import success
-from gateway.web.sessions import Caller
+from gateway.web.http.envelope import success
 from gateway.web.status.snapshot import user_shown
 
 STATIC = Path(__file__).parent / "static"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from gateway.clock import iso_utc
 from gateway.domain.events import EventKind, RecordedEvent, Severity
 from gateway.domain.footage import Extent, Missing, extent_of
 from gateway.domain.passages import CameraEvent
-from gateway.lanes.board import AreaSnapshot, DeviceSnapshot, LaneSnapshot
+from gateway.lanes.snapshots import AreaSnapshot, DeviceSnapshot, LaneSnapshot
+from gateway.runtime.clock import iso_utc
 from gateway.store import Books
 from gateway.web.rooms import CameraView, CentralView, DemoCard, StorageView
 from gateway.web.status.snapshot import (

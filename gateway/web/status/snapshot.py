@@ -5,13 +5,13 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from gateway.domain.footage import Extent
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.camera_events import CAMERA_EVENT
 from gateway.web.catalogue.cameras import CAMERA_LIST
 from gateway.web.catalogue.devices import DEVICE_LIST, DEVICE_OPEN
 from gateway.web.catalogue.events import EVENT_LIST
 from gateway.web.catalogue.page import AREA_COUNT, SYNC_REFRESH
-from gateway.web.sessions import Caller
-from gateway.web.status.readers import ReaderShown
+from gateway.web.status.consumers import ReaderShown
 
 
 class _Shown(BaseModel):

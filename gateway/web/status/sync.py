@@ -7,13 +7,13 @@ from typing import Annotated
 from aiohttp import web
 from pydantic import Field
 
-from gateway.web.admission import Route
-from gateway.web.bodies import Body, read_body
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.page import SYNC_RECONCILE, SYNC_REFRESH, SYNC_STATE
-from gateway.web.envelope import success
-from gateway.web.errors import RequestRefused
+from gateway.web.http.bodies import Body, read_body
+from gateway.web.http.envelope import success
+from gateway.web.http.errors import RequestRefused
 from gateway.web.rooms import Central
-from gateway.web.sessions import Caller
 from gateway.web.status.showing import central_shown
 
 

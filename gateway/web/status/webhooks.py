@@ -6,15 +6,15 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from gateway.web.admission import Route
-from gateway.web.bodies import Body, Text, read_body
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.page import WEBHOOK_ENABLE, WEBHOOK_LIST, WEBHOOK_REPLAY, WEBHOOK_TEST
-from gateway.web.dates import from_micros, until_micros
-from gateway.web.envelope import success
-from gateway.web.errors import RequestRefused
+from gateway.web.http.bodies import Body, Text, read_body
+from gateway.web.http.dates import from_micros, until_micros
+from gateway.web.http.envelope import success
+from gateway.web.http.errors import RequestRefused
 from gateway.web.legacy.webhooks import webhook_told
 from gateway.web.rooms import WebhookDesk
-from gateway.web.sessions import Caller
 
 
 class WebhookById(Body):

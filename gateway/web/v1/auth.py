@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from gateway.web.admission import Route
-from gateway.web.bodies import read_body
-from gateway.web.callers import COOKIE, Caller, Carrier, from_foreign_page, set_session_cookie
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import COOKIE, Caller, Carrier, from_foreign_page, set_session_cookie
+from gateway.web.auth.sessions import Sessions
 from gateway.web.catalogue.session import LOGIN, LOGOUT, LOGOUT_BY_GET, MFA
-from gateway.web.envelope import success
-from gateway.web.errors import RequestRefused
-from gateway.web.forwarded import address_of
-from gateway.web.sessions import Sessions
+from gateway.web.http.bodies import read_body
+from gateway.web.http.envelope import success
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.forwarded import address_of
 from gateway.web.shapes.session import LoginBody, MfaBody
 
 

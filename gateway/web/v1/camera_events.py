@@ -9,18 +9,20 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from gateway.clock import Clock
 from gateway.domain.errors import CentralRefused, NotFoundError
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.passages import CameraEvent, Moment
-from gateway.domain.reading import PageTold
+from gateway.domain.read_cursors import PageTold
 from gateway.domain.writes import CAMERA_EVENT_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_EVENT_UPDATE as WRITE_UPDATE
 from gateway.domain.writes import JsonObject, WaitingWrite
+from gateway.runtime.clock import Clock
 from gateway.site import Site
 from gateway.store import LONGEST_PIN, CameraEventFilter, Entry, Reader, Store
-from gateway.web.admission import Route
-from gateway.web.bodies import ById, path_id, read_body, read_change
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.auth.view_tokens import View
+from gateway.web.auth.viewers import Viewers
 from gateway.web.catalogue.camera_events import (
     CAMERA_EVENT,
     CAMERA_EVENT_CLIP,
@@ -32,25 +34,23 @@ from gateway.web.catalogue.camera_events import (
     CAMERA_EVENT_VOD,
 )
 from gateway.web.catalogue.operation import ViewKind
-from gateway.web.dates import from_micros, until_micros
-from gateway.web.envelope import success, success_listed
-from gateway.web.errors import RequestRefused
-from gateway.web.media import JPEG, MP4, as_file, as_playlist, in_time
-from gateway.web.moments import Moments
-from gateway.web.reading import Readers
+from gateway.web.http.acknowledged import followed
+from gateway.web.http.bodies import ById, path_id, read_body, read_change
+from gateway.web.http.dates import from_micros, until_micros
+from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.files import JPEG, MP4, as_file, as_playlist, in_time
+from gateway.web.http.segments import SegmentFiles
+from gateway.web.http.times import Moments
+from gateway.web.read_cursors import Readers
 from gateway.web.rooms import CentralWrites, Recording
-from gateway.web.segments import SegmentFiles
-from gateway.web.sessions import Caller
 from gateway.web.shapes.camera_events import (
     CameraEventListBody,
     CameraEventRecord,
     ChangedCameraEvent,
     NewCameraEvent,
 )
-from gateway.web.taken import followed
 from gateway.web.v1.records import camera_event_record, site_only_among
-from gateway.web.view_tokens import View
-from gateway.web.viewers import Viewers
 
 _KIND: Final = "camera_event"
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")

@@ -15,8 +15,10 @@ from gateway.domain.writes import CAMERA_UPDATE as WRITE_UPDATE
 from gateway.domain.writes import WaitingWrite
 from gateway.site import Camera
 from gateway.store import KnownRecord, Store
-from gateway.web.admission import Route
-from gateway.web.bodies import Body, ById, path_id, read_body, read_change, read_new
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.auth.view_tokens import View
+from gateway.web.auth.viewers import Viewers
 from gateway.web.catalogue.cameras import (
     CAMERA,
     CAMERA_DELETE,
@@ -28,17 +30,15 @@ from gateway.web.catalogue.cameras import (
     CAMERA_THUMBNAIL,
 )
 from gateway.web.catalogue.operation import ViewKind
-from gateway.web.envelope import success, success_listed
-from gateway.web.errors import RequestRefused
-from gateway.web.media import JPEG, as_file, as_playlist, in_time
+from gateway.web.http.bodies import Body, ById, path_id, read_body, read_change, read_new
+from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.files import JPEG, as_file, as_playlist, in_time
+from gateway.web.http.segments import SegmentFiles
 from gateway.web.rooms import CameraView, CentralWrites, Recording
-from gateway.web.segments import SegmentFiles
-from gateway.web.sessions import Caller
 from gateway.web.shapes.cameras import ChangedCamera, NewCamera
 from gateway.web.v1.records import Record, camera_record, camera_status
 from gateway.web.v1.whep import PREFIX
-from gateway.web.view_tokens import View
-from gateway.web.viewers import Viewers
 
 LIVE_PREFIX = "/v1/camera/live/"
 _KIND = "camera"

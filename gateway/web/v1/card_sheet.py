@@ -10,10 +10,10 @@ from aiohttp import web
 from pydantic import JsonValue
 
 from gateway.store import CardRecord, Store
-from gateway.web.admission import Route
-from gateway.web.bodies import LARGEST_ID, read_body
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.access import ACCESS_EXCEL
-from gateway.web.sessions import Caller
+from gateway.web.http.bodies import LARGEST_ID, read_body
 from gateway.web.shapes.cards import CardSheetBody
 from gateway.web.spreadsheets import Cell, Column, Spreadsheets
 

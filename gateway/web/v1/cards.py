@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 import structlog
 from aiohttp import web
 
-from gateway.clock import Clock
 from gateway.domain.credentials import Card, CardStatus
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
@@ -22,9 +21,10 @@ from gateway.domain.writes import (
     WaitingWrite,
     Written,
 )
+from gateway.runtime.clock import Clock
 from gateway.store import CardRecord, Entry, Store
-from gateway.web.admission import Route
-from gateway.web.bodies import ById, read_body, read_change, read_new
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.access import (
     ACCESS,
     ACCESS_DELETE,
@@ -35,11 +35,11 @@ from gateway.web.catalogue.access import (
     ACCESS_PUT,
     ACCESS_USERNAME,
 )
-from gateway.web.dates import asked_period
-from gateway.web.envelope import success, success_listed
-from gateway.web.errors import RequestRefused
+from gateway.web.http.bodies import ById, read_body, read_change, read_new
+from gateway.web.http.dates import asked_period
+from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.errors import RequestRefused
 from gateway.web.rooms import CentralWrites
-from gateway.web.sessions import Caller
 from gateway.web.shapes.cards import CardBody, CardListBody, CardToDeviceBody, LifecycleBody, NewCardBody, UsernameBody
 from gateway.web.v1.records import Record, standing_with_central
 

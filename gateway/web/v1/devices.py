@@ -11,11 +11,11 @@ from gateway.domain.errors import NotFoundError, StoreError
 from gateway.domain.writes import DEVICE_CONFIG as WRITE_CONFIG
 from gateway.domain.writes import DEVICE_CREATE as WRITE_CREATE
 from gateway.domain.writes import JsonObject, WaitingWrite
-from gateway.lanes.board import Board
+from gateway.lanes.snapshots import Board
 from gateway.site.models import Site
 from gateway.store import KnownRecord, Store
-from gateway.web.admission import Route
-from gateway.web.bodies import ById, Cursored, read_body, read_change, read_new
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.devices import (
     DEVICE,
     DEVICE_CLOSE,
@@ -24,10 +24,10 @@ from gateway.web.catalogue.devices import (
     DEVICE_OPEN,
     DEVICE_PUT,
 )
-from gateway.web.envelope import success, success_listed
-from gateway.web.errors import RequestRefused
+from gateway.web.http.bodies import ById, Cursored, read_body, read_change, read_new
+from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.errors import RequestRefused
 from gateway.web.rooms import CentralWrites
-from gateway.web.sessions import Caller
 from gateway.web.shapes.devices import DeviceConfigBody, NewDeviceBody
 from gateway.web.v1.records import Record, command_record, device_record, standing_with_central
 

@@ -10,15 +10,15 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from gateway.clock import Clock, iso_utc
 from gateway.domain.errors import NotFoundError
 from gateway.domain.parking import ParkingEntry
-from gateway.domain.reading import PageTold
+from gateway.domain.read_cursors import PageTold
 from gateway.domain.writes import ENTRY_CREATE, ENTRY_UPDATE, FIRST_PROVISIONAL_ID, JsonObject, WaitingWrite
+from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.models import LaneSection, Site
 from gateway.store import EntryFilter, EntryTotals, Reader, Store
-from gateway.web.admission import Route
-from gateway.web.bodies import read_body, read_change, read_new
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.entries import (
     ENTRY_EXCEL,
     ENTRY_LIST,
@@ -27,16 +27,16 @@ from gateway.web.catalogue.entries import (
     ENTRY_REPORT,
     ENTRY_REPORT_EXCEL,
 )
-from gateway.web.dates import asked_period
-from gateway.web.envelope import success, success_listed
-from gateway.web.errors import RequestRefused
-from gateway.web.moments import Moments
-from gateway.web.reading import Readers
+from gateway.web.http.acknowledged import followed
+from gateway.web.http.bodies import read_body, read_change, read_new
+from gateway.web.http.dates import asked_period
+from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.times import Moments
+from gateway.web.read_cursors import Readers
 from gateway.web.rooms import CentralWrites
-from gateway.web.sessions import Caller
 from gateway.web.shapes.entries import ChangedEntry, EntryListBody, EntryWhich, NewEntry
 from gateway.web.spreadsheets import Cell, Spreadsheets
-from gateway.web.taken import followed
 from gateway.web.v1.entry_records import COLUMNS, entry_record, entry_row, totals_record, totals_rows
 from gateway.web.v1.records import Record, site_only_among, standing_with_central
 

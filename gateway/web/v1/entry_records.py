@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from gateway.clock import iso_utc
 from gateway.domain.parking import ParkingEntry
+from gateway.runtime.clock import iso_utc
 from gateway.store import EntryTotals
 from gateway.web.shapes.entries import EntryTotalsRecord
 from gateway.web.spreadsheets import Cell, Column

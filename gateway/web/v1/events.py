@@ -10,17 +10,17 @@ from zoneinfo import ZoneInfo
 from aiohttp import web
 
 from gateway.domain.errors import NotFoundError
-from gateway.domain.reading import PageTold
+from gateway.domain.read_cursors import PageTold
 from gateway.store import EventFilter, EventPage, Reader, Store
-from gateway.web.admission import Route
-from gateway.web.bodies import Asked, ById, read_body
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.events import EVENT, EVENT_LIST
-from gateway.web.dates import asked_period
-from gateway.web.envelope import in_parts, joined_parts, success
-from gateway.web.reading import Readers
-from gateway.web.sessions import Caller
+from gateway.web.http.acknowledged import followed
+from gateway.web.http.bodies import Asked, ById, read_body
+from gateway.web.http.dates import asked_period
+from gateway.web.http.envelope import in_parts, joined_parts, success
+from gateway.web.read_cursors import Readers
 from gateway.web.shapes.events import EventListBody
-from gateway.web.taken import followed
 from gateway.web.v1.records import event_record
 
 _MOST_KEPT = 16

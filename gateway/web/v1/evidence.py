@@ -10,10 +10,9 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from gateway.clock import Clock, Stamp, iso_utc
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind, Scalar
-from gateway.domain.exhibits import (
+from gateway.domain.evidence import (
     Exhibit,
     ExhibitLink,
     KeptAs,
@@ -23,19 +22,20 @@ from gateway.domain.exhibits import (
     shown_name,
 )
 from gateway.domain.passages import CameraEvent
+from gateway.runtime.clock import Clock, Stamp, iso_utc
 from gateway.store import Entry, Store, TooMany
-from gateway.web.admission import Route
-from gateway.web.bodies import path_id, read_body, validated
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.camera_events import EVIDENCE_ACCESS, EVIDENCE_FILE, EVIDENCE_UPLOAD
-from gateway.web.envelope import success
-from gateway.web.errors import RequestRefused
-from gateway.web.forwarded import address_of
-from gateway.web.media import as_guarded_file
-from gateway.web.public_address import public_origin
+from gateway.web.http.bodies import path_id, read_body, validated
+from gateway.web.http.envelope import success
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.files import as_guarded_file
+from gateway.web.http.forwarded import address_of
+from gateway.web.http.public_address import public_origin
+from gateway.web.http.uploads import Form, UploadPlaces, receive_form
 from gateway.web.rooms import CentralWrites, ExhibitShelf
-from gateway.web.sessions import Caller
 from gateway.web.shapes.evidence import EvidenceAccess, EvidenceAccessBody, EvidenceForm, evidence_record
-from gateway.web.uploads import Form, UploadPlaces, receive_form
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _FILE = "/v1/camera/event/evidence/file/"

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from gateway.clock import iso_utc
 from gateway.domain.commands import Command
 from gateway.domain.events import RecordedEvent
-from gateway.domain.exhibits import Exhibit
+from gateway.domain.evidence import Exhibit
 from gateway.domain.footage import Missing, extent_of
 from gateway.domain.passages import CameraEvent
 from gateway.domain.writes import WaitingWrite
-from gateway.lanes.board import DeviceSnapshot
+from gateway.lanes.snapshots import DeviceSnapshot
+from gateway.runtime.clock import iso_utc
 from gateway.store import KnownRecord
-from gateway.store.held import HeldWrites
+from gateway.store.outbox.pending_writes import HeldWrites
 from gateway.web.rooms import CameraView
 from gateway.web.shapes.camera_events import CameraEventRecord
 from gateway.web.shapes.cameras import CameraStatus, Status

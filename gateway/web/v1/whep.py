@@ -24,9 +24,11 @@ from aiohttp import web
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.viewing import NotShown, ViewRefusal
-from gateway.web.admission import Route
-from gateway.web.api_keys import bearer
-from gateway.web.bodies import path_id, read_text
+from gateway.web.auth.admission import Route
+from gateway.web.auth.api_keys import bearer
+from gateway.web.auth.sessions import Caller
+from gateway.web.auth.view_tokens import TOKEN, View
+from gateway.web.auth.viewers import Viewers
 from gateway.web.catalogue.cameras import (
     CAMERA_VIEW_RULE,
     CAMERA_WHEP,
@@ -36,11 +38,9 @@ from gateway.web.catalogue.cameras import (
     CAMERA_WHEP_SESSION_OPTIONS,
 )
 from gateway.web.catalogue.operation import ViewKind
-from gateway.web.errors import RequestRefused
+from gateway.web.http.bodies import path_id, read_text
+from gateway.web.http.errors import RequestRefused
 from gateway.web.rooms import Viewing
-from gateway.web.sessions import Caller
-from gateway.web.view_tokens import TOKEN, View
-from gateway.web.viewers import Viewers
 
 SDP = "application/sdp"
 FRAGMENT = "application/trickle-ice-sdpfrag"

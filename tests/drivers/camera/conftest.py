@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from drivers.camera import testcard
+from drivers.rtsp import testcard
 
 
 @pytest.fixture

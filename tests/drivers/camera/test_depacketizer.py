@@ -5,10 +5,10 @@ from hostile_camera import film
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.camera import h264
-from drivers.camera.depacketizer import LARGEST_PICTURE, Depacketizer, Reordering, payload_offset
-from drivers.camera.frames import VideoCodec
-from drivers.camera.rtp import Packetizer
+from drivers.rtsp import h264
+from drivers.rtsp.depacketizer import LARGEST_PICTURE, Depacketizer, Reordering, payload_offset
+from drivers.rtsp.frames import VideoCodec
+from drivers.rtsp.rtp import Packetizer
 
 
 def packets_of(frames):

@@ -1,5 +1,5 @@
-from drivers.camera.fanout import Fanout
-from drivers.camera.frames import EncodedFrame
+from drivers.rtsp.fanout import Fanout
+from drivers.rtsp.frames import EncodedFrame
 
 
 def frame(n, *, keyframe=False):

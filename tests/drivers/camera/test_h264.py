@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.camera import h264
 from drivers.contract import ProtocolViolation
+from drivers.rtsp import h264
 
 
 @pytest.mark.parametrize(("width", "height"), [(320, 180), (640, 360), (1920, 1080), (352, 288)])

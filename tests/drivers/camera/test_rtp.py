@@ -3,9 +3,9 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.camera import h264
-from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
-from drivers.camera.rtp import Packetizer, SoundPacketizer, sender_report
+from drivers.rtsp import h264
+from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
+from drivers.rtsp.rtp import Packetizer, SoundPacketizer, sender_report
 
 units = st.builds(
     lambda kind, body: bytes((0x60 | kind,)) + body.replace(b"\x00", b"\x01") + b"\x80",

@@ -5,7 +5,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.camera.rtp_reception import ReceptionReport, RtpReception
+from drivers.rtsp.rtp_reception import ReceptionReport, RtpReception
 
 
 def packet(sequence: int, *, kind: int = 96, sender: int = 7, payload: bytes = b"", timestamp: int = 0) -> bytes:

@@ -1,7 +1,7 @@
 import socket
 import threading
 
-from drivers.camera.rtsp_connection import RtspConnection
+from drivers.rtsp.connection import RtspConnection
 
 
 def connected():

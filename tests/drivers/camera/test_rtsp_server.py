@@ -10,11 +10,11 @@ from itertools import pairwise
 
 import pytest
 
-from drivers.camera import testcard
-from drivers.camera.fanout import Fanout
-from drivers.camera.rtsp_protocol import Credentials
-from drivers.camera.rtsp_server import RtspServer, ServedStream
-from drivers.camera.source import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable, RtspSource
+from drivers.rtsp import testcard
+from drivers.rtsp.fanout import Fanout
+from drivers.rtsp.protocol import Credentials
+from drivers.rtsp.server import RtspServer, ServedStream
+from drivers.rtsp.source import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable, RtspSource
 
 
 @asynccontextmanager

@@ -10,12 +10,12 @@ from hostile_camera import HostileCamera, Script, film, sound
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.camera.audio_packets import AacPackets, packets_of
-from drivers.camera.audio_track import AudioClock, PictureTime, SenderReport, audible
-from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
-from drivers.camera.rtsp_dialogue import Encoding, Media, parse_description
-from drivers.camera.source import RtspSource
 from drivers.contract import ProtocolViolation
+from drivers.rtsp.audio_packets import AacPackets, packets_of
+from drivers.rtsp.audio_track import AudioClock, PictureTime, SenderReport, audible
+from drivers.rtsp.dialogue import Encoding, Media, parse_description
+from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
+from drivers.rtsp.source import RtspSource
 
 IN_STEP = 90_000 * 5 // 100
 

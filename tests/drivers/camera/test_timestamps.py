@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.camera.timestamps import Timestamps
+from drivers.rtsp.timestamps import Timestamps
 
 STEP = 3_600
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.camera.whep_dialogue import Fingerprint, IceAccount, offer, parse_answer
 from drivers.contract import ProtocolViolation
+from drivers.webrtc.whep_dialogue import Fingerprint, IceAccount, offer, parse_answer
 
 ANSWER = """v=0
 o=- 1 1 IN IP4 192.0.2.9

@@ -20,11 +20,11 @@ from hostile_camera import TICKS, film, joined
 from stopwatch import Stopwatch
 from whep_camera import WhepCamera, WhepScript
 
-from drivers.camera import h264, h265
-from drivers.camera.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
-from drivers.camera.sources import source_at
-from drivers.camera.video_track import FootageLost
-from drivers.camera.whep_source import WhepSource
+from drivers.rtsp import h264, h265
+from drivers.rtsp.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
+from drivers.rtsp.sources import source_at
+from drivers.rtsp.video_track import FootageLost
+from drivers.webrtc.whep_source import WhepSource
 
 PACE = 4.0
 

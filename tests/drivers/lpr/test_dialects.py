@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.contract import ProtocolViolation
-from drivers.lpr.axis import AXIS
-from drivers.lpr.dahua import DAHUA
-from drivers.lpr.hikvision import HIKVISION
-from drivers.lpr.parts import Part, PartSplitter
-from drivers.lpr.plate_recognizer import plate_recognizer
-from drivers.lpr.plates import PlateReading
+from drivers.plates.axis import AXIS
+from drivers.plates.dahua import DAHUA
+from drivers.plates.hikvision import HIKVISION
+from drivers.plates.parts import Part, PartSplitter
+from drivers.plates.plate_recognizer import plate_recognizer
+from drivers.plates.readings import PlateReading
 from gateway.demo.plate_bodies import (
     axis_message,
     dahua_event,

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from drivers.lpr.plates import PlateReading, Sightings, fraction, normalised
+from drivers.plates.readings import PlateReading, Sightings, fraction, normalised
 
 
 @pytest.mark.parametrize(

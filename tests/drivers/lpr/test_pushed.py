@@ -10,11 +10,11 @@ import pytest
 from stopwatch import Stopwatch
 
 from drivers.contract import DeviceConnected, DeviceLost, PlateSeen
-from drivers.lpr.axis import AXIS
-from drivers.lpr.hikvision import HIKVISION
-from drivers.lpr.listener import PushListener
-from drivers.lpr.plate_recognizer import plate_recognizer
-from drivers.lpr.pushed import PushedPlates
+from drivers.plates.axis import AXIS
+from drivers.plates.hikvision import HIKVISION
+from drivers.plates.listener import PushListener
+from drivers.plates.plate_recognizer import plate_recognizer
+from drivers.plates.pushed import PushedPlates
 from gateway.demo.plate_bodies import PICTURE, axis_message, hikvision_alert, part, recognizer_message
 
 CAPTURES = Path(__file__).with_name("captures")

@@ -9,10 +9,10 @@ from stopwatch import Stopwatch
 
 from drivers.contract import DeviceConnected, DeviceLost, PlateSeen
 from drivers.http_session import Account
-from drivers.lpr.axis import AXIS
-from drivers.lpr.dahua import DAHUA
-from drivers.lpr.hikvision import HIKVISION
-from drivers.lpr.stream import PlateStream
+from drivers.plates.axis import AXIS
+from drivers.plates.dahua import DAHUA
+from drivers.plates.hikvision import HIKVISION
+from drivers.plates.stream import PlateStream
 from gateway.demo.plate_bodies import PICTURE, dahua_event, hikvision_alert, part
 from gateway.demo.plate_stream import PlateStreamFarEnd
 

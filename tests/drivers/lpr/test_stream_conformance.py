@@ -10,9 +10,9 @@ from faulty_line import Fault
 from drivers.contract import PlateSeen
 from drivers.http_session import Account
 from drivers.link import LinkSpec
-from drivers.lpr.dahua import DAHUA
-from drivers.lpr.hikvision import HIKVISION
-from drivers.lpr.stream import PlateStream
+from drivers.plates.dahua import DAHUA
+from drivers.plates.hikvision import HIKVISION
+from drivers.plates.stream import PlateStream
 from gateway.demo.plate_stream import PlateStreamFarEnd
 
 ACCOUNT = Account("gateway", "correct-horse-battery")

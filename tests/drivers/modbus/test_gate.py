@@ -14,7 +14,7 @@ import pytest
 from pyModbusTCP.server import DataBank, ModbusServer
 from stopwatch import Stopwatch
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
 from drivers.contract import (
     DeadlinePassed,
     DeviceConnected,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from drivers.bus.wire import Direction
 from drivers.modbus.frames import decode_request, encode_reply, encode_request
-from drivers.modbus.heard import Heard, Voice
+from drivers.modbus.late_answers import Heard, Voice
 from drivers.modbus.messages import Read, Refusal, Table, Values
-from drivers.wire import Direction
 
 READ = Read(Table.HOLDING_REGISTER, 0, 1)
 

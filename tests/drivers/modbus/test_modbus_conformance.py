@@ -11,7 +11,7 @@ import pytest
 from conformance import Conformance, Driven
 from faulty_line import Fault
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
 from drivers.contract import DeviceLost, GateMoved, GatePosition, LinkError, PointChanged, PointState
 from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate

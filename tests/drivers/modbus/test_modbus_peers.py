@@ -12,7 +12,7 @@ import pytest
 from pymodbus.server import ModbusSerialServer
 from pymodbus.simulator import DataType, SimData, SimDevice
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
 from drivers.contract import DeviceConnected, DeviceLost, GateMoved, GatePosition, PointChanged, PointState
 from drivers.link import LinkSpec
 from drivers.modbus.frames import encode_request

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
 from drivers.contract import (
     DeviceConnected,
     DeviceLost,

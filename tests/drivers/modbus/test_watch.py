@@ -18,9 +18,9 @@ from drivers.contract import (
     PointState,
     PollMissed,
 )
+from drivers.gates.polls import LOST_AFTER_SECONDS, Watch, limit_position
 from drivers.modbus.messages import Table
-from drivers.modbus.watch import points_of, position_of
-from drivers.watch import LOST_AFTER_SECONDS, Watch, limit_position
+from drivers.modbus.state import points_of, position_of
 
 P = GatePosition
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN

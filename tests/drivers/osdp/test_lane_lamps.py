@@ -10,13 +10,13 @@ from pathlib import Path
 
 from osdp import Command, CommandLEDColor
 
-from gateway.clock import SystemClock
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
 from gateway.domain.credentials import Card, h10301_alias, h10301_bits
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Supervisor
 from gateway.store import CardRecord, Store
-from gateway.supervision import Supervisor
 
 PROGRAM = Path(sys.executable).with_name("edge-gateway")
 KEY = secrets.token_bytes(16)

@@ -9,7 +9,7 @@ from pathlib import Path
 from conformance import Conformance, Driven
 from faulty_line import Fault
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
 from drivers.contract import CardPresented, GateMoved, GatePosition, PointChanged, PointState
 from drivers.link import LinkSpec
 from drivers.serial_line.gate import SerialGate

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 from stopwatch import Stopwatch
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
 from drivers.contract import (
     DeadlinePassed,
     DeviceConnected,

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from drivers.bus import Bus
+from drivers.bus.bus import Bus
 from drivers.contract import CardPresented, DeviceConnected, DeviceLost
 from drivers.link import LinkSpec
 from drivers.serial_line.profile import TagReaderProfile, load_tag_reader_profile

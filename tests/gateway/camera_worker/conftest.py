@@ -18,10 +18,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from drivers.camera import testcard
-from drivers.camera.fanout import Fanout
-from drivers.camera.rtsp_protocol import Credentials
-from drivers.camera.rtsp_server import RtspServer, ServedStream
+from drivers.rtsp import testcard
+from drivers.rtsp.fanout import Fanout
+from drivers.rtsp.protocol import Credentials
+from drivers.rtsp.server import RtspServer, ServedStream
 from gateway.domain.footage import RtspServing, SegmentFinished, WorkerBeat, WorkerCamera
 
 SIMULATORS = Path(__file__).parents[2] / "simulators"

@@ -7,8 +7,8 @@ from gateway.camera_worker.clip import _opened, cut_clip
 from gateway.camera_worker.media_paths import BadRequest, MediaMissing
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.camera_worker.thumbnail import take_thumbnail
-from gateway.clock import Stamp
 from gateway.domain.footage import CutClip, GapReason, TakeThumbnail
+from gateway.runtime.clock import Stamp
 
 START = 1_800_000_000_000_000
 

@@ -12,12 +12,12 @@ from hostile_camera import film
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.camera.timestamps import Timestamps
+from drivers.rtsp.timestamps import Timestamps
 from gateway.camera_worker.clip import cut_clip
 from gateway.camera_worker.clip_times import Footage, plan
 from gateway.camera_worker.segmenter import Segmenter
-from gateway.clock import Stamp
 from gateway.domain.footage import CutClip, GapReason
+from gateway.runtime.clock import Stamp
 
 START = 1_800_000_000_000_000
 

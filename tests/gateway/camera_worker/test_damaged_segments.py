@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from drivers.camera import formats
-from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame, VideoCodec
 from drivers.contract import ProtocolViolation
+from drivers.rtsp import formats
+from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame, VideoCodec
 from gateway.camera_worker.salvage import whole_frames
 from gateway.camera_worker.sound_stream import announces_sound, shown_after_decoding, sound_name, video_type
 from gateway.camera_worker.transport_stream import TransportMuxer

@@ -1,6 +1,6 @@
 import threading
 
-from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
+from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
 from gateway.camera_worker.frame_queue import CameraConnected, FrameQueue, FramesDropped
 
 

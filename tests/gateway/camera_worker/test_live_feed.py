@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from drivers.camera.frames import EncodedFrame, Entry, VideoCodec
+from drivers.rtsp.frames import EncodedFrame, Entry, VideoCodec
 from gateway.camera_worker.live_feed import MOST_GROUP_BYTES, MOST_QUEUED, LiveFeed, why_not_live
 
 

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 import pytest
 from hostile_camera import HostileCamera, Script, film
 
-from drivers.camera import formats
+from drivers.rtsp import formats
 from gateway.camera_worker import live_stream
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.camera_worker.worker import CameraWorker
-from gateway.clock import SystemClock
 from gateway.domain.footage import SegmentFinished, WorkerAssignment, WorkerCamera
+from gateway.runtime.clock import SystemClock
 
 HIGH, LOW = film(width=320, height=192), film()
 

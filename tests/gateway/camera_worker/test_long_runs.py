@@ -14,8 +14,8 @@ from gateway.camera_worker import reader
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.recorder import CameraRecorder
-from gateway.clock import SystemClock
 from gateway.domain.footage import GapReason, SegmentFinished, WorkerCamera
+from gateway.runtime.clock import SystemClock
 
 RECONNECTS, WEBRTC_RECONNECTS = 2_000, 25
 PICTURES = 8_000

@@ -11,8 +11,8 @@ import pytest
 
 from gateway.camera_worker.pre_roll import PreRoll
 from gateway.camera_worker.segmenter import Segmenter
-from gateway.clock import Stamp
 from gateway.domain.footage import GapReason, Pin
+from gateway.runtime.clock import Stamp
 
 START = 1_800_000_000_000_000
 SECOND = 1_000_000

@@ -7,11 +7,11 @@ import threading
 import pytest
 from hostile_camera import film
 
-from drivers.camera.errors import AccountRefused, CameraEnded, CameraRefused
+from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused
 from gateway.camera_worker import reader
 from gateway.camera_worker.reader import CameraReader, account_wait, reconnect_wait
-from gateway.clock import SystemClock
 from gateway.domain.footage import WorkerCamera
+from gateway.runtime.clock import SystemClock
 
 
 class Scripted:

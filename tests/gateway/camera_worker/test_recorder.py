@@ -12,8 +12,8 @@ import pytest
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected
 from gateway.camera_worker.recorder import CameraRecorder
-from gateway.clock import Stamp
 from gateway.domain.footage import CameraCondition, GapReason, SegmentFinished, WorkerCamera
+from gateway.runtime.clock import Stamp
 
 DEADLINE_SECONDS = 20.0
 

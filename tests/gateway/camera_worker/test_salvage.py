@@ -6,12 +6,12 @@ from hostile_camera import film
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.camera import formats, h264
-from drivers.camera.frames import Entry, VideoCodec
+from drivers.rtsp import formats, h264
+from drivers.rtsp.frames import Entry, VideoCodec
 from gateway.camera_worker.salvage import salvage, whole_frames
 from gateway.camera_worker.transport_stream import TransportMuxer
-from gateway.clock import ClockOffset
 from gateway.domain.footage import parse_segment_path
+from gateway.runtime.clock import ClockOffset
 
 START = 1_800_000_000_000_000
 

@@ -4,12 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from drivers.camera import h264
-from drivers.camera.frames import Entry
+from drivers.rtsp import h264
+from drivers.rtsp.frames import Entry
 from gateway.camera_worker.segment_file import DiskFailed
 from gateway.camera_worker.segmenter import Segmenter
-from gateway.clock import Stamp
 from gateway.domain.footage import GapReason, parse_segment_path
+from gateway.runtime.clock import Stamp
 
 START = 1_800_000_000_000_000
 

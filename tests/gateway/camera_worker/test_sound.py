@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from hostile_camera import HostileCamera, Script, film, sound
 
-from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, VideoCodec
+from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, VideoCodec
 from gateway.camera_worker.aac import AacEncoder
 from gateway.camera_worker.salvage import whole_frames
 from gateway.camera_worker.sound_stream import announces_sound, sound_name

@@ -8,11 +8,11 @@ from itertools import compress
 import av
 import pytest
 
-from drivers.camera.frames import EncodedFrame, Entry, VideoCodec
+from drivers.rtsp.frames import EncodedFrame, Entry, VideoCodec
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.camera_worker.thumbnail import take_thumbnail
-from gateway.clock import Stamp
 from gateway.domain.footage import GapReason, TakeThumbnail
+from gateway.runtime.clock import Stamp
 
 START = 1_800_000_000_000_000
 RATE, BITS, BAR = 25, 10, 16

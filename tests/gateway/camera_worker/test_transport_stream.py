@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from drivers.camera.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame, VideoCodec
 from drivers.contract import ProtocolViolation
+from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame, VideoCodec
 from gateway.camera_worker.transport_stream import TransportMuxer
 
 PICTURES, SOUND, TABLE = 0x100, 0x101, 0x1000

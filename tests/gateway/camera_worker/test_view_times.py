@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.camera.frames import TICKS_PER_SECOND, EncodedFrame
+from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame
 from gateway.camera_worker.view_times import ViewTimes
 
 

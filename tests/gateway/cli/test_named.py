@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from gateway.cli.named import NAMED
+from gateway.cli.commands import NAMED
 
 LISTING = """
 import sys
@@ -32,6 +32,6 @@ def test_help_lists_them_all_and_imports_none():
     listed = [line.split()[1] for line in said if line.startswith("│ ") and line[2].isalpha()]
     assert listed == [named.name for named in NAMED]
     assert imported.split() == [
-        "gateway.cli", "gateway.cli.app", "gateway.cli.named", "gateway.domain", "gateway.domain.errors",
-        "gateway.redaction",
+        "gateway.cli", "gateway.cli.app", "gateway.cli.commands", "gateway.domain", "gateway.domain.errors",
+        "gateway.runtime.redaction",
     ]  # fmt: skip

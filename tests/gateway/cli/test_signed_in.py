@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from gateway.cli import signed_in
+from gateway.cli import client
+from gateway.cli.client import Answer, Gateway
 from gateway.cli.evidence import _download
-from gateway.cli.signed_in import Answer, Gateway
 from gateway.domain.errors import GatewayError
 
 
@@ -76,7 +76,7 @@ def test_whatever_answers_is_told_in_a_sentence(said, told):
 
 
 def test_a_gateway_that_hangs_in_its_answer_is_told(monkeypatch):
-    monkeypatch.setattr(signed_in, "_SECONDS", 0.2)
+    monkeypatch.setattr(client, "_SECONDS", 0.2)
     go_on = threading.Event()
 
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -19,9 +19,9 @@ from running_gateway import PROGRAM, SECRETS, SITE, RunningGateway
 from typer.testing import CliRunner
 
 from gateway.cli.users import app
-from gateway.clock import SystemClock
 from gateway.demo.central.accounts import totp
 from gateway.domain.errors import ConfigError, GatewayError
+from gateway.runtime.clock import SystemClock
 from gateway.store import Store
 
 PASSWORD = "correct horse"

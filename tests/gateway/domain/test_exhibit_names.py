@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.exhibits import HEAD_BYTES, ExhibitLink, download_name, shown_in_place, shown_name, sniffed
+from gateway.domain.evidence import HEAD_BYTES, ExhibitLink, download_name, shown_in_place, shown_name, sniffed
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.domain.likeness import Likeness, likeness
+from gateway.domain.record_match import Likeness, likeness
 from gateway.domain.writes import CAMERA_EVENT_CREATE, CARD_CREATE, ENTRY_CREATE
 
 SAME, PERHAPS, OTHER = Likeness.SAME, Likeness.PERHAPS, Likeness.OTHER

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.reading import UNASKED_SECONDS, PageTold, Reading
+from gateway.domain.read_cursors import UNASKED_SECONDS, PageTold, Reading
 
 PAGE = 3
 

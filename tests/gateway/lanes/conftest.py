@@ -3,17 +3,17 @@ from __future__ import annotations
 import pytest
 
 from drivers.contract import Feedback, GatePosition, PointState
-from gateway.clock import Stamp
 from gateway.domain.access import decide
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Card, Credential, text_alias
 from gateway.domain.events import EventKind
 from gateway.domain.passages import Passage
-from gateway.lanes import machine
-from gateway.lanes import messages as m
-from gateway.lanes.orders import Order, OrderKind
-from gateway.lanes.rules import LaneRules
-from gateway.lanes.state import LaneState
+from gateway.lanes.machine import machine
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.order_values import Order, OrderKind
+from gateway.lanes.machine.rules import LaneRules
+from gateway.lanes.machine.state import LaneState
+from gateway.runtime.clock import Stamp
 
 CARD = Card(7, "0007", holder="A. Driver", aliases=(text_alias("0007"),))
 WALL = 1_700_000_000_000_000

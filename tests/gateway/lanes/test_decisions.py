@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from gateway.clock import Stamp
 from gateway.domain.access import AccessRules, Coming, Reason, Stance
 from gateway.domain.credentials import Card, CardStatus, Credential, plate_alias, text_alias
 from gateway.domain.errors import NotFoundError
@@ -15,10 +14,11 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Passage, PassageOutcome
 from gateway.domain.presence import Way
 from gateway.lanes.access_rules import access_rules
-from gateway.lanes.areas import Areas
 from gateway.lanes.decisions import Decisions, Wanted
 from gateway.lanes.pin_tries import LOCKED_SECONDS, TRIES, PinTries
+from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
+from gateway.runtime.clock import Stamp
 from gateway.site import Site
 from gateway.store import CardRecord, Entry, EventFilter, Store
 

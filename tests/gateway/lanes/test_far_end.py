@@ -9,13 +9,13 @@ from far_end_site import GATE, INPUTS, READER, a_barrier, alive
 from set_machine import PushedMachine
 
 from drivers.contract import DeviceConnected, DeviceLost, GatePosition, PointState
-from gateway.clock import SystemClock, TrustedTime
 from gateway.demo.modbus_far_end import Misbehaviour
 from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card, text_alias
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
+from gateway.runtime.clock import SystemClock, TrustedTime
 
 DAY = 86_400_000_000
 

@@ -24,20 +24,20 @@ from drivers.contract import (
     PointState,
     TamperChanged,
 )
-from gateway.clock import Stamp, SystemClock
 from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card, plate_alias
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event
 from gateway.domain.events import EventKind as E
 from gateway.lanes import Lanes
-from gateway.lanes.board import Phase
-from gateway.lanes.granting import Granting
-from gateway.lanes.orders import OrderKind
+from gateway.lanes.grants import Granting
+from gateway.lanes.machine.order_values import OrderKind
+from gateway.lanes.snapshots import Phase
+from gateway.runtime.clock import Stamp, SystemClock
+from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Site
 from gateway.store import Entry, EventFilter, Store
-from gateway.store.cards import CardRecord
-from gateway.supervision import Progress, Supervisor
+from gateway.store.cards.cards import CardRecord
 
 SITE = Site.model_validate(
     {

@@ -15,19 +15,19 @@ from cut_lines import HoldingPort
 
 from drivers.contract import GatePosition, PointState
 from drivers.modbus.messages import Read, Refusal, Table, Values
-from gateway.clock import SystemClock
+from gateway.app.devices import build_field
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import EventKind
-from gateway.field import build_field
 from gateway.lanes import Lanes
-from gateway.lanes.board import Phase
+from gateway.lanes.snapshots import Phase
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Secrets, Site
 from gateway.store import Store
-from gateway.supervision import Progress, Supervisor
 
 OPEN, CLOSE = GateAction.OPEN, GateAction.CLOSE
 

@@ -12,8 +12,8 @@ from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.credentials import Card, Credential
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome
-from gateway.lanes import messages as m
-from gateway.lanes.board import Phase
+from gateway.lanes.machine import messages as m
+from gateway.lanes.snapshots import Phase
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
 OPEN, CLOSE = GateAction.OPEN, GateAction.CLOSE

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from drivers.contract import GatePosition, PointState
-from gateway.clock import Stamp
 from gateway.domain.access import decide
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Card, Credential
-from gateway.lanes import closing, flights, machine, readings, reopening, safety, stopping
-from gateway.lanes import messages as m
-from gateway.lanes.orders import Order, OrderKind
-from gateway.lanes.rules import LaneRules, Vend
-from gateway.lanes.state import LaneState
+from gateway.lanes.machine import closing, commands_in_flight, machine, readings, reopening, safety, stopping
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.order_values import Order, OrderKind
+from gateway.lanes.machine.rules import LaneRules, Vend
+from gateway.lanes.machine.state import LaneState
+from gateway.runtime.clock import Stamp
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
 STALE = 5.0
@@ -445,7 +445,7 @@ def late_is_sent():
 
     def careless(turn, event):
         if turn.now.at >= event.deadline:
-            flights.send(turn, event.command, turn.now.at + 5)
+            commands_in_flight.send(turn, event.command, turn.now.at + 5)
         else:
             taken(turn, event)
 
@@ -453,15 +453,15 @@ def late_is_sent():
 
 
 def replayed():
-    settled = flights.watch
+    settled = commands_in_flight.watch
 
     def stubborn(turn):
         flight = turn.state.flight
         settled(turn)
         if flight is not None and turn.state.flight is None:
-            flights.send(turn, flight.command, turn.now.at + 5)
+            commands_in_flight.send(turn, flight.command, turn.now.at + 5)
 
-    return flights, "watch", stubborn
+    return commands_in_flight, "watch", stubborn
 
 
 def sent_to_nobody():
@@ -469,7 +469,7 @@ def sent_to_nobody():
 
     def careless(turn, event):
         if turn.state.gate_lost:
-            flights.send(turn, event.command, event.deadline)
+            commands_in_flight.send(turn, event.command, event.deadline)
         else:
             taken(turn, event)
 
@@ -481,7 +481,7 @@ def opens_for_everybody():
 
     def generous(turn, event):
         taken(turn, event)
-        flights.send(turn, turn.command(GateAction.OPEN), turn.now.at + 5)
+        commands_in_flight.send(turn, turn.command(GateAction.OPEN), turn.now.at + 5)
 
     return readings, "card_read", generous
 

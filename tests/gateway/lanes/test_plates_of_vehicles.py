@@ -8,7 +8,7 @@ from drivers.contract import PointState
 from gateway.domain.credentials import Credential
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
-from gateway.lanes import messages as m
+from gateway.lanes.machine import messages as m
 
 ON, OFF = PointState.ON, PointState.OFF
 

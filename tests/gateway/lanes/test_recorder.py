@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from gateway.clock import SystemClock
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.recorder import Recorder
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Supervisor
 from gateway.store import Entry, EventFilter, Recorded, Store
-from gateway.supervision import Supervisor
 
 
 def entry(text: str) -> Entry:

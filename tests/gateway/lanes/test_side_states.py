@@ -10,9 +10,9 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
-from gateway.lanes import messages as m
-from gateway.lanes.board import Phase
-from gateway.lanes.orders import OrderKind
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.order_values import OrderKind
+from gateway.lanes.snapshots import Phase
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
 UNKNOWN_POSITION = GatePosition.UNKNOWN

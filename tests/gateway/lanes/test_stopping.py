@@ -9,9 +9,9 @@ import pytest
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind as E
-from gateway.lanes import messages as m
-from gateway.lanes.orders import Order, OrderKind
-from gateway.lanes.rules import Vend
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.order_values import Order, OrderKind
+from gateway.lanes.machine.rules import Vend
 
 OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN

@@ -8,13 +8,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gateway.clock import Stamp
 from gateway.domain.access import Stance
 from gateway.domain.events import EventKind as E
 from gateway.domain.schedules import WEEK, Calendar, Schedule, Window
-from gateway.lanes import messages as m
-from gateway.lanes.orders import OrderKind
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.order_values import OrderKind
 from gateway.lanes.timetable import Timetable
+from gateway.runtime.clock import Stamp
 
 HERE = Calendar(zone=ZoneInfo("Europe/Berlin"))
 MORNING = Schedule("Morning rush", (Window(frozenset(WEEK), time(7), time(9)),))

@@ -7,15 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drivers.contract import GatePosition, PointState
-from gateway.clock import Stamp
 from gateway.domain.access import decide
 from gateway.domain.commands import Command, GateAction
 from gateway.domain.credentials import Card, Credential
-from gateway.lanes import machine
-from gateway.lanes import messages as m
-from gateway.lanes.orders import Order, OrderKind
-from gateway.lanes.rules import LaneRules, Vend
-from gateway.lanes.state import LaneState
+from gateway.lanes.machine import machine
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.order_values import Order, OrderKind
+from gateway.lanes.machine.rules import LaneRules, Vend
+from gateway.lanes.machine.state import LaneState
+from gateway.runtime.clock import Stamp
 
 GRID = 16
 """Steps a second: a power of two, so that both ways of stepping see exactly equal instants."""

@@ -12,10 +12,10 @@ from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.credentials import Card, Credential
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
-from gateway.lanes import messages as m
-from gateway.lanes.board import Phase
-from gateway.lanes.orders import OrderKind
-from gateway.lanes.rules import Vend
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.order_values import OrderKind
+from gateway.lanes.machine.rules import Vend
+from gateway.lanes.snapshots import Phase
 
 ON, OFF = PointState.ON, PointState.OFF
 CARD_READ = Credential(text="0007")

@@ -8,8 +8,8 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind as E
 from gateway.domain.passages import PassageOutcome as P
-from gateway.lanes.board import Phase
-from gateway.lanes.orders import OrderKind
+from gateway.lanes.machine.order_values import OrderKind
+from gateway.lanes.snapshots import Phase
 
 ON, OFF = PointState.ON, PointState.OFF
 OPEN = GateAction.OPEN

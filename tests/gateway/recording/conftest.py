@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from drivers.camera.fanout import Fanout
-from drivers.camera.rtsp_server import RtspServer, ServedStream
-from drivers.camera.testcard import TestCard
-from gateway.clock import SystemClock
+from drivers.rtsp.fanout import Fanout
+from drivers.rtsp.server import RtspServer, ServedStream
+from drivers.rtsp.testcard import TestCard
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.recording import Recording
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Progress
 from gateway.site import Secrets, Site
 from gateway.store import Entry, EventFilter, Store
-from gateway.supervision import Progress
 
 
 @contextlib.asynccontextmanager

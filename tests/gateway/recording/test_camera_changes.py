@@ -13,10 +13,10 @@ from itertools import pairwise
 
 import pytest
 
-from drivers.camera import testcard
-from drivers.camera.fanout import Fanout
-from drivers.camera.rtsp_server import RtspServer, ServedStream
-from drivers.camera.source import RtspSource
+from drivers.rtsp import testcard
+from drivers.rtsp.fanout import Fanout
+from drivers.rtsp.server import RtspServer, ServedStream
+from drivers.rtsp.source import RtspSource
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition, GapReason

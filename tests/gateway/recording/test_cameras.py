@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.clock import Stamp
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition, CameraReported, GapReason, SegmentFinished
 from gateway.recording.cameras import CameraState
+from gateway.runtime.clock import Stamp
 
 NOW = Stamp(micros=1_000_000_000, trusted=True)
 FRESH = CameraState(camera_id=7, name="Gate camera", since=0)

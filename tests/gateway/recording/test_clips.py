@@ -10,11 +10,11 @@ from hostile_camera import film, joined
 
 from gateway.camera_worker.clip import cut_clip
 from gateway.camera_worker.segmenter import Segmenter
-from gateway.clock import Stamp
 from gateway.domain.errors import CameraUnavailable
 from gateway.domain.footage import ClipCut, CutClip, GapReason, Missing
 from gateway.recording.clips import Clips
 from gateway.recording.readiness import Coverage
+from gateway.runtime.clock import Stamp
 
 
 class Cutter:

@@ -17,8 +17,8 @@ import pytest
 
 from gateway.domain.errors import CameraUnavailable, NotFoundError, StoreError
 from gateway.domain.events import EventKind
-from gateway.domain.exhibits import KeptAs, Labels, TooLarge
-from gateway.recording.exhibits import FOLDER, ExhibitFiles
+from gateway.domain.evidence import KeptAs, Labels, TooLarge
+from gateway.recording.evidence_files import FOLDER, ExhibitFiles
 from gateway.recording.incoming import ExhibitLimits
 from gateway.store import EventFilter, Store, TooMany
 

@@ -8,11 +8,11 @@ import shutil
 
 import pytest
 
-from gateway.clock import Stamp
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import GapReason, SegmentFinished, segment_path
 from gateway.recording.index import FootageIndex, UntoldGap, utc_hour
+from gateway.runtime.clock import Stamp
 from gateway.store import Choice
 
 START = 1_767_268_800_000_000  # 2026-01-01 12:00 UTC

@@ -1,4 +1,4 @@
-from drivers.camera.frames import Entry
+from drivers.rtsp.frames import Entry
 from gateway.domain.footage import GapReason
 from gateway.recording.lead_in import lead_in
 from gateway.store import Segment

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hls_linter import lint_media, lint_update
 
-from gateway.clock import Stamp
 from gateway.domain.footage import SegmentFinished, segment_path
 from gateway.recording.live_hls import LiveHls
+from gateway.runtime.clock import Stamp
 
 START = 1_800_000_000_000_000
 

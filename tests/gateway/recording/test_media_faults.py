@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.data_folder import MEDIA_MARKER, MediaCondition, media_condition
 from gateway.domain.errors import CameraUnavailable
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition, SegmentFinished, segment_path
 from gateway.recording.forecast import StorageLimits
 from gateway.recording.index import FootageIndex, utc_hour
 from gateway.recording.retention import Retention
+from gateway.runtime.data_folder import MEDIA_MARKER, MediaCondition, media_condition
 from gateway.store import Store
 
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.clock import Stamp
 from gateway.domain.events import EventKind
 from gateway.domain.footage import SegmentFinished, segment_path
 from gateway.recording.forecast import StorageLimits, StorageUse, Strain, forecast, lasting
 from gateway.recording.index import FootageIndex, utc_hour
 from gateway.recording.retention import Retention, bytes_to_free, must_pause
+from gateway.runtime.clock import Stamp
 from gateway.store import Choice
 
 SIZE = 1000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.clock import Stamp
 from gateway.recording.settled_time import SettledTime
+from gateway.runtime.clock import Stamp
 
 START = 1_800_000_000_000_000
 DAY_SECONDS = 86_400

@@ -8,12 +8,12 @@ import random
 import sys
 from pathlib import Path
 
-from gateway.clock import SystemClock
 from gateway.domain.events import Event, EventKind
-from gateway.domain.exhibits import KeptAs, Labels
+from gateway.domain.evidence import KeptAs, Labels
 from gateway.domain.passages import Moment
-from gateway.recording.exhibits import ExhibitFiles
+from gateway.recording.evidence_files import ExhibitFiles
 from gateway.recording.incoming import ExhibitLimits
+from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, Store
 
 

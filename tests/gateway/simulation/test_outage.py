@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
+from gateway.central.pull.cards import CardPull
+from gateway.central.push.evidence import EvidenceSender
+from gateway.central.push.outbox import OutboxSender
 from gateway.cli.app import Invocation, app
 from gateway.demo.central import Chances
 from gateway.simulation.outage import OutagePlan, simulate_outage
 from gateway.store import Books
-from gateway.sync.cards import CardPull
-from gateway.sync.evidence import EvidenceSender
-from gateway.sync.outbox import OutboxSender
 
 pytestmark = pytest.mark.timeout(180)  # much work, on machines that do other work too
 

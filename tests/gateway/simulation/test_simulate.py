@@ -14,11 +14,12 @@ from typer.testing import CliRunner
 
 from drivers.contract import CardPresented
 from gateway.cli.app import Invocation, app
-from gateway.clock import Stamp
 from gateway.domain.access import decide
 from gateway.domain.credentials import CardStatus
-from gateway.lanes import Lanes, closing, decisions, reopening, runner, safety
-from gateway.lanes import messages as m
+from gateway.lanes import Lanes, decisions, runner
+from gateway.lanes.machine import closing, reopening, safety
+from gateway.lanes.machine import messages as m
+from gateway.runtime.clock import Stamp
 from gateway.simulation import Parts, Plan, agenda, director, simulate
 from gateway.simulation.checks import ClosingCheck
 from gateway.simulation.disk import Disk

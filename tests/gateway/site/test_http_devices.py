@@ -2,10 +2,10 @@
 
 import pytest
 
+from gateway.app.devices import build_field
 from gateway.cli.check import summary
-from gateway.clock import SystemClock
 from gateway.domain.errors import ConfigError
-from gateway.field import build_field
+from gateway.runtime.clock import SystemClock
 from gateway.site import SiteFaults, load, secrets_beside
 
 GOOD = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.lanes.rules import Vend
+from gateway.lanes.machine.rules import Vend
 from gateway.lanes.site_rules import lane_rules
 from gateway.site import Site, check
 from gateway.site.faults import faults_of

@@ -3,9 +3,9 @@
 import pytest
 
 from drivers.osdp.reader import OsdpReader
-from gateway.clock import SystemClock
+from gateway.app.devices import build_field
 from gateway.domain.errors import ConfigError
-from gateway.field import build_field
+from gateway.runtime.clock import SystemClock
 from gateway.site import Secrets, SiteFaults, key_of, load
 
 KEY = "000102030405060708090a0b0c0d0e0f"

@@ -6,8 +6,8 @@ import pytest
 
 from drivers.serial_line.gate import SerialGate
 from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader
-from gateway.clock import SystemClock
-from gateway.field import build_field
+from gateway.app.devices import build_field
+from gateway.runtime.clock import SystemClock
 from gateway.site import SiteFaults, load, secrets_beside
 
 _SITE = """

@@ -11,8 +11,9 @@ import pytest
 
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.store import UNREADABLE, Entry, Store, Webhook, access_log
-from gateway.store.grants import NewGrant
+from gateway.store import UNREADABLE, Entry, Store, Webhook
+from gateway.store.cards.grants import NewGrant
+from gateway.store.engine import access_log
 
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 TOLD = Event(EventKind.GRANT_REVOKED, 1, clock_trusted=True, description="x")

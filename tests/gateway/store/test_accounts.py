@@ -9,7 +9,7 @@ import pytest
 from gateway.domain.accounts import AccountRefused, checked_name, checked_permissions
 from gateway.domain.errors import NotFoundError
 from gateway.store import RememberedAccount, Session
-from gateway.store import remembered as remembered_module
+from gateway.store.accounts import remembered_accounts as remembered_module
 
 
 @pytest.fixture

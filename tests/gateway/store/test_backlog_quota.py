@@ -9,7 +9,7 @@ import pytest
 
 from gateway.domain.errors import NoRoom
 from gateway.domain.events import Event, EventKind
-from gateway.domain.exhibits import Exhibit, KeptAs
+from gateway.domain.evidence import Exhibit, KeptAs
 from gateway.domain.passages import Moment
 from gateway.domain.writes import (
     CAMERA_CREATE,
@@ -20,8 +20,9 @@ from gateway.domain.writes import (
     DEVICE_CREATE,
     ENTRY_CREATE,
 )
-from gateway.store import Delivery, Entry, Store, backlog_quota
-from gateway.store.backlog_quota import MOST_MADE
+from gateway.store import Delivery, Entry, Store
+from gateway.store.outbox import backlog_quota
+from gateway.store.outbox.backlog_quota import MOST_MADE
 
 HAPPENED = Event(kind=EventKind.VEHICLE_PASSED, date_at=1, clock_trusted=True, description="", lane_id="entry")
 SEEN = Moment(201, "Vehicle passed", "", 0, 2, clock_trusted=True)

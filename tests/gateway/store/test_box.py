@@ -11,7 +11,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Passage, PassageOutcome
 from gateway.domain.source_ids import site_id_in, source_id
 from gateway.store import Entry
-from gateway.store.migrations import migrations
+from gateway.store.engine.migrations import migrations
 
 NOON = 1_767_268_800_000_000
 BEFORE_BOXES = 26

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.domain.credentials import Card, CardStatus
-from gateway.store import card_index
-from gateway.store.card_index import CardIndex
+from gateway.store.cards import index
+from gateway.store.cards.index import CardIndex
 
 aliases = st.sampled_from([f"text:{number}" for number in range(12)])
 cards = st.builds(
@@ -58,12 +58,12 @@ def test_the_index_says_what_a_dict_says(script):
 @settings(max_examples=50, deadline=None)
 @given(steps)
 def test_aliases_with_one_hash_are_told_apart(script):
-    whole = card_index._hash
-    card_index._hash = lambda alias: len(alias) & 1
+    whole = index._hash
+    index._hash = lambda alias: len(alias) & 1
     try:
         play(script)
     finally:
-        card_index._hash = whole
+        index._hash = whole
 
 
 def test_rooms_of_removed_cards_are_used_again():

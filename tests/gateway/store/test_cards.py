@@ -11,8 +11,8 @@ from gateway.domain.credentials import Card, CardStatus, near_alias, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.plates import NearPlate, skeleton
 from gateway.store import CardChanges, CardRecord
-from gateway.store.card_index import CardIndex
-from gateway.store.card_rows import ready
+from gateway.store.cards.index import CardIndex
+from gateway.store.cards.rows import ready
 
 
 def card(number, *aliases, **fields):

@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from gateway.domain.errors import StoreError
-from gateway.store import database as database_module
-from gateway.store import opening as opening_module
-from gateway.store.database import Database, is_id
-from gateway.store.migrations import Migration
+from gateway.store.engine import database as database_module
+from gateway.store.engine import opening as opening_module
+from gateway.store.engine.database import Database, is_id
+from gateway.store.engine.migrations import Migration
 
 STEPS = (
     Migration(number=1, name="first", sql="CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER UNIQUE);"),

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.store import event_pages
-from gateway.store.event_pages import EXACT_SEARCH, MOST_SEARCHED, EventFilter
-from gateway.store.migrations import migrate, migrations
-from gateway.store.text_search import teach_search
+from gateway.store.engine.migrations import migrate, migrations
+from gateway.store.engine.text_search import teach_search
+from gateway.store.events import pages
+from gateway.store.events.pages import EXACT_SEARCH, MOST_SEARCHED, EventFilter
 
 INSERT = (
     "INSERT INTO event (id, device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id,"
@@ -22,7 +22,7 @@ WORDS = ("card 0042", "gate opened", "50 % of a_b")
 
 
 def read_page(connection, wanted, **place):
-    return event_pages.read_page(connection, wanted, event_pages.read_stretches(connection, wanted), **place)
+    return pages.read_page(connection, wanted, pages.read_stretches(connection, wanted), **place)
 
 
 def made(folder=":memory:"):

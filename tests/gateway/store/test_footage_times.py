@@ -8,9 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from gateway.clock import ClockOffset
 from gateway.domain.footage import GapReason, SegmentFinished, segment_path
-from gateway.store import Choice, Store, footage_times
+from gateway.runtime.clock import ClockOffset
+from gateway.store import Choice, Store
+from gateway.store.footage import clock_corrections
 
 SECOND = 1_000_000
 WRONG = 86_400 * SECOND  # 1970-01-02: a machine without a battery
@@ -75,10 +76,10 @@ async def test_what_another_run_of_the_machine_stamped_stays(store, entry, momen
 
 
 async def test_a_correction_cut_short_is_finished_in_the_next_run(store, entry, moment, monkeypatch):
-    monkeypatch.setattr(footage_times, "_AT_A_TIME", 4)
+    monkeypatch.setattr(clock_corrections, "_AT_A_TIME", 4)
     await store.segments.add([segment(n) for n in range(10)])
-    await store._site.write(lambda connection: footage_times._move_pins(connection, IS))
-    await store._site.write(lambda connection: footage_times._move_some(connection, boot_id="run"))
+    await store._site.write(lambda connection: clock_corrections._move_pins(connection, IS))
+    await store._site.write(lambda connection: clock_corrections._move_some(connection, boot_id="run"))
     assert await store.footage_times.correct(ClockOffset("later", TRUE, trusted=True)) == 6
     rows = await store.segments.between(7, 0, 2**60)
     assert [row.started_at for row in rows] == [TRUE + n * 2 * SECOND for n in range(10)]

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.domain.errors import StoreError
 from gateway.store import EventFilter
-from gateway.store import database as database_module
+from gateway.store.engine import database as database_module
 
 PROGRAM = Path(__file__).with_name("limited_writer.py")
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.store.kept import Kept
+from gateway.store.engine.query_cache import Kept
 
 
 async def test_what_is_asked_again_is_read_once_until_something_is_written(store, entry):

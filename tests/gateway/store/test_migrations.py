@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from gateway.domain.errors import StoreError
-from gateway.store.migrations import FAMILIES, Migration, migrate, migrations
+from gateway.store.engine.migrations import FAMILIES, Migration, migrate, migrations
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.store import Delivery, Entry, Store
-from gateway.store.outbox_rows import insert_outbox
+from gateway.store.outbox.rows import insert_outbox
 
 
 async def put(store, *record_ids, kind="entry"):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gateway.domain.presence import CountCorrection, Forgiveness, Movement, Presence, Way
 from gateway.store import Entry
-from gateway.store.migrations import migrate, migrations
-from gateway.store.presence import record_correction, record_movement
+from gateway.store.engine.migrations import migrate, migrations
+from gateway.store.events.presence import record_correction, record_movement
 
 ways = st.builds(Way, st.sampled_from(["", "a", "b"]), st.sampled_from(["", "a", "b"]))
 holders = st.sampled_from(["", "card:1", "card:2"])

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.clock import ClockOffset
 from gateway.domain.footage import GapReason, SegmentFinished, segment_path
+from gateway.runtime.clock import ClockOffset
 from gateway.store import Choice
 
 SECOND = 1_000_000

@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from fresh_ids import fresh_ids
 
-from gateway.clock import SystemClock
+from gateway.central.client.client import CentralClient
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import Central, CentralAccount, seed_site
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import Store
-from gateway.supervision import Backoff
-from gateway.sync.central import CentralClient
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.writes import CentralWrites
 
 SOON = Backoff(first=0.001, longest=0.005)
 

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
+from gateway.central.client.answers import CentralDenied, CentralFailed, NeedsSignIn, judge
+from gateway.central.client.json_stream import read_whole
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.sync.answers import CentralDenied, CentralFailed, NeedsSignIn, judge
-from gateway.sync.stretches import read_whole
 
 
 def verdict(status, body, operation="POST /v1/x"):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.central.push.backlog import BacklogNews
 from gateway.domain.events import EventKind
 from gateway.domain.writes import DEVICE_CONFIG
+from gateway.runtime.clock import SystemClock
 from gateway.store import Store
-from gateway.sync.backlog_news import BacklogNews
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.central.pull import card_pages
+from gateway.central.pull.card_pages import CardPages
+from gateway.central.pull.field_map import CardFieldMap
+from gateway.central.pull.listed_card import listed_elsewhere
+from gateway.central.pull.pull import DownSync
 from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.errors import CentralUnavailable
 from gateway.domain.plates import skeleton
-from gateway.sync import card_pages
-from gateway.sync.card_pages import CardPages
-from gateway.sync.down import DownSync
-from gateway.sync.field_map import CardFieldMap
-from gateway.sync.listed_card import listed_elsewhere
+from gateway.runtime.clock import SystemClock
 
 PAGE = 30
 ODD = (

@@ -16,14 +16,14 @@ import pytest
 from stopwatch import Stopwatch
 from structlog.testing import capture_logs
 
-from gateway.clock import SystemClock
+from gateway.central.client.answers import CentralDenied, CentralFailed
+from gateway.central.client.connections import BODY_LIMIT, impatient_socket
+from gateway.central.client.used_codes import UsedCodes
+from gateway.central.relay.relay import CentralRelay
 from gateway.demo.central import Central, CentralAccount, Chances, Faults, seed_site
 from gateway.demo.central.accounts import totp
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.sync.answers import CentralDenied, CentralFailed
-from gateway.sync.connections import BODY_LIMIT, impatient_socket
-from gateway.sync.relay import CentralRelay
-from gateway.sync.used_codes import UsedCodes
+from gateway.runtime.clock import SystemClock
 
 SECRET = "JBSWY3DPEHPK3PXP"
 

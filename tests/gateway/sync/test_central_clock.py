@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.clock import Stamp
-from gateway.sync.central_clock import ClockOffset, offset_from
+from gateway.central.client.clock import ClockOffset, offset_from
+from gateway.runtime.clock import Stamp
 
 DATE = "Sat, 31 Jan 2026 12:00:00 GMT"
 NOON = 1_769_860_800

@@ -8,24 +8,24 @@ import shutil
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.central.central_status import CentralStanding
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.evidence import EvidenceSender
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.reconcile import Reconcile
+from gateway.central.push.writes import CentralWrites
+from gateway.central.runner import Sync
+from gateway.central.site_cards import SiteCards
 from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.domain.events import Event, EventKind
-from gateway.domain.exhibits import Exhibit, KeptAs
+from gateway.domain.evidence import Exhibit, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.domain.writes import CARD_CREATE
-from gateway.recording.lost_exhibits import LostExhibits
+from gateway.recording.lost_evidence import LostExhibits
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
-from gateway.supervision import Backoff
-from gateway.sync.central import CentralClient
-from gateway.sync.down import DownSync
-from gateway.sync.evidence import EvidenceSender
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.reconcile import Reconcile
-from gateway.sync.runner import Sync
-from gateway.sync.site_cards import SiteCards
-from gateway.sync.standing import CentralStanding
-from gateway.sync.writes import CentralWrites
 
 SOON = Backoff(first=0.02, longest=0.1)
 SECOND = 1_000_000

@@ -8,16 +8,16 @@ import json
 import pytest
 from fresh_ids import fresh_ids
 
-from gateway.clock import SystemClock
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Faults
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import EventKind
 from gateway.domain.writes import CAMERA_UPDATE, CARD_DELETE, CARD_LIFECYCLE, CARD_UPDATE
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import EventFilter
-from gateway.supervision import Backoff
-from gateway.sync.down import DownSync
-from gateway.sync.outbox import OutboxSender
 
 SOON = Backoff(first=0.001, longest=0.005)
 

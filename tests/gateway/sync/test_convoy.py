@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import pytest
 from fresh_ids import fresh_ids
 
-from gateway.clock import SystemClock
+from gateway.central.push.outbox import OutboxSender
 from gateway.domain.errors import CentralUnavailable, StoreError
-from gateway.store.outbox_rows import insert_outbox
-from gateway.supervision import Backoff
-from gateway.sync.outbox import OutboxSender
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
+from gateway.store.outbox.rows import insert_outbox
 
 NOW = 1_769_860_800_000_000
 SOON = Backoff(first=0.01, longest=0.05)

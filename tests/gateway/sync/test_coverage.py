@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.central.client.list_pages import ListPage
+from gateway.central.client.list_proof import read_listing
+from gateway.central.push.list_coverage import Coverage
 from gateway.demo.central import Chances
 from gateway.demo.central.fate import Bend, Fate, fate_of
 from gateway.demo.central.records import Table
-from gateway.sync.coverage import Coverage
-from gateway.sync.list_pages import ListPage
-from gateway.sync.sweep import read_listing
 
 CLEAN = Fate()
 

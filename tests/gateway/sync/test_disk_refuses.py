@@ -7,16 +7,16 @@ import random
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.central.pull.pull import DownSync
 from gateway.demo.central import Chances, Faults
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.domain.writes import CARD_CREATE, CARD_LIFECYCLE, CARD_UPDATE, FIRST_PROVISIONAL_ID
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import Entry
-from gateway.supervision import Backoff
-from gateway.sync.down import DownSync
 
 AT = 1_767_268_800_000_000
 SOON = Backoff(first=0.001, longest=0.005)

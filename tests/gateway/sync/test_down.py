@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.central.central_status import pulled_text
+from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.central.pull.pull import DownSync
 from gateway.demo.central import CentralAccount, ErrorKind, Faults
 from gateway.demo.central.answers import Refusal
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import EventKind
+from gateway.runtime.clock import SystemClock
 from gateway.store import CardRecord, EventFilter, KnownRecord
-from gateway.sync.down import DownSync
-from gateway.sync.field_map import CardFieldMap, map_card
-from gateway.sync.standing import pulled_text
 
 
 @pytest.fixture
@@ -482,7 +482,7 @@ async def test_a_later_page_that_is_too_large_is_asked_for_smaller(central, stor
         note = "x" * (4_000 if number < 100 else 100)
         central.tables.cards.put({"id": 10_000 + number, "number": str(number), "note": note})
     central.tables.page_cap = 200
-    monkeypatch.setattr("gateway.sync.connections.BODY_LIMIT", 300_000)
+    monkeypatch.setattr("gateway.central.client.connections.BODY_LIMIT", 300_000)
     assert "larger than" in (await down.pull()).problems[0]
     while (report := await down.pull()).problems:
         assert "larger than" in report.problems[0]

@@ -9,11 +9,11 @@ from contextlib import suppress
 
 import pytest
 
-from gateway.clock import Stamp
+from gateway.app.expiry import EventKeeping
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment, Passage, PassageOutcome
+from gateway.runtime.clock import Stamp
 from gateway.store import Entry, EventFilter, KeepLimits, Reader, ReadMark, Store
-from gateway.sync.event_keeping import EventKeeping
 
 DAY = 86_400_000_000
 NOON = 20_454 * DAY + DAY // 2

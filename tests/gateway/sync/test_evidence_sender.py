@@ -10,20 +10,20 @@ from dataclasses import dataclass
 import pytest
 from fresh_ids import fresh_ids
 
-from gateway.clock import SystemClock
+from gateway.central.client.connections import SentFile, Upload
+from gateway.central.push.evidence import EvidenceSender
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.refused import OutboxDesk
 from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.errors import CameraUnavailable, CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.exhibits import Exhibit, KeptAs
+from gateway.domain.evidence import Exhibit, KeptAs
 from gateway.domain.passages import Moment
-from gateway.recording.lost_exhibits import LostExhibits
+from gateway.recording.lost_evidence import LostExhibits
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
-from gateway.store.outbox import take_out
-from gateway.supervision import Backoff
-from gateway.sync.connections import SentFile, Upload
-from gateway.sync.evidence import EvidenceSender
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.outbox_desk import OutboxDesk
+from gateway.store.outbox.outbox import take_out
 
 AT = 1_767_268_800_000_000
 LONG = Backoff(first=3600.0, longest=3600.0)
@@ -409,7 +409,7 @@ async def test_a_file_that_breaks_off_while_it_is_sent_is_not_taken_for_a_fault_
     exhibit = await house.upload(content)
     upload = Upload({"id": "1"}, house.folder / exhibit.file, "a.jpg", "image/jpeg", len(content))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gateway.sync.connections.SentFile", Breaking)
+        patch.setattr("gateway.central.client.connections.SentFile", Breaking)
         with pytest.raises(OSError, match="Input/output error"):
             await client.upload("/v1/camera/event/evidence", upload, key="k")
         await house.send(1)

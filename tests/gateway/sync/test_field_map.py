@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.central.pull.field_map import CardFieldMap, CardMapper, map_card, record_id
 from gateway.domain.access import Reason, decide
 from gateway.domain.credentials import CardStatus, Credential, h10301_bits
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.site.central_sections import CardField, CentralSection
-from gateway.sync.field_map import CardFieldMap, CardMapper, map_card, record_id
 
 MONTREAL = ZoneInfo("America/Toronto")
 

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 import pytest
 from fresh_ids import fresh_ids
 
-from gateway.clock import SystemClock
+from gateway.central.push.evidence import EvidenceSender
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.refused import OutboxDesk
+from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import CentralAccount, Chances, Faults
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.exhibits import Exhibit, KeptAs
+from gateway.domain.evidence import Exhibit, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_UPDATE
-from gateway.recording.lost_exhibits import LostExhibits
+from gateway.recording.lost_evidence import LostExhibits
+from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, EventFilter
-from gateway.sync.evidence import EvidenceSender
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.outbox_desk import OutboxDesk
-from gateway.sync.writes import CentralWrites
 
 AT = 1_767_268_800_000_000
 EVENT = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, description="A vehicle passed.", device_id=101)

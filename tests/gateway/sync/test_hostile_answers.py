@@ -14,8 +14,8 @@ from itertools import product
 
 import pytest
 
+from gateway.central.client.answers import CentralFailed
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.sync.answers import CentralFailed
 
 MEGABYTE = 1024 * 1024
 SESSION = {"success": True, "session": "abc", "user": {"mfa_enabled": False}}

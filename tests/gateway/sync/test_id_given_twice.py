@@ -7,10 +7,12 @@ import hashlib
 import pytest
 from fresh_ids import fresh_ids
 
-from gateway.clock import SystemClock
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.evidence import EvidenceSender
+from gateway.central.push.outbox import OutboxSender
 from gateway.domain.errors import CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.exhibits import Exhibit, KeptAs
+from gateway.domain.evidence import Exhibit, KeptAs
 from gateway.domain.passages import Moment
 from gateway.domain.writes import (
     CAMERA_EVENT_UPDATE,
@@ -20,11 +22,9 @@ from gateway.domain.writes import (
     DEVICE_CREATE,
     ENTRY_CREATE,
 )
-from gateway.recording.lost_exhibits import LostExhibits
+from gateway.recording.lost_evidence import LostExhibits
+from gateway.runtime.clock import SystemClock
 from gateway.store import Delivery, Entry, EventFilter
-from gateway.sync.down import DownSync
-from gateway.sync.evidence import EvidenceSender
-from gateway.sync.outbox import OutboxSender
 
 AT = 1_767_268_800_000_000
 

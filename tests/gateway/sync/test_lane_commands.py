@@ -9,15 +9,15 @@ from zoneinfo import ZoneInfo
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.clock import SystemClock
+from gateway.central.central_status import notices
+from gateway.central.client.state import CentralState
+from gateway.central.commands.lane_commands import LaneCommands, Meaning, Now, Verdict, judge
 from gateway.demo.central import Faults
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CentralUnavailable, CommandRefused
 from gateway.domain.events import EventKind
+from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, EventFilter
-from gateway.sync.central_state import CentralState
-from gateway.sync.lane_commands import LaneCommands, Meaning, Now, Verdict, judge
-from gateway.sync.standing import notices
 
 OPEN, CLOSE = 77, 78
 MEANINGS = (Meaning(OPEN, GateAction.OPEN), Meaning(CLOSE, GateAction.CLOSE, category=4, subcategory=1))

@@ -10,8 +10,8 @@ import ssl
 import aiohttp
 import pytest
 
+from gateway.central.client.line_faults import line_words
 from gateway.domain.errors import CentralUnavailable
-from gateway.sync.line_words import line_words
 
 _LIBRARY = ("Errno", "ContentLength", "ssl:default", "Can not write", "Connect call", "aiohttp", "object", "None")
 

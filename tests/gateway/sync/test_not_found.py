@@ -6,17 +6,17 @@ import asyncio
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.domain.writes import CAMERA_UPDATE, CARD_CREATE, CARD_DELETE, CARD_LIFECYCLE, CARD_UPDATE
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import Entry
-from gateway.supervision import Backoff
-from gateway.sync.down import DownSync
-from gateway.sync.writes import CentralWrites
 
 AT = 1_767_268_800_000_000
 SOON = Backoff(first=0.001, longest=0.005)

@@ -8,17 +8,17 @@ import json
 import pytest
 from fresh_ids import fresh_ids
 
-from gateway.clock import SystemClock
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.refused import OutboxDesk
+from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import Faults
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.writes import CARD_CREATE, CARD_UPDATE
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import EventFilter
-from gateway.supervision import Backoff
-from gateway.sync.down import DownSync
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.outbox_desk import OutboxDesk
-from gateway.sync.writes import CentralWrites
 
 SOON = Backoff(first=0.001, longest=0.005)
 

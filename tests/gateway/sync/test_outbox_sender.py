@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import pytest
 from fresh_ids import fresh_ids
 
-from gateway.clock import Stamp, SystemClock
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.requests import given_id, shipment_of
 from gateway.demo.central import Chances, ErrorKind, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.domain.source_ids import site_id_in
+from gateway.runtime.clock import Stamp, SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
-from gateway.store.outbox_rows import insert_outbox
-from gateway.supervision import Backoff
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.shipments import given_id, shipment_of
+from gateway.store.outbox.rows import insert_outbox
 
 NOW = 1_769_860_800_000_000
 SOON = Backoff(first=0.01, longest=0.05)

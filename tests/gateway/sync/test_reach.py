@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from gateway.clock import Stamp
-from gateway.sync.central_state import CentralState
-from gateway.sync.reach import Reach
+from gateway.central.client.reach import Reach
+from gateway.central.client.state import CentralState
+from gateway.runtime.clock import Stamp
 
 
 class Hands:

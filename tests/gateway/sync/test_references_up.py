@@ -7,16 +7,16 @@ import asyncio
 import pytest
 from fresh_ids import fresh_ids
 
-from gateway.clock import SystemClock
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.refused import OutboxDesk
 from gateway.demo.central import CentralAccount, ErrorKind, Faults
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Passage, PassageOutcome
 from gateway.domain.writes import CARD_CREATE, CARD_DELETE, DEVICE_CREATE, ENTRY_CREATE, ENTRY_UPDATE
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import Entry
-from gateway.supervision import Backoff
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.outbox_desk import OutboxDesk
 
 AT = 1_767_268_800_000_000
 DATE = "2026-01-01T12:00:00.000Z"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.central.client.roles import RoleMap, name_of, permissions_of
 from gateway.domain.accounts import is_permission
-from gateway.sync.roles import RoleMap, name_of, permissions_of
 
 PLAIN = RoleMap()
 LOOK, OPEN = "can_view_devices", "can_control_devices"

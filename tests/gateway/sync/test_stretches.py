@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.sync.stretches import DEEPEST, Unkept, Unreadable, read_object, read_whole
+from gateway.central.client.json_stream import DEEPEST, Unkept, Unreadable, read_object, read_whole
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.sync.answers import CentralFailed
-from gateway.sync.sweep import Removal, Tally, judge_removal, read_waiting, waiting_text
+from gateway.central.client.answers import CentralFailed
+from gateway.central.client.list_proof import Removal, Tally, judge_removal, read_waiting, waiting_text
 
 
 def walk(*pages):

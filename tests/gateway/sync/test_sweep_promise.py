@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from gateway.clock import SystemClock
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.pull import DownSync
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.errors import CentralUnavailable
+from gateway.runtime.clock import SystemClock
 from gateway.store import Store
-from gateway.sync.central import CentralClient
-from gateway.sync.down import DownSync
 
 PICK = st.integers(0, 1000)
 CARDS = 60

@@ -12,31 +12,31 @@ import pytest
 from fresh_ids import fresh_ids
 from stopwatch import Stopwatch
 
-from gateway.clock import SystemClock
+from gateway.central.central_status import CentralStanding
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.runner import Sync
 from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.domain.source_ids import site_id_in
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
-from gateway.supervision import Backoff
-from gateway.sync.down import DownSync
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.runner import Sync
-from gateway.sync.standing import CentralStanding
 
 NOW = 1_769_860_800_000_000
 
 GATEWAY = """
 import asyncio, sys
 from pathlib import Path
-from gateway.clock import SystemClock
+from gateway.runtime.clock import SystemClock
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.store import Entry, Store
-from gateway.sync.central import CentralClient
-from gateway.sync.down import DownSync
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.runner import Sync
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.runner import Sync
 
 async def main(folder, url, records):
     clock = SystemClock()

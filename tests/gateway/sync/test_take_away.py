@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from fresh_ids import fresh_ids
 
-from gateway.clock import SystemClock
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.runner import Sync
 from gateway.demo.central import Faults
 from gateway.domain.credentials import CardStatus
-from gateway.supervision import Backoff
-from gateway.sync.down import DownSync
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.runner import Sync
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 
 CARDS = 1_000
 PAGE = 100

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.central.push.delivered_record import is_still, marks_of
+from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Chances, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment, Passage, PassageOutcome
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, Store
-from gateway.supervision import Backoff
-from gateway.sync.known_there import is_still, marks_of
-from gateway.sync.outbox import OutboxSender
 
 AT = 1_767_268_800_000_000
 SOON = Backoff(first=0.001, longest=0.005)

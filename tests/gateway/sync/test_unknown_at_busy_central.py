@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import pytest
 from busy_central import BusyCentral, busy_central
 
-from gateway.clock import Stamp, iso_utc
+from gateway.central.client.client import CentralClient
+from gateway.central.push.outbox import OutboxSender
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.domain.writes import CAMERA_CREATE, CARD_CREATE, DEVICE_CREATE, ENTRY_CREATE
+from gateway.runtime.clock import Stamp, iso_utc
+from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter, Store
-from gateway.supervision import Backoff
-from gateway.sync.central import CentralClient
-from gateway.sync.outbox import OutboxSender
 
 MOST_REQUESTS = 20
 START = 1_767_268_800.0

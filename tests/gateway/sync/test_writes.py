@@ -11,7 +11,9 @@ import sys
 import pytest
 from fresh_ids import fresh_ids
 
-from gateway.clock import SystemClock
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import Chances, Faults
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralRefused, CentralUnavailable
@@ -27,11 +29,9 @@ from gateway.domain.writes import (
     FIRST_PROVISIONAL_ID,
     is_twin,
 )
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
-from gateway.supervision import Backoff
-from gateway.sync.down import DownSync
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.writes import CentralWrites
 
 SOON = Backoff(first=0.001, longest=0.005)
 TAKEN_UNHEARD = "55502"
@@ -502,14 +502,14 @@ async def test_an_account_that_central_does_not_let_in_holds_nobody_up(central, 
 GATEWAY = """
 import asyncio, sys
 from pathlib import Path
-from gateway.clock import SystemClock
+from gateway.runtime.clock import SystemClock
 from gateway.domain.writes import CARD_CREATE
 from gateway.store import Store
-from gateway.sync.central import CentralClient
-from gateway.sync.down import DownSync
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.runner import Sync
-from gateway.sync.writes import CentralWrites
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.runner import Sync
+from gateway.central.push.writes import CentralWrites
 
 async def main(folder, url, held):
     clock = SystemClock()

@@ -13,7 +13,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from gateway.clock import SystemClock
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.writes import CentralWrites
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import (
@@ -25,12 +28,9 @@ from gateway.domain.writes import (
     DEVICE_CREATE,
     FIRST_PROVISIONAL_ID,
 )
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import Store
-from gateway.supervision import Backoff
-from gateway.sync.central import CentralClient
-from gateway.sync.down import DownSync
-from gateway.sync.outbox import OutboxSender
-from gateway.sync.writes import CentralWrites
 
 AT_ONCE = Backoff(first=0.0001, longest=0.0002)
 PICK = st.integers(0, 1000)

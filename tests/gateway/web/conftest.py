@@ -23,7 +23,11 @@ from argon2 import PasswordHasher
 from certificates import Pair
 
 from drivers.contract import GatePosition, PointState
-from gateway.clock import Stamp, SystemClock
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.central.push.refused import OutboxDesk
+from gateway.central.push.writes import CentralWrites
+from gateway.central.relay.relay import CentralRelay, RelayLimits
 from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.domain.accounts import CentralAdmission
 from gateway.domain.commands import Command, CommandState, GateAction
@@ -33,28 +37,24 @@ from gateway.domain.footage import GapReason, Missing, SegmentFinished
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.domain.viewing import NotShown, ViewOpened, ViewRefusal
 from gateway.domain.writes import JsonObject
-from gateway.lanes.areas import Areas
-from gateway.lanes.board import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
-from gateway.lanes.orders import Order, OrderKind
+from gateway.lanes.machine.order_values import Order, OrderKind
+from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
-from gateway.recording.exhibits import ExhibitFiles
+from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
+from gateway.recording.evidence_files import ExhibitFiles
 from gateway.recording.forecast import StorageForecast
 from gateway.recording.incoming import ExhibitLimits
+from gateway.runtime.clock import Stamp, SystemClock
 from gateway.site.api_section import TlsSection
 from gateway.site.central_sections import CentralAccountsSection, CentralSection
 from gateway.site.models import Site
 from gateway.store import CardRecord, Entry, KnownRecord, Segment, Store
-from gateway.sync.central import CentralClient
-from gateway.sync.field_map import CardFieldMap, map_card
-from gateway.sync.outbox_desk import OutboxDesk
-from gateway.sync.relay import CentralRelay, RelayLimits
-from gateway.sync.writes import CentralWrites
-from gateway.web.accounts import Accounts, KnownAccount, hash_accounts, hash_password
-from gateway.web.admission import Route
-from gateway.web.api_keys import key_hash
 from gateway.web.app import build_app
+from gateway.web.auth.admission import Route
+from gateway.web.auth.api_keys import key_hash
+from gateway.web.auth.site_file_accounts import Accounts, KnownAccount, hash_accounts, hash_password
+from gateway.web.http.server import serve
 from gateway.web.rooms import CentralAccounts, DemoCard, Relay, Viewing
-from gateway.web.serving import serve
 from gateway.webhooks.desk import WebhookDesk
 from gateway.webhooks.post import Post
 
@@ -483,7 +483,7 @@ def hashes() -> tuple[tuple[KnownAccount, ...], str]:
 def hashed() -> tuple[tuple[KnownAccount, ...], str]:
     """The same at the least cost there is: a hash says its own, and nearly every test signs in."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gateway.web.accounts._HASHER", LEAST)
+        patch.setattr("gateway.web.auth.site_file_accounts._HASHER", LEAST)
         return hashes()
 
 

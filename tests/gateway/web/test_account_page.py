@@ -11,7 +11,7 @@ import pytest_asyncio
 from playwright.async_api import async_playwright, expect
 
 from gateway.demo.central.accounts import totp
-from gateway.web.accounts import hash_password
+from gateway.web.auth.site_file_accounts import hash_password
 from gateway.web.register.changes import AddAccount, SetSecondFactor
 from gateway.web.register.socket import ask
 

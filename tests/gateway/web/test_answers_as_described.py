@@ -10,13 +10,13 @@ import jsonschema_rs
 import pytest
 from aiohttp import FormData
 
-from gateway.clock import SystemClock
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.pull import DownSync
 from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.demo.central.accounts import totp
 from gateway.domain.events import EventKind
-from gateway.sync.central import CentralClient
-from gateway.sync.down import DownSync
-from gateway.web.accounts import hash_password
+from gateway.runtime.clock import SystemClock
+from gateway.web.auth.site_file_accounts import hash_password
 from gateway.web.catalogue import PUBLIC
 from gateway.web.register.changes import AddAccount, SetSecondFactor
 from gateway.web.register.socket import ask

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.domain.events import EventKind
+from gateway.runtime.clock import SystemClock
 from gateway.store import EventFilter
-from gateway.sync.central import CentralClient
-from gateway.sync.down import DownSync
-from gateway.sync.outbox import OutboxSender
 
 EVENT = "/v1/camera/event"
 

@@ -11,15 +11,15 @@ from io import BytesIO
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.central.client.client import CentralClient
+from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.credentials import Card, CardStatus
 from gateway.domain.events import EventKind
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
+from gateway.runtime.clock import SystemClock
 from gateway.store import CardRecord
-from gateway.sync.central import CentralClient
-from gateway.sync.outbox import OutboxSender
-from gateway.web.errors import AUTHENTICATION_REQUIRED
+from gateway.web.http.errors import AUTHENTICATION_REQUIRED
 
 ONE_FAULT = {
     "number": ("PATCH", "/v1/access", {"id": 4001, "number": 5}),

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from gateway.clock import SystemClock
+from gateway.central.client.accounts import CentralPeople
+from gateway.central.client.client import CentralClient
+from gateway.central.client.roles import RoleMap
 from gateway.demo.central import Central, CentralAccount, Faults, RoleForm
 from gateway.demo.central.accounts import totp
 from gateway.domain.events import EventKind
-from gateway.sync.central import CentralClient
-from gateway.sync.people import CentralPeople
-from gateway.sync.roles import RoleMap
+from gateway.runtime.clock import SystemClock
 
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 LOOK = frozenset({"can_view_devices"})

@@ -9,8 +9,8 @@ import time
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
-from gateway.clock import SystemClock
-from gateway.web import connections
+from gateway.runtime.clock import SystemClock
+from gateway.web.http import connection_limits
 
 HALF_A_HEAD = b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\n"
 HALF_A_BODY = b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200\r\n\r\n{"
@@ -19,7 +19,7 @@ HALF_A_BODY = b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Lengt
 @pytest.fixture(autouse=True)
 def strangers(monkeypatch):
     """The gateway takes 127.0.0.1 alone for this machine: the other addresses of the loopback are strangers'."""
-    monkeypatch.setattr(connections, "is_loopback", lambda host: host == "127.0.0.1")
+    monkeypatch.setattr(connection_limits, "is_loopback", lambda host: host == "127.0.0.1")
 
 
 class Stranger:
@@ -89,8 +89,8 @@ class Peer(asyncio.Transport):
 
 async def test_whoever_asks_for_a_place_in_vain_costs_the_loop_little():
     """Lanes share the loop with whoever knocks."""
-    limits = connections.ConnectionLimits(clock=SystemClock())
-    for number in range(connections.MOST_CONNECTIONS - connections.RESERVED):
+    limits = connection_limits.ConnectionLimits(clock=SystemClock())
+    for number in range(connection_limits.MOST_CONNECTIONS - connection_limits.RESERVED):
         limits.admit(Peer(f"192.0.2.{1 + number % 2}"))
     began = time.process_time()
     assert not any(limits.admit(Peer("192.0.2.3")) for _ in range(200))
@@ -106,7 +106,7 @@ async def test_two_addresses_with_half_open_requests_keep_nobody_out(house, sent
         began = time.monotonic()
         assert (await Stranger(house.url, "127.0.0.1").status())[0] == 200
         assert time.monotonic() - began < 1
-        await asyncio.sleep(connections._SLOW_SECONDS)
+        await asyncio.sleep(connection_limits._SLOW_SECONDS)
         for _ in range(20):
             status, again = await Stranger(house.url, "127.0.0.4").status()
             assert status == 200 or (status == 503 and int(again) > 0)
@@ -118,7 +118,7 @@ async def test_two_addresses_with_half_open_requests_keep_nobody_out(house, sent
 
 
 async def test_an_address_from_which_somebody_signed_in_keeps_its_places(house, monkeypatch):
-    monkeypatch.setattr(connections, "_SLOW_SECONDS", 60)
+    monkeypatch.setattr(connection_limits, "_SLOW_SECONDS", 60)
     headers = await house.sign_in()
     connector = TCPConnector(local_addr=("127.0.0.5", 0))
     listing = f"{house.url}/v1/device/list"
@@ -137,7 +137,7 @@ async def test_an_address_from_which_somebody_signed_in_keeps_its_places(house, 
 
 
 async def test_who_has_no_place_is_told_so_and_not_cut_off(house, monkeypatch):
-    monkeypatch.setattr(connections, "_SLOW_SECONDS", 60)
+    monkeypatch.setattr(connection_limits, "_SLOW_SECONDS", 60)
     attack = Attack(house.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
     await attack.hold()
     try:
@@ -156,7 +156,7 @@ async def test_the_slowest_head_goes_first_and_hears_why(house):
     port = int(house.url.rpartition(":")[2])
     reader, first = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
     first.write(HALF_A_HEAD)
-    await asyncio.sleep(connections._SLOW_SECONDS)
+    await asyncio.sleep(connection_limits._SLOW_SECONDS)
     attack = Attack(house.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
     await attack.hold(100)
     try:
@@ -167,7 +167,7 @@ async def test_the_slowest_head_goes_first_and_hears_why(house):
 
 
 async def test_a_head_that_does_not_come_in_time_is_told(house, monkeypatch):
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 0.5)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
     writer.write(HALF_A_HEAD)
     answer = await asyncio.wait_for(reader.read(), 10)
@@ -176,8 +176,8 @@ async def test_a_head_that_does_not_come_in_time_is_told(house, monkeypatch):
 
 
 async def test_a_kept_connection_lives_as_long_as_its_header_says(house, monkeypatch):
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
-    monkeypatch.setattr(connections, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(connection_limits, "_LOOK_SECONDS", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
     for pause in (1.5, 0):
         writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -197,7 +197,7 @@ async def test_a_kept_connection_lives_as_long_as_its_header_says(house, monkeyp
 
 
 async def test_half_a_head_on_a_kept_connection_has_no_more_time_than_a_first_one(house, monkeypatch):
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 0.5)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(house.url.rpartition(":")[2]))
     writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
     await reader.readuntil(b"\r\n\r\n")

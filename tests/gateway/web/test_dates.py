@@ -4,8 +4,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gateway.clock import iso_utc
-from gateway.web.dates import from_micros, until_micros
+from gateway.runtime.clock import iso_utc
+from gateway.web.http.dates import from_micros, until_micros
 
 TORONTO = ZoneInfo("America/Toronto")
 

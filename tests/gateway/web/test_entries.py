@@ -9,15 +9,15 @@ from io import BytesIO
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.central.client.client import CentralClient
+from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Central, CentralAccount, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.parking import LONGEST_STAY
 from gateway.domain.passages import Passage, PassageOutcome
 from gateway.domain.presence import Movement, Way
+from gateway.runtime.clock import SystemClock
 from gateway.store import Entry
-from gateway.sync.central import CentralClient
-from gateway.sync.outbox import OutboxSender
 from gateway.web.shapes.entries import EntriesAnswer, EntryAnswer, EntryReportAnswer
 
 NOON = 1_768_323_600_000_000  # 2026-01-13 12:00 at Toronto

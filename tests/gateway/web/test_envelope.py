@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from gateway.web.envelope import list_parts, success
+from gateway.web.http.envelope import list_parts, success
 
 
 @pytest.mark.parametrize("records", [[], [{"id": 1}], [{"id": 1, "name": "é"}, {"id": 2, "more": [None]}]])

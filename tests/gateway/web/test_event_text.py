@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from gateway.domain.events import RecordedEvent
-from gateway.store.event_pages import EventFilter, read_page
-from gateway.store.event_rows import COLUMNS, RECORDED, TOLD
-from gateway.store.event_stretches import read_stretches
-from gateway.store.migrations import migrate, migrations
-from gateway.store.text_search import teach_search
-from gateway.web.envelope import joined_parts, success
+from gateway.store.engine.migrations import migrate, migrations
+from gateway.store.engine.text_search import teach_search
+from gateway.store.events.id_ranges import read_stretches
+from gateway.store.events.pages import EventFilter, read_page
+from gateway.store.events.rows import COLUMNS, RECORDED, TOLD
+from gateway.web.http.envelope import joined_parts, success
 from gateway.web.shapes.events import EventRecord
 from gateway.web.v1.records import event_record
 

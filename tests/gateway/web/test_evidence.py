@@ -12,7 +12,7 @@ from aiohttp import FormData
 from structlog.testing import capture_logs
 
 from gateway.domain.events import EventKind
-from gateway.recording.exhibits import FOLDER
+from gateway.recording.evidence_files import FOLDER
 from gateway.store import EventFilter
 
 UPLOAD = "/v1/camera/event/evidence"

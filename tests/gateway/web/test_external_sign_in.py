@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import ClientSession, CookieJar, FormData, web
 
-from gateway.clock import SystemClock
-from gateway.sync.central import CentralClient
-from gateway.sync.people import CentralPeople
-from gateway.sync.relay import CentralRelay
-from gateway.sync.roles import RoleMap
+from gateway.central.client.accounts import CentralPeople
+from gateway.central.client.client import CentralClient
+from gateway.central.client.roles import RoleMap
+from gateway.central.relay.relay import CentralRelay
+from gateway.runtime.clock import SystemClock
 
 LOOKS = {"name": "Guard", "permissions": ["can_view_devices", "can_view_companies"]}
 TOKEN = "of-central-alone"

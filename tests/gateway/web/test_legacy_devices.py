@@ -8,12 +8,12 @@ from datetime import datetime
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Faults
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
-from gateway.sync.central import CentralClient
-from gateway.sync.down import DownSync
-from gateway.sync.outbox import OutboxSender
+from gateway.runtime.clock import SystemClock
 from tests.gateway.web.conftest import CENTRAL, SITE
 
 KIOSK = {"name": "Kiosk", "type": "kiosk"}

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, closing, suppress
 from stopwatch import Stopwatch
 
 from drivers.contract import GatePosition
-from gateway.lanes.board import Phase
+from gateway.lanes.snapshots import Phase
 
 
 class Stream:

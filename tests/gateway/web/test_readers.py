@@ -13,9 +13,9 @@ import pytest
 
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.reading import PageTold
+from gateway.domain.read_cursors import PageTold
 from gateway.store import Entry, EventFilter, Reader
-from gateway.web.reading import Readers
+from gateway.web.read_cursors import Readers
 
 WITHIN = 20.0
 
@@ -35,7 +35,7 @@ async def comes_to(house, mark: int, *, account: str = "chief", name: str = "eve
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch):
-    monkeypatch.setattr("gateway.web.reading._WRITE_SECONDS", 0.01)
+    monkeypatch.setattr("gateway.web.read_cursors._WRITE_SECONDS", 0.01)
 
 
 class Program:
@@ -177,7 +177,7 @@ async def test_an_answer_that_nobody_takes_moves_no_mark(house):
 
 async def test_the_next_request_on_a_connection_waits_for_no_clock(house, monkeypatch):
     """It shows by itself that the answer before was taken."""
-    monkeypatch.setattr("gateway.web.taken._FIRST_LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("gateway.web.http.acknowledged._FIRST_LOOK_SECONDS", 3600.0)
     for number in range(60):
         await house.happened(f"Number {number}. {'x' * 900}")
     program = Program(house, page=50)
@@ -272,7 +272,7 @@ async def test_entries_and_camera_events_are_read_by_cursor_too(house):
 
 
 async def test_one_program_with_ever_other_filters_takes_no_other_ones_mark(house, monkeypatch):
-    monkeypatch.setattr("gateway.web.reading._MOST_READERS", 4)
+    monkeypatch.setattr("gateway.web.read_cursors._MOST_READERS", 4)
     await house.happened("Something.")
     readers = Readers(store=house.store, clock=house.clock)
     assert await readers._recall()

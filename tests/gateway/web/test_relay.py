@@ -15,8 +15,8 @@ from aiohttp import ClientPayloadError, FormData
 from scripted_central import said, scripted_central, silent
 from stopwatch import Stopwatch
 
+from gateway.central.relay.relay import RelayLimits
 from gateway.domain.writes import CARD_CREATE
-from gateway.sync.relay import RelayLimits
 from gateway.web.catalogue import RELAYED
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from gateway.demo.central.accounts import totp
 from gateway.domain.events import EventKind
-from gateway.web.api_keys import key_hash, new_key
+from gateway.web.auth.api_keys import key_hash, new_key
+from gateway.web.auth.second_factor import new_recovery_codes, recovery_hash
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.register.changes import (
     AddAccount,
@@ -24,7 +25,6 @@ from gateway.web.register.changes import (
     SignOut,
 )
 from gateway.web.register.socket import ask
-from gateway.web.second_factor import new_recovery_codes, recovery_hash
 
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 CODES = new_recovery_codes()

@@ -8,9 +8,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.domain.errors import NotFoundError
-from gateway.web import segments as module
-from gateway.web.media import SEGMENT, as_lasting_file
-from gateway.web.segments import MOST_OPEN, SegmentFiles
+from gateway.web.http import segments as module
+from gateway.web.http.files import SEGMENT, as_lasting_file
+from gateway.web.http.segments import MOST_OPEN, SegmentFiles
 
 
 @pytest.fixture

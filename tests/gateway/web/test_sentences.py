@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from gateway.web.bodies import MOST_VALUES, validated
 from gateway.web.catalogue import OPERATIONS
-from gateway.web.errors import RequestRefused
-from gateway.web.sentences import sentence_of
+from gateway.web.http.bodies import MOST_VALUES, validated
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.validation_messages import sentence_of
 from gateway.web.shapes.evidence import EvidenceForm
 from gateway.web.shapes.legacy import PageQuery, RecordingsQuery
 

@@ -10,13 +10,13 @@ import structlog
 from aiohttp import web
 from loop_watch import watch_callbacks
 
-from gateway.clock import SystemClock
 from gateway.domain.errors import ConfigError
-from gateway.web.admission import Route
+from gateway.runtime.clock import SystemClock
+from gateway.web.auth.admission import Route
 from gateway.web.catalogue.operation import OPEN, Operation
-from gateway.web.connections import ConnectionLimits
-from gateway.web.envelope import success
-from gateway.web.serving import LIMITS, serve
+from gateway.web.http.connection_limits import ConnectionLimits
+from gateway.web.http.envelope import success
+from gateway.web.http.server import LIMITS, serve
 
 
 async def test_a_taken_port_is_one_clear_error(house):

@@ -8,8 +8,8 @@ from aiohttp import ClientSession, CookieJar
 from gateway.domain.events import EventKind
 from gateway.site.api_section import Account
 from gateway.store import Session
-from gateway.web import accounts as accounts_module
-from gateway.web.accounts import hash_accounts
+from gateway.web.auth import site_file_accounts as accounts_module
+from gateway.web.auth.site_file_accounts import hash_accounts
 from tests.gateway.web.conftest import SITE
 
 

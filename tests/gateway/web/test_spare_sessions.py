@@ -8,7 +8,7 @@ import pytest
 
 from gateway.domain.errors import StoreError
 from gateway.store import Session
-from gateway.web.spare_sessions import MOST_SPARE, SpareSessions
+from gateway.web.auth.memory_sessions import MOST_SPARE, SpareSessions
 
 
 class FlakySessions:

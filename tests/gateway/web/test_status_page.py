@@ -14,12 +14,12 @@ from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
-from gateway.lanes.board import Phase
+from gateway.lanes.snapshots import Phase
 from gateway.store import CardRecord, Entry
-from gateway.web.admission import Route
-from gateway.web.bodies import Body, read_body
+from gateway.web.auth.admission import Route
 from gateway.web.catalogue.page import DEMO_PRESENT
-from gateway.web.envelope import success
+from gateway.web.http.bodies import Body, read_body
+from gateway.web.http.envelope import success
 from gateway.web.rooms import DemoCard
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -15,7 +15,7 @@ from aiohttp import ClientSession
 from certificates import write_pair
 from running_gateway import PASSWORD, SECRETS, RunningGateway, typed
 
-from gateway.web import served_certificate
+from gateway.web.http import served_certificate
 
 ACCOUNT = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
 
@@ -164,7 +164,7 @@ async def encrypted(open_house, tmp_path, monkeypatch):
 
 
 async def test_a_handshake_that_never_ends_is_closed_and_keeps_nobody_out(encrypted, monkeypatch):
-    monkeypatch.setattr("gateway.web.connections.HEAD_SECONDS", 0.5)
+    monkeypatch.setattr("gateway.web.http.connection_limits.HEAD_SECONDS", 0.5)
     port = int(encrypted.url.rpartition(":")[2])
     silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
     began = time.monotonic()

@@ -6,11 +6,11 @@ import gzip
 
 import pytest
 
-from gateway.web.accounts import hash_password
+from gateway.web.auth.site_file_accounts import hash_password
+from gateway.web.auth.view_tokens import LIFE_SECONDS
 from gateway.web.catalogue.operation import ViewKind
 from gateway.web.register.changes import AddAccount, PutRole, RemoveKey
 from gateway.web.register.socket import ask
-from gateway.web.view_tokens import LIFE_SECONDS
 
 PAGE = {"Origin": "https://player.example"}
 SIGHT = frozenset({"can_view_cameras", "can_view_camera_events"})

@@ -8,14 +8,14 @@ from datetime import UTC
 
 import pytest
 
-from gateway.clock import SystemClock, iso_utc
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.outbox import OutboxSender
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.events import EventKind
+from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.store import CardRecord
-from gateway.sync.central import CentralClient
-from gateway.sync.down import DownSync
-from gateway.sync.field_map import CardFieldMap, map_card
-from gateway.sync.outbox import OutboxSender
 from gateway.web.catalogue.access import ACCESS_LIFECYCLE, ACCESS_PATCH, ACCESS_PUT
 from gateway.web.catalogue.camera_events import CAMERA_EVENT_PATCH, CAMERA_EVENT_PUT
 from gateway.web.catalogue.cameras import CAMERA_PATCH, CAMERA_PUT

@@ -12,8 +12,8 @@ import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from aiortc.mediastreams import MediaStreamError
 
-from drivers.camera import testcard
-from drivers.camera.frames import VideoCodec
+from drivers.rtsp import testcard
+from drivers.rtsp.frames import VideoCodec
 from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.views import Views
 from gateway.domain.errors import NotFoundError

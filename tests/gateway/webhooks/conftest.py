@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from gateway.clock import SystemClock
 from gateway.domain.announcements import AnnouncedType, Places
 from gateway.domain.events import Event, EventKind
+from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, Store, Webhook
 from gateway.webhooks.desk import WebhookDesk
 from gateway.webhooks.post import Post

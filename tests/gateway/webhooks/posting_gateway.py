@@ -7,8 +7,8 @@ import sys
 from ipaddress import ip_network
 from pathlib import Path
 
-from gateway.clock import SystemClock
 from gateway.domain.events import Event, EventKind
+from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, Store
 from gateway.webhooks.post import Post
 from gateway.webhooks.sender import WebhookSender

@@ -12,7 +12,7 @@ import random
 from stopwatch import Stopwatch
 
 from gateway.domain.events import EventKind
-from gateway.store import webhook_queue
+from gateway.store.webhooks import queue
 from gateway.webhooks import sender
 
 
@@ -195,7 +195,7 @@ async def test_what_waits_is_sent_after_a_restart(opened, receiving, tmp_path):
 
 
 async def test_a_full_backlog_drops_the_oldest_and_books_and_events_say_so(opened, receiving, tmp_path, monkeypatch):
-    monkeypatch.setattr(webhook_queue.feed_webhooks, "__kwdefaults__", {"most": 10})
+    monkeypatch.setattr(queue.feed_webhooks, "__kwdefaults__", {"most": 10})
     async with opened(tmp_path) as site:
         receiver = await receiving()
         webhook = await site.hook(receiver.url)
@@ -238,7 +238,7 @@ async def test_five_days_of_failure_disable_and_silence_does_not(opened, receivi
             stamp = self.clock.wall()
             return type(stamp)(stamp.micros + int(self.days * 86_400_000_000), trusted=self.trusted)
 
-    from gateway.clock import SystemClock
+    from gateway.runtime.clock import SystemClock
 
     clock = Pushed(SystemClock())
     async with opened(tmp_path, clock=clock) as site:

@@ -1,7 +1,7 @@
 """Discovery for MCP clients, and sign-in by others than central itself.
 
 Clients use them before they have a session, so none is asked for. Where one of them signs somebody in, the gateway
-begins a session of its own (`gateway.web.external_sign_in`). Only the providers are administered with a session.
+begins a session of its own (`gateway.web.auth.external_sign_in`). Only the providers are administered with a session.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from gateway.clock import SystemClock
 from gateway.demo.central import Central, CentralAccount, seed_site
+from gateway.runtime.clock import SystemClock
 
 ACCOUNTS = (
     CentralAccount("gateway", "right horse"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.clock import SystemClock
 from gateway.demo.central.accounts import totp
+from gateway.runtime.clock import SystemClock
 
 
 async def sign_in(ask, username, password):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.clock import SystemClock
 from gateway.demo.central import Central
+from gateway.runtime.clock import SystemClock
 
 CAMERA_EVENT = {
     "camera_id": 201,

@@ -1,0 +1,1 @@
+"""A shared line: one owner, one transaction at a time."""

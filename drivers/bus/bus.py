@@ -1,0 +1,382 @@
+"""The scheduler of a shared line: one owner, one transaction at a time, commands before polls.
+
+What it keeps:
+- A command is on the wire at the next turn: at most one transaction is ahead of it, besides earlier commands.
+- A command past its deadline, or for a line that is down, is refused; it is never kept for later.
+- A command that gets no answer of its own has the line reset first, so that no byte of it arrives later. That takes
+  back what others wrote on the line, too; a reset connection is opened again at once.
+- A command is written only when everything before it was acknowledged, and taken back before the kernel would send it
+  again (`drivers.delivery`).
+- After a time-out the line is drained to quiet, and an answer that comes late never answers the next request: where
+  answers bear no numbers, one counts only when it is proven to meet its own request (`drivers.bus.late_answers`).
+- A unit that does not answer gets a bounded share of the line, in the pauses of the others (`drivers.bus.occupancy`): its
+  polls are refused while it rests.
+- A line that is open while nobody answers is opened anew: a converter or an adapter may have hung.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+
+from drivers.bus.transactions import (
+    Answer,
+    Exchange,
+    Priority,
+    Reply,
+    Transaction,
+    TransactionQueue,
+)
+from drivers.bus.turns import next_turn
+from drivers.bus.units import LineUnits
+from drivers.bus.wire import Trace, Wire
+from drivers.contract import (
+    DeadlinePassed,
+    Forbidden,
+    LineDown,
+    LinkError,
+    MonotonicSeconds,
+    NotPermitted,
+    ProtocolViolation,
+)
+from drivers.link import Connection, LinkSpec, open_link, reconnect_wait
+
+OPEN_SECONDS = 3.0
+"""How long a line may take to open; then it says why it did not."""
+_PAUSE_LOOK = 0.02
+_SETTLE_SECONDS = 0.3
+"""How long a command waits for the acknowledgement of what was sent before it: for one packet to be sent again."""
+_SILENT_LIMIT = 10
+_SILENT_LIMIT_SERIAL = 30
+_TAGS = 0xFFFF
+
+
+class Bus:
+    """The owner of one line. Drivers hand it exchanges; `run` alone reads and writes.
+
+    Args:
+        name: for people: the link's id.
+        spec: where the line is.
+        monotonic: the clock of deadlines and stamps.
+        trace: hears every byte of the line.
+        queue_limit: how many transactions may wait, of each priority.
+        silent_limit: after so many lost answers in a row the line is opened anew; None for what suits its kind.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        spec: LinkSpec,
+        monotonic: Callable[[], float] = time.monotonic,
+        trace: Trace | None = None,
+        queue_limit: int = 32,
+        silent_limit: int | None = None,
+    ) -> None:
+        self._name = name
+        self._spec = spec
+        self._monotonic = monotonic
+        self._queue = TransactionQueue(limit=queue_limit)
+        self._units = LineUnits(line=name)
+        self._silent_limit = silent_limit or (_SILENT_LIMIT_SERIAL if spec.is_serial else _SILENT_LIMIT)
+        self._wire = Wire(name=name, spec=spec, monotonic=monotonic, trace=trace, dropped=self._heard_beside)
+        self._wake = asyncio.Event()
+        self._connection: Connection | None = None
+        self._down_reason = f"line {name} is not open yet"
+        self._silent = 0
+        self._is_reset = False
+        self._last_tag = 0
+        self._command_written_at: MonotonicSeconds | None = None
+        self._busy_since: MonotonicSeconds | None = None
+        self._interrupted: set[Callable[[], None]] = set()
+
+    @property
+    def name(self) -> str:
+        """The link's id."""
+        return self._name
+
+    @property
+    def down_reason(self) -> str | None:
+        """Why the line is not open, or None when it is. An open line says nothing of the units on it."""
+        if self._connection is None:
+            return self._down_reason
+        return self._connection.lost
+
+    @property
+    def busy_since(self) -> MonotonicSeconds | None:
+        """When the transaction that is under way began, or None between transactions. One ends within its time-out."""
+        return self._busy_since
+
+    @property
+    def silent_units(self) -> frozenset[int]:
+        """The units that were asked and do not answer."""
+        return self._units.standings.silent
+
+    @property
+    def last_command_written_at(self) -> MonotonicSeconds | None:
+        """When the first byte of the last command was handed to the system."""
+        return self._command_written_at
+
+    def tag(self) -> int:
+        """A number for the next request, 1 to 65535, unlike those of the 65,534 requests before."""
+        self._last_tag = self._last_tag % _TAGS + 1
+        return self._last_tag
+
+    @contextmanager
+    def telling_interruptions(self, told: Callable[[], None]) -> Iterator[None]:
+        """Call `told` whenever an open line is lost, before it is opened again and anything is asked on it."""
+        self._interrupted.add(told)
+        try:
+            yield
+        finally:
+            self._interrupted.discard(told)
+
+    async def run(self) -> None:
+        """Keep the line open and serve it. Returns only by cancellation; whoever waits then gets LinkError."""
+        failures = 0
+        while True:
+            try:
+                self._connection = await open_link(
+                    self._spec, timeout=OPEN_SECONDS, monotonic=self._monotonic, on_change=self._wake.set
+                )
+                answered = await self._serve_until_lost(self._connection)
+                failures = 1 if answered else failures + 1
+            except LinkError as error:
+                self._down_reason = str(error)
+                failures += 1
+            finally:
+                was_open, self._connection = self._connection is not None, None
+                self._queue.refuse_all(self._down_reason)
+                if was_open:
+                    for told in tuple(self._interrupted):
+                        told()
+            if self._is_reset:
+                self._is_reset = False  # the next commands are as far apart as people and lanes give them
+            else:
+                await asyncio.sleep(reconnect_wait(failures))
+
+    async def transact(
+        self,
+        exchange: Exchange[Reply],
+        *,
+        priority: Priority,
+        deadline: MonotonicSeconds,
+        timeout: float = 0.3,
+        forbidden: Forbidden | None = None,
+    ) -> Answer[Reply]:
+        """Send the request and wait for its answer.
+
+        A caller that is cancelled while its request is on the wire leaves the line in order: the answer is awaited and
+        dropped.
+
+        Args:
+            exchange: what to send, and how to know the answer.
+            priority: commands go before polls.
+            deadline: past it the request is not sent any more.
+            timeout: seconds from the request to the whole answer; polls are given up earlier where answers of late
+                came much faster.
+            forbidden: asked right before the first byte is written, after whoever waited for the answer before it had
+                its turn; a reason given then stops the request.
+
+        Raises:
+            LineDown: the line is down or its queue is full; nothing was sent.
+            LinkError: the unit did not answer in time; TooLate when it was seen to answer later.
+            NotPermitted: `forbidden` gave a reason; nothing was sent.
+            UnitRests: a poll was not sent since the unit did not answer lately, or its answer may be an earlier one's.
+            DeadlinePassed: the line was not free in time; nothing was sent.
+            ProtocolViolation: the answer is none; the line was drained.
+        """
+        self._refuse_hopeless(exchange.unit, priority, deadline)
+        now = self._monotonic()
+        if priority is not Priority.COMMAND:
+            priority = self._units.polled(exchange.unit, now=now)
+        loop = asyncio.get_running_loop()
+        transaction = Transaction(
+            exchange,  # type: ignore[arg-type]  # the line does not care which reply
+            priority,
+            deadline,
+            timeout,
+            loop.create_future(),
+            forbidden,
+            added_at=now,
+        )
+        self._queue.add(transaction)
+        expiry = loop.call_later(max(0.0, deadline - now), transaction.expire)
+        self._wake.set()
+        try:
+            answer = await transaction.answer
+        finally:
+            expiry.cancel()
+        return answer  # type: ignore[return-value]  # made by this exchange's own parse
+
+    def _refuse_hopeless(self, unit: int, priority: Priority, deadline: MonotonicSeconds) -> None:
+        down = self.down_reason
+        if down is not None:
+            raise LineDown(down)
+        now = self._monotonic()
+        if now >= deadline:
+            raise DeadlinePassed(f"the deadline passed before line {self._name} was asked")
+        if priority is not Priority.COMMAND:
+            self._units.refuse_resting(unit, now=now)
+
+    async def _serve_until_lost(self, connection: Connection) -> bool:
+        """Serve until the line is lost; whether any unit answered meanwhile."""
+        answered = False
+        self._silent = 0
+        try:
+            while connection.lost is None and not self._is_dead_session():
+                transaction = await self._next(connection)
+                if transaction is not None:
+                    self._busy_since = self._monotonic()
+                    answered = await self._serve(connection, transaction) or answered
+                    self._busy_since = None
+            if connection.lost and self._spec.is_serial:
+                # unlike a converter on the network, a port keeps nothing for who opens it next
+                self._units.forget_late_answers()
+            self._down_reason = connection.lost or f"{self._spec.url} is open but nobody answers"
+        finally:
+            self._busy_since = None
+            await connection.close()
+        return answered
+
+    async def _next(self, connection: Connection) -> Transaction | None:
+        """The next transaction, its line quiet; None when the line is lost first."""
+        while connection.lost is None:
+            self._wake.clear()
+            self._wire.drop(connection.discard())
+            if not self._queue:
+                await self._wake.wait()
+                continue
+            gap = self._wire.gap_left()
+            if gap > 0 and (self._spec.is_serial or self._queue.has_untagged):
+                await asyncio.sleep(gap)
+                if connection.has_arrivals:
+                    continue
+            transaction = next_turn(self._queue, self._units.standings, quiet=self._wire.quiet, now=self._monotonic())
+            if transaction is not None:
+                return transaction
+            if self._queue:
+                await self._await_pause()
+        return None
+
+    async def _await_pause(self) -> None:
+        """Probes alone wait, and no pause is long enough: until something is asked, or it is time to look again."""
+        try:
+            async with asyncio.timeout(_PAUSE_LOOK):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _serve(self, connection: Connection, transaction: Transaction) -> bool:
+        """Make one transaction; whether it was answered. LinkError when the line is lost while it is drained."""
+        exchange = transaction.exchange
+        received = bytearray()
+        written_at = self._monotonic()
+        try:
+            if not await self._is_ready(connection, transaction):
+                return False
+            self._wire.drop(connection.discard())
+            written_at = self._monotonic()
+            transaction.sent = True
+            self._wire.send(connection, exchange.request, at=written_at)
+            if transaction.priority is Priority.COMMAND:
+                self._command_written_at = written_at
+            with connection.guarding_delivery() if transaction.priority is Priority.COMMAND else nullcontext():
+                async with asyncio.timeout(transaction.timeout):
+                    reply, at = await self._wire.reply(connection, exchange, received)
+        except (TimeoutError, ProtocolViolation, LinkError) as error:
+            self._take_back(connection, transaction)
+            if isinstance(error, TimeoutError):
+                self._silent += 1
+                transaction.fail(self._units.timed_out(transaction, now=self._monotonic()))
+            else:
+                transaction.fail(error)
+            self._units.owes(transaction, bytes(received), asked_at=written_at, now=self._monotonic())
+            if connection.lost is None:
+                await self._wire.quieten(connection)
+            return False
+        except BaseException:  # cancelled in the middle, or a parser's own fault: the caller must hear of it first
+            self._take_back(connection, transaction)
+            transaction.fail(LinkError(f"line {self._name} closes"))
+            raise
+        if not exchange.answered:
+            transaction.succeed(Answer(reply, written_at, at))
+            return False
+        self._silent = 0
+        doubt = None
+        if not exchange.tagged:
+            doubt = self._units.unproven(transaction, bytes(received), asked_at=written_at, at=at)
+        if doubt is None:
+            self._units.answered(exchange.unit, took=at - written_at)
+            transaction.succeed(Answer(reply, written_at, at))
+        else:
+            self._take_back(connection, transaction)
+            transaction.fail(doubt)
+        return True
+
+    def _take_back(self, connection: Connection, transaction: Transaction) -> None:
+        """Take back what is left on this machine of a command without an answer of its own, before all else."""
+        if transaction.priority is Priority.COMMAND and transaction.sent and connection.lost is None:
+            connection.reset(f"line {self._name} was reset: a command was not answered in time")
+            self._is_reset = True
+
+    async def _is_ready(self, connection: Connection, transaction: Transaction) -> bool:
+        """Whether the line is prepared and the request may be sent on it now."""
+        is_command = transaction.priority is Priority.COMMAND
+        if is_command and not await self._is_settled(connection):
+            self._refuse(connection, transaction, f"{self._spec.url} has not taken what was sent before")
+            return False
+        prelude = transaction.exchange.prelude
+        if prelude is not None:
+            await self._wire.prepare(connection, prelude)
+        if transaction.forbidden is not None:
+            await self._ask_permission(transaction, transaction.forbidden)
+        if not self._is_wanted(transaction):
+            return False
+        if is_command and (reason := connection.why_not_write):
+            self._refuse(connection, transaction, f"{self._spec.url}: {reason}")
+        return not transaction.answer.done()
+
+    async def _is_settled(self, connection: Connection) -> bool:
+        """Wait a moment until everything sent before is acknowledged; whether it is.
+
+        Behind bytes that are lost, the kernel would send a command again within milliseconds, and out of turn.
+        """
+        try:
+            async with asyncio.timeout(_SETTLE_SECONDS):
+                await connection.sent()
+        except (TimeoutError, LinkError):
+            return False
+        return True
+
+    def _refuse(self, connection: Connection, transaction: Transaction, reason: str) -> None:
+        """Refuse a command of which nothing was sent, and begin the line anew."""
+        connection.reset(reason)
+        transaction.fail(LineDown(connection.lost or reason))
+
+    async def _ask_permission(self, transaction: Transaction, forbidden: Forbidden) -> None:
+        """Refuse the transaction if it is forbidden, or do nothing.
+
+        What the last answer said is reported before `forbidden` is asked. Its caller or its deadline may give the
+        transaction up in that turn of the loop; it was told then that nothing was sent.
+        """
+        await asyncio.sleep(0)
+        reason = forbidden()
+        if reason:
+            transaction.fail(NotPermitted(reason))
+
+    def _is_wanted(self, transaction: Transaction) -> bool:
+        """Whether nobody gave the transaction up, its deadline included."""
+        if self._monotonic() >= transaction.deadline:
+            transaction.expire()
+        return not transaction.answer.done()
+
+    def _is_dead_session(self) -> bool:
+        """Whether nobody answers on a line that looks open: opening it anew is what may help."""
+        return self._silent >= self._silent_limit
+
+    def _heard_beside(self, data: bytes, at: MonotonicSeconds) -> None:
+        if self._units.heard(data, now=at):
+            self._silent = 0  # somebody is there: to open the line anew would not make it faster

@@ -1,0 +1,156 @@
+"""What goes over a shared line, and in which order: exchanges and the queue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Generic, TypeVar
+
+from drivers.contract import DeadlinePassed, Forbidden, LineDown, LinkError, MonotonicSeconds
+
+Reply = TypeVar("Reply")
+
+
+class UnitRests(LinkError):
+    """The poll was not sent, or its answer not believed: the unit did not answer lately, and is left alone for now."""
+
+
+class Priority(IntEnum):
+    """Who goes first. Commands are tried while a unit rests; polls are not.
+
+    The line itself makes a poll of a silent unit a probe, which goes in the pauses of the others.
+    """
+
+    COMMAND = 0
+    POLL = 1
+    PROBE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Prelude:
+    """What some lines want before a frame.
+
+    Attributes:
+        silence: seconds for which nothing may have been on the line.
+        break_seconds: for how long the line is held in its break condition right before the first byte.
+    """
+
+    silence: float = 0.0
+    break_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange(Generic[Reply]):
+    """One request and how its answer is recognised.
+
+    Attributes:
+        unit: the address on the line.
+        request: the bytes to send.
+        parse: pure; given all bytes that came since the request, the answer, or None while more are needed. Whole
+            frames that belong to somebody else are passed over. Raises ProtocolViolation for what can become nothing.
+        tagged: whether answers carry the request's number. If not, a late answer looks like a fresh one: see
+            `drivers.bus.late_answers`.
+        answered: False for a device that says nothing: the exchange is over once it is written, and `parse` is given no
+            bytes to make the answer of.
+        prelude: what goes before the request.
+    """
+
+    unit: int
+    request: bytes
+    parse: Callable[[bytes], Reply | None]
+    tagged: bool
+    answered: bool = True
+    prelude: Prelude | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[Reply]):
+    """An answer with its instants.
+
+    Attributes:
+        reply: what `parse` made of it.
+        written_at: when the first byte of the request was handed to the system.
+        at: when the last byte of the answer arrived.
+    """
+
+    reply: Reply
+    written_at: MonotonicSeconds
+    at: MonotonicSeconds
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """An exchange on its way. It is done when it was answered, refused, or given up by its caller or its deadline."""
+
+    exchange: Exchange[object]
+    priority: Priority
+    deadline: MonotonicSeconds
+    timeout: float
+    answer: asyncio.Future[Answer[object]] = field(repr=False)
+    forbidden: Forbidden | None = None
+    sent: bool = False
+    added_at: MonotonicSeconds = 0.0
+
+    def expire(self) -> None:
+        """The deadline is here. What is on the wire already stays."""
+        if not self.sent:
+            self.fail(DeadlinePassed("the line was not free before the deadline; nothing was sent"))
+
+    def fail(self, error: Exception) -> None:
+        """End it with an error, unless it is done."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    def succeed(self, answer: Answer[object]) -> None:
+        """End it with its answer, unless its caller is gone."""
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+
+class TransactionQueue:
+    """Transactions in the order in which they go: commands first, each kind by age; at most `limit` of each kind."""
+
+    def __init__(self, *, limit: int) -> None:
+        self._limit = limit
+        self._waiting: dict[Priority, deque[Transaction]] = {priority: deque() for priority in Priority}
+
+    def __bool__(self) -> bool:
+        return any(self._waiting.values())
+
+    @property
+    def has_untagged(self) -> bool:
+        """Whether any waits whose frames are parted by silence alone."""
+        return any(not waiting.exchange.tagged for queue in self._waiting.values() for waiting in queue)
+
+    def add(self, transaction: Transaction) -> None:
+        """Put it at the end of its kind, or raise LineDown when too many wait."""
+        queue = self._waiting[transaction.priority]
+        if len(queue) >= self._limit:
+            raise LineDown(f"the line is overloaded: {self._limit} requests wait")
+        queue.append(transaction)
+
+    def first(self, priority: Priority, *, now: MonotonicSeconds) -> Transaction | None:
+        """The first of that kind that is still wanted and in time; it stays in the queue."""
+        queue = self._waiting[priority]
+        while queue:
+            transaction = queue[0]
+            if now >= transaction.deadline:
+                transaction.expire()
+            if not transaction.answer.done():
+                return transaction
+            queue.popleft()
+        return None
+
+    def take(self, transaction: Transaction) -> Transaction:
+        """Take out what `first` gave."""
+        self._waiting[transaction.priority].remove(transaction)
+        return transaction
+
+    def refuse_all(self, reason: str) -> None:
+        """The line is down: nothing is kept for later."""
+        for queue in self._waiting.values():
+            while queue:
+                queue.popleft().fail(LineDown(reason))

@@ -1,0 +1,77 @@
+"""What a line makes of its units' answers: who is asked, who rests, whose answer is proven, and how late one comes.
+
+It puts `drivers.bus.occupancy` (who answers, and how fast) and `drivers.bus.late_answers` (whose answers come late) to use.
+"""
+
+from __future__ import annotations
+
+from drivers.bus.late_answers import Lateness
+from drivers.bus.occupancy import Standings
+from drivers.bus.transactions import Priority, Transaction, UnitRests
+from drivers.contract import LinkError, MonotonicSeconds, TooLate
+
+
+class LineUnits:
+    """All units of the line of this name. Instants come with each call."""
+
+    def __init__(self, *, line: str) -> None:
+        self._line = line
+        self._lateness = Lateness()
+        self.standings = Standings()
+
+    def refuse_resting(self, unit: int, *, now: MonotonicSeconds) -> None:
+        """Raises UnitRests when the unit may not be polled now."""
+        rest = self.standings.rest_left(unit, now=now)
+        if rest > 0:
+            raise UnitRests(f"unit {unit} on {self._line} does not answer; asked again in {rest:.1f} s")
+        if self._lateness.rest_left(unit, now=now) > 0:
+            raise UnitRests(self._words(unit, now))
+
+    def polled(self, unit: int, *, now: MonotonicSeconds) -> Priority:
+        """A poll of the unit is asked for; whether it is one, or a probe of a silent unit beside others that answer."""
+        is_probe = self.standings.has_live and not self.standings.is_live(unit)
+        self.standings.asked(unit, now=now)
+        return Priority.PROBE if is_probe else Priority.POLL
+
+    def unproven(
+        self, transaction: Transaction, received: bytes, *, asked_at: MonotonicSeconds, at: MonotonicSeconds
+    ) -> LinkError | None:
+        """Why an answer without a number may not be this request's own; None when it is."""
+        exchange, is_command = transaction.exchange, transaction.priority is Priority.COMMAND
+        self._lateness.heard_beside(received, unit=exchange.unit, now=at)
+        if self._lateness.is_proven(exchange, received, is_command=is_command, asked_at=asked_at, at=at):
+            return None
+        reason = self._words(exchange.unit, at)
+        return LinkError(reason) if is_command else UnitRests(reason)
+
+    def answered(self, unit: int, *, took: float) -> None:
+        """The unit answered, so many seconds after the request."""
+        self.standings.answered(unit, took=took)
+
+    def timed_out(self, transaction: Transaction, *, now: MonotonicSeconds) -> LinkError:
+        """The unit did not answer within the transaction's time; what its caller is told."""
+        unit, waited = transaction.exchange.unit, transaction.timeout
+        self.standings.failed(unit, timeout=waited, now=now)
+        if self._lateness.late_by(unit, now=now) > waited:
+            return TooLate(self._words(unit, now))
+        return LinkError(f"unit {unit} on {self._line} did not answer within {waited * 1000:.0f} ms")
+
+    def owes(
+        self, transaction: Transaction, received: bytes, *, asked_at: MonotonicSeconds, now: MonotonicSeconds
+    ) -> None:
+        """The transaction ended without an answer that is known to be its own: it may come yet, or be in `received`."""
+        exchange = transaction.exchange
+        if exchange.answered and not exchange.tagged and transaction.sent:
+            self._lateness.unanswered(exchange, asked_at=asked_at, now=now)
+            self._lateness.heard(received, now=now)
+
+    def heard(self, data: bytes, *, now: MonotonicSeconds) -> bool:
+        """Bytes came that no request is waiting for; whether they are an answer that was awaited before."""
+        return self._lateness.heard(data, now=now)
+
+    def forget_late_answers(self) -> None:
+        """No answer to an earlier request can come any more."""
+        self._lateness.forget()
+
+    def _words(self, unit: int, now: MonotonicSeconds) -> str:
+        return f"unit {unit} on {self._line} {self._lateness.words(unit, now=now)}"

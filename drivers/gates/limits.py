@@ -1,0 +1,113 @@
+"""A gate whose limit switches are points of another device, an input module say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from drivers.contract import (
+    DeviceLost,
+    Forbidden,
+    Gate,
+    GateMoved,
+    GatePosition,
+    MonotonicSeconds,
+    PointChanged,
+    PointState,
+    PolledDriver,
+    Report,
+    Reports,
+)
+from drivers.gates.polls import limit_position
+
+_NEVER = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class LimitPoint:
+    """A named input of a device."""
+
+    device_id: int
+    point: str
+
+
+class LimitedGate:
+    """`drivers.contract.Gate`: the commands of one gate, and its position by two points of other devices.
+
+    What the gate itself says of its position does not count. `hear` must be given every report of the limits' devices.
+
+    Args:
+        gate: takes the commands.
+        closed: on while the gate is closed.
+        opened: on while the gate is open.
+    """
+
+    def __init__(self, *, gate: Gate, closed: LimitPoint, opened: LimitPoint) -> None:
+        self._gate = gate
+        self._read: dict[LimitPoint, tuple[PointState, MonotonicSeconds]] = dict.fromkeys(
+            (closed, opened), (PointState.UNKNOWN, _NEVER)
+        )
+        self._closed, self._opened = closed, opened
+        self._known = GatePosition.UNKNOWN
+        self._commanded: GatePosition | None = None
+
+    @property
+    def device_id(self) -> int:
+        """The gate's id in the site file."""
+        return self._gate.device_id
+
+    async def run(self, reports: Reports) -> None:
+        """Run the gate; its own position is left out."""
+
+        def without_position(report: Report) -> None:
+            if not isinstance(report, GateMoved):
+                reports(report)
+
+        await self._gate.run(without_position)
+
+    def watch_closely(self, *, until: MonotonicSeconds) -> None:
+        """Poll the gate as fast as its line allows until then."""
+        if isinstance(self._gate, PolledDriver):
+            self._gate.watch_closely(until=until)
+
+    async def open(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
+        """Command the gate to open."""
+        await self._gate.open(deadline=deadline, forbidden=forbidden)
+        self._commanded = GatePosition.OPENING
+
+    async def close(self, *, deadline: MonotonicSeconds, forbidden: Forbidden) -> None:
+        """Command the gate to close."""
+        await self._gate.close(deadline=deadline, forbidden=forbidden)
+        self._commanded = GatePosition.CLOSING
+
+    async def stop(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
+        """Command the gate to stop where it is."""
+        await self._gate.stop(deadline=deadline, forbidden=forbidden)
+        self._commanded = GatePosition.STOPPED
+
+    def hear(self, report: Report) -> tuple[Report, ...]:
+        """Give the position that is due after this report: as old as the older of the two points."""
+        if isinstance(report, DeviceLost):
+            return self._lost(report)
+        if not isinstance(report, PointChanged):
+            return ()
+        point = LimitPoint(report.device_id, report.point)
+        if point not in self._read:
+            return ()
+        self._read[point] = (report.state, report.at)
+        return (self._position(),)
+
+    def _lost(self, lost: DeviceLost) -> tuple[Report, ...]:
+        gone = [point for point in self._read if point.device_id == lost.device_id]
+        if not gone:
+            return ()
+        self._read.update(dict.fromkeys(gone, (PointState.UNKNOWN, lost.at)))
+        self._known = GatePosition.UNKNOWN
+        return (GateMoved(self.device_id, GatePosition.UNKNOWN, lost.at),)
+
+    def _position(self) -> GateMoved:
+        (closed, closed_at), (opened, opened_at) = self._read[self._closed], self._read[self._opened]
+        position = limit_position(closed=closed, opened=opened, before=self._known, commanded=self._commanded)
+        if position is not GatePosition.UNKNOWN:
+            self._known, self._commanded = position, None
+        at = max(closed_at, opened_at) if position is GatePosition.UNKNOWN else min(closed_at, opened_at)
+        return GateMoved(self.device_id, position, at)

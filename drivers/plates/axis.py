@@ -1,0 +1,47 @@
+"""Axis License Plate Verifier, which pushes one JSON object per change of a car in view.
+
+Rules:
+- A car is `new`, then `update`d, then `lost`, all under one carID. When it is new its direction is not known yet, and
+  its plate may flip within 150 ms: each message is a reading of its own.
+- `lost` comes when the car is gone. It is no reading, whatever plate it bears: the next car may stand there already.
+- Numbers come as texts. Pictures come as Base64 inside the object, and are not looked at.
+"""
+
+from __future__ import annotations
+
+from drivers.contract import ProtocolViolation
+from drivers.plates.dialect import Dialect
+from drivers.plates.json_bodies import read_object, word
+from drivers.plates.parts import Part
+from drivers.plates.readings import Direction, PlateReading, fraction, normalised
+
+_STATES = frozenset({"new", "update", "lost"})
+_DIRECTIONS: dict[str, Direction] = {"in": "approaching", "out": "leaving"}
+
+
+def read_part(part: Part) -> tuple[PlateReading, ...]:
+    """The reading in a message, or that its car is gone."""
+    if part.is_picture:
+        return ()
+    said = read_object(part)
+    state, car = word(said, "carState").lower(), word(said, "carID")
+    if state not in _STATES or not car:
+        raise ProtocolViolation("no carState and carID")
+    if state == "lost":
+        return (PlateReading(plate="", vehicle=car, left=True),)
+    plate = normalised(word(said, "plateUTF8") or word(said, "plateText") or word(said, "plateASCII"))
+    if not plate:
+        return ()
+    packet = word(said, "packetCounter")
+    return (
+        PlateReading(
+            plate=plate,
+            confidence=fraction(word(said, "plateConfidence")),
+            vehicle=car,
+            direction=_DIRECTIONS.get(word(said, "carMoveDirection").lower(), ""),
+            occurrence=f"{packet} {car} {state} {plate}" if packet else "",
+        ),
+    )
+
+
+AXIS = Dialect(name="Axis", read=read_part)

@@ -1,0 +1,69 @@
+"""Dahua's snapshot stream: `snapManager.cgi?action=attachFileProc`, parts of `key=value` lines and pictures.
+
+Rules (HTTP API 3.x, "Subscribe to Snapshot" and "TrafficJunction"):
+- Keys are `Events[n].Field`; a part may hold several events. Only TrafficJunction is a reading.
+- The word Heartbeat comes alone in a part, as often as was asked for (5 s).
+- Pictures of one vehicle share a GroupID; each repeats the event's text.
+- An object's confidence is 0 to 255.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from drivers.contract import ProtocolViolation
+from drivers.plates.dialect import Dialect
+from drivers.plates.parts import Part
+from drivers.plates.readings import Direction, PlateReading, fraction, normalised, told_apart
+
+_LINE = re.compile(r"Events\[([0-9]{1,2})\]\.([^=\s]{1,120})=(.{0,400})")
+_DIRECTIONS: dict[str, Direction] = {
+    "Approach": "approaching",
+    "Leave": "leaving",
+    "Head": "approaching",
+    "Tail": "leaving",
+}
+
+
+def read_part(part: Part) -> tuple[PlateReading, ...]:
+    """The readings in a part."""
+    if part.is_picture:
+        return ()
+    text = part.body.decode("utf-8", errors="replace").strip()
+    if text in {"", "Heartbeat"}:
+        return ()
+    events: dict[str, dict[str, str]] = {}
+    for line in text.splitlines():
+        if found := _LINE.fullmatch(line.strip()):
+            number, field, value = found.groups()
+            events.setdefault(number, {}).setdefault(field, value.strip())
+    if not events:
+        raise ProtocolViolation("a part without events")
+    return tuple(reading for event in events.values() for reading in _readings(event))
+
+
+def _readings(event: Mapping[str, str]) -> Iterator[PlateReading]:
+    code = event.get("Code") or event.get("EventBaseInfo.Code")
+    plate = normalised(event.get("TrafficCar.PlateNumber") or event.get("Object.Text", ""))
+    if code != "TrafficJunction" or not plate:
+        return
+    group = event.get("GroupID", "")
+    direction = event.get("TrafficCar.DrivingDirection[0]") or event.get("VehicleDirection", "")
+    yield PlateReading(
+        plate=plate,
+        confidence=fraction(event.get("Object.Confidence"), of=255.0),
+        vehicle="" if group == "0" else group,
+        direction=_DIRECTIONS.get(direction, ""),
+        occurrence=told_apart(plate, *(event.get(field, "") for field in ("GroupID", "EventID", "UTC", "UTCMS"))),
+    )
+
+
+DAHUA = Dialect(
+    name="Dahua",
+    read=read_part,
+    stream_path=(
+        "/cgi-bin/snapManager.cgi?action=attachFileProc&channel=1&heartbeat=5&Flags[0]=Event&Events=[TrafficJunction]"
+    ),
+    silence_seconds=12.0,
+)

@@ -1,0 +1,37 @@
+"""JSON that a camera pushed, opened up so far that its fields can be asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from urllib.parse import parse_qs
+
+from drivers.contract import ProtocolViolation
+from drivers.plates.parts import Part
+
+Fields = Mapping[str, object]
+_FORM = "application/x-www-form-urlencoded"
+
+
+def read_object(part: Part) -> Fields:
+    """The JSON object of a part, or of the field `json` of a form. ProtocolViolation when there is none."""
+    try:
+        text = part.body.decode("utf-8-sig")
+        if part.content_type == _FORM and not text.lstrip().startswith("{"):  # some call plain JSON a form
+            text = parse_qs(text, strict_parsing=True, max_num_fields=16)["json"][0]
+        return as_object(json.loads(text))
+    except (ValueError, KeyError, RecursionError) as error:
+        raise ProtocolViolation("no readable JSON") from error
+
+
+def as_object(value: object) -> Fields:
+    """The value, which must be an object. ProtocolViolation when it is not."""
+    if not isinstance(value, dict):
+        raise ProtocolViolation("JSON of another form than this camera's")
+    return value
+
+
+def word(fields: Fields, name: str) -> str:
+    """A field as text, at most 120 characters; "" when it is missing, null, or no text or number."""
+    value = fields.get(name)
+    return str(value).strip()[:120] if isinstance(value, str | int | float) and not isinstance(value, bool) else ""

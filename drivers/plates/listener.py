@@ -1,0 +1,159 @@
+"""The HTTP listener that cameras push to, shared by all that are set to one port.
+
+`POST /plates/<device id>`. The token, where a camera has one, is the query's `token` or the word after the scheme in
+Authorization. Every message is answered at once; nothing of it is kept, and nothing of it is logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import structlog
+from aiohttp import web
+
+from drivers.contract import ProtocolViolation
+from drivers.link import reconnect_wait
+from drivers.plates.parts import Part, PartSplitter
+from drivers.plates.pushed import PushedPlates
+from drivers.plates.readings import PlateReading
+
+log = structlog.get_logger(__name__)
+
+_JUST_BYTES = "application/octet-stream"
+_LARGEST_MESSAGE = 16 * 1024 * 1024
+_LARGEST_WHOLE = 4 * 1024 * 1024
+_READ_IN_THREAD = 32 * 1024
+_MESSAGE_SECONDS = 5.0
+_MOST_CONNECTIONS = 64
+_SHUTDOWN_SECONDS = 0.3
+_LONGEST_WAIT = 5.0
+
+
+class PushListener:
+    """One port and the cameras that push to it. Run it like a bus, for as long as their drivers.
+
+    Args:
+        host: the address to listen on.
+        port: 0 takes a free one.
+        cameras: who may push here.
+    """
+
+    def __init__(self, *, host: str, port: int, cameras: Iterable[PushedPlates]) -> None:
+        self._host = host
+        self._port = port
+        self._cameras = {str(camera.device_id): camera for camera in cameras}
+        self._bound_port = 0
+        self._turned_away = 0
+
+    @property
+    def port(self) -> int:
+        """The port in use; 0 while it does not listen."""
+        return self._bound_port
+
+    async def run(self) -> None:
+        """Listen until cancelled. While the port cannot be had, the cameras count as lost and it is tried again."""
+        failures = 0
+        while True:
+            try:
+                await self._listen()
+            except OSError as error:
+                failures += 1
+                fault = f"cannot listen on {self._host} port {self._port}: {error.strerror}"
+                log.error("listener_failed", reason=fault)  # noqa: TRY400 (the sentence says it all)
+                self._tell(fault)
+            await asyncio.sleep(reconnect_wait(failures, longest=_LONGEST_WAIT))
+
+    async def _listen(self) -> None:
+        app = web.Application(client_max_size=_LARGEST_MESSAGE)
+        app.router.add_post("/plates/{device}", self._answer)
+        runner = web.AppRunner(
+            app,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=_SHUTDOWN_SECONDS,
+            lingering_time=_SHUTDOWN_SECONDS,
+        )
+        await runner.setup()
+        try:
+            answering = runner.server
+            if answering is None:
+                raise AssertionError("the runner was set up")
+
+            def connection() -> asyncio.Protocol:
+                return answering() if len(answering.connections) < _MOST_CONNECTIONS else _Full()
+
+            listening = await asyncio.get_running_loop().create_server(connection, self._host, self._port)
+            try:
+                self._bound_port = listening.sockets[0].getsockname()[1]
+                self._tell("")
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._bound_port = 0
+                listening.close()
+        finally:
+            await runner.cleanup()
+
+    def _tell(self, fault: str) -> None:
+        for camera in self._cameras.values():
+            camera.listening(fault=fault)
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        camera = self._cameras.get(request.match_info["device"])
+        if camera is None or not camera.admits(address=request.remote or "", token=_token(request)):
+            # One answer for both: who may not push here need not learn which cameras there are.
+            self._turned_away += 1
+            log.warning("push_turned_away", source=request.remote, count=self._turned_away)
+            return web.Response(status=403)
+        try:
+            async with asyncio.timeout(_MESSAGE_SECONDS):
+                parts = await _parts(request, camera)
+                readings = [reading for part in parts for reading in await _read(part, camera)]
+        except TimeoutError:
+            return web.Response(status=408)
+        except ProtocolViolation as violation:
+            log.warning("push_refused", device=camera.device_id, reason=str(violation))
+            return web.Response(status=400)
+        return web.Response(text="OK") if camera.take(readings) else web.Response(status=503)
+
+
+async def _parts(request: web.Request, camera: PushedPlates) -> list[Part]:
+    """The message's parts. ProtocolViolation when it has none or is too large; its pictures are never held."""
+    content_type = request.content_type.lower()
+    if not content_type.startswith("multipart/"):
+        whole = bytearray()
+        async for chunk in request.content.iter_any():
+            whole += chunk
+            if len(whole) > _LARGEST_WHOLE:
+                raise ProtocolViolation(f"a message of more than {_LARGEST_WHOLE} bytes")
+        # What is said to be just bytes may be anything; a camera that says nothing of it is taken for that too.
+        return [Part("" if content_type == _JUST_BYTES else content_type, bytes(whole))]
+    splitter = PartSplitter(closing=camera.dialect.closing)
+    parts: list[Part] = []
+    size = 0
+    async for chunk in request.content.iter_any():
+        size += len(chunk)
+        if size > _LARGEST_MESSAGE:
+            raise ProtocolViolation(f"a message of more than {_LARGEST_MESSAGE} bytes")
+        parts += splitter.feed(chunk)
+    if not parts:
+        raise ProtocolViolation("a message without a whole part")
+    return parts
+
+
+async def _read(part: Part, camera: PushedPlates) -> tuple[PlateReading, ...]:
+    if len(part.body) > _READ_IN_THREAD:  # pictures inside JSON: too long for the loop
+        return await asyncio.to_thread(camera.dialect.read, part)
+    return camera.dialect.read(part)
+
+
+def _token(request: web.Request) -> str:
+    given = request.query.get("token")
+    return given if given is not None else request.headers.get("Authorization", "").partition(" ")[2].strip()
+
+
+class _Full(asyncio.Protocol):
+    """A connection too many: closed at once."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()

@@ -1,0 +1,63 @@
+"""Plate Recognizer Stream, which posts its webhook: JSON, alone or in a form beside a picture.
+
+Rules:
+- `data.results` holds one object per plate in the picture. `plate` is the best of its `candidates`; the others are
+  guesses at the same plate, not readings of their own.
+- Other hook events than recognition, as its heartbeat, are signs of life.
+- Its direction is in degrees of the picture, which says nothing about a lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from drivers.contract import ProtocolViolation
+from drivers.plates.dialect import Dialect
+from drivers.plates.json_bodies import Fields, as_object, read_object, word
+from drivers.plates.parts import Part
+from drivers.plates.readings import PlateReading, fraction, normalised
+
+_MOST_RESULTS = 16
+
+
+def plate_recognizer(*, camera: str = "") -> Dialect:
+    """The dialect; with `camera` only that camera_id is read, when several post to one address."""
+
+    def read_part(part: Part) -> tuple[PlateReading, ...]:
+        return () if part.is_picture else _read(read_object(part), camera)
+
+    return Dialect(name="Plate Recognizer", read=read_part)
+
+
+def _read(said: Fields, camera: str) -> tuple[PlateReading, ...]:
+    event = word(as_object(said.get("hook", {})), "event")
+    if event not in {"", "recognition"}:
+        return ()
+    data = as_object(said.get("data"))
+    results = data.get("results")
+    if not isinstance(results, list):
+        raise ProtocolViolation("no results")
+    if camera and word(data, "camera_id") != camera:
+        return ()
+    stamp = word(data, "timestamp")
+    return tuple(
+        reading
+        for place, result in enumerate(results[:_MOST_RESULTS])
+        for reading in _readings(as_object(result), f"{word(data, 'camera_id')} {stamp} {place}" if stamp else "")
+    )
+
+
+def _readings(result: Fields, occurrence: str) -> Iterator[PlateReading]:
+    plate, score = word(result, "plate"), word(result, "score")
+    if isinstance(result.get("plate"), dict):  # the form of vehicle detection: values with a score each, the best first
+        plate, score = _best(as_object(result["plate"]))
+    if plate := normalised(plate):
+        yield PlateReading(plate=plate, confidence=fraction(score), occurrence=occurrence)
+
+
+def _best(plate: Fields) -> tuple[str, str]:
+    values = as_object(plate.get("props", {})).get("plate")
+    if not isinstance(values, list) or not values:
+        return "", ""
+    best = as_object(values[0])
+    return word(best, "value"), word(best, "score")

@@ -1,0 +1,139 @@
+"""A plate camera that pushes what it sees to a listener of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import time
+from collections.abc import Callable, Iterable
+
+from drivers.contract import DeviceConnected, DeviceLost, MonotonicSeconds, PlateSeen, Reports
+from drivers.plates.dialect import Dialect
+from drivers.plates.readings import PlateReading, Sightings
+
+
+class PushedPlates:
+    """`drivers.contract.Reader` for a camera that pushes; `listener.PushListener` hands its messages over.
+
+    Such a camera has no line that could be watched. It counts as connected while the listener listens, and with
+    `silence_seconds` as lost when no message came for so long, until the next one.
+
+    Args:
+        device_id: the id that its reports carry, and the last part of the address that the camera pushes to.
+        dialect: its make.
+        source: the only address that it may push from; "" for any.
+        token: what it must show; "" for nothing.
+        silence_seconds: see above.
+        monotonic: the clock of stamps.
+
+    Raises ValueError without a source and a token: then anyone could open the gate.
+    """
+
+    def __init__(
+        self,
+        *,
+        device_id: int,
+        dialect: Dialect,
+        source: str = "",
+        token: str = "",
+        silence_seconds: float | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not source and not token:
+            raise ValueError("a camera that pushes needs a source or a token")
+        self._device_id = device_id
+        self._dialect = dialect
+        self._source = _address(source) if source else None
+        self._token = token
+        self._silence = silence_seconds
+        self._monotonic = monotonic
+        self._sightings = Sightings()
+        self._reports: Reports | None = None
+        self._changed = asyncio.Event()
+        self._listening = False
+        self._fault = ""
+        self._online: bool | None = None
+        self._heard_at: MonotonicSeconds = 0.0
+
+    @property
+    def device_id(self) -> int:
+        """The device's id in the site file."""
+        return self._device_id
+
+    @property
+    def dialect(self) -> Dialect:
+        """The camera's make."""
+        return self._dialect
+
+    def admits(self, *, address: str, token: str) -> bool:
+        """Whether a message from this address that shows this token may be the camera's."""
+        if self._source is not None and _address(address) != self._source:
+            return False
+        return not self._token or hmac.compare_digest(token.encode(), self._token.encode())
+
+    def listening(self, *, fault: str = "") -> None:
+        """The listener is there; with a `fault`, it is not."""
+        self._listening, self._fault = not fault, fault
+        self._changed.set()
+
+    def take(self, readings: Iterable[PlateReading]) -> bool:
+        """A message came, with these readings or none. False when nobody reports them: the driver does not run."""
+        if self._reports is None:
+            return False
+        self._heard_at = self._monotonic()
+        self._tell(online=True)
+        for one in self._sightings.fresh(readings, at=self._heard_at):
+            seen = PlateSeen(self._device_id, one.plate, one.confidence, one.vehicle, one.direction, self._heard_at)
+            self._reports(seen)
+        return True
+
+    async def run(self, reports: Reports) -> None:
+        """Report until cancelled."""
+        self._reports, self._online, self._heard_at = reports, None, self._monotonic()
+        try:
+            while True:
+                self._changed.clear()
+                await self._rest(self._judge())
+        finally:
+            self._reports = None
+
+    def _judge(self) -> float | None:
+        """Tell whether the camera is there, and say how long that holds."""
+        if self._fault:
+            self._tell(online=False, reason=self._fault)
+            return None
+        if not self._listening:
+            return None
+        if self._online is None or (self._silence is None and not self._online):
+            self._tell(online=True)
+        if self._silence is None:
+            return None
+        left = self._heard_at + self._silence - self._monotonic()
+        if left <= 0.0:
+            self._tell(online=False, reason=f"nothing was pushed for {self._silence:g} s")
+            return None
+        return left
+
+    def _tell(self, *, online: bool, reason: str = "") -> None:
+        if self._reports is None or self._online is online:
+            return
+        self._online = online
+        now = self._monotonic()
+        self._reports(DeviceConnected(self._device_id, now) if online else DeviceLost(self._device_id, reason, now))
+        self._changed.set()
+
+    async def _rest(self, seconds: float | None) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return (isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped) or address

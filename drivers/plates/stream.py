@@ -1,0 +1,158 @@
+"""A plate camera that is asked for an endless stream of what it sees."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import aiohttp
+import structlog
+from yarl import URL
+
+from drivers.contract import (
+    DeviceConnected,
+    DriverError,
+    LinkError,
+    PlateSeen,
+    ProtocolViolation,
+    Reports,
+)
+from drivers.http_session import (
+    CONNECT_SECONDS,
+    Account,
+    AccountRefused,
+    OneAttempt,
+    open_session,
+    reason_of,
+    refuse_status,
+)
+from drivers.link import reconnect_wait
+from drivers.losses import Loss, is_answering
+from drivers.plates.dialect import Dialect
+from drivers.plates.parts import Part, PartSplitter
+from drivers.plates.readings import Sightings
+
+log = structlog.get_logger(__name__)
+
+_LONGEST_WAIT = 5.0
+_STEADY_SECONDS = 10.0
+_REFUSED_WAIT = 30.0
+"""Cameras lock an account after a few wrong passwords, often for half an hour and for everybody."""
+
+
+class PlateStream:
+    """`drivers.contract.Reader` that pulls a camera's stream with digest authentication.
+
+    The camera counts as connected with the first whole part, and as lost when none came for its dialect's time.
+
+    Args:
+        device_id: the id that its reports carry.
+        url: `http://host:port` of the camera.
+        dialect: its make; it must have a stream.
+        account: who the gateway is to the camera.
+        silence_seconds: instead of the dialect's.
+        monotonic: the clock of stamps.
+    """
+
+    def __init__(
+        self,
+        *,
+        device_id: int,
+        url: str,
+        dialect: Dialect,
+        account: Account,
+        silence_seconds: float | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not dialect.stream_path:
+            raise ValueError(f"{dialect.name} has no stream")
+        self._device_id = device_id
+        self._url = URL(url.rstrip("/") + dialect.stream_path, encoded=True)
+        self._dialect = dialect
+        self._account = account
+        self._silence = silence_seconds or dialect.silence_seconds
+        self._monotonic = monotonic
+        self._sightings = Sightings()
+        self._online: bool | None = None
+        self._loss = Loss(device_id=device_id)
+        self._refused_parts = 0
+
+    @property
+    def device_id(self) -> int:
+        """The device's id in the site file."""
+        return self._device_id
+
+    @property
+    def refused_parts(self) -> int:
+        """How many parts came that are not of the camera's kind."""
+        return self._refused_parts
+
+    async def run(self, reports: Reports) -> None:
+        """Follow the stream and report plates until cancelled."""
+        failures = 0
+        self._online = None
+        self._loss.over()
+        async with open_session(reuse_lines=False) as session:
+            digest = self._account.digest()
+            while True:
+                began_at, wait = self._monotonic(), 0.0
+                try:
+                    await self._follow(session, digest, reports)
+                except DriverError as error:
+                    failures = 1 if self._monotonic() - began_at > _STEADY_SECONDS else failures + 1
+                    self._online = False
+                    for report in self._loss.told(str(error), at=self._monotonic(), answers=is_answering(error)):
+                        reports(report)
+                    if isinstance(error, AccountRefused):
+                        wait = _REFUSED_WAIT
+                await asyncio.sleep(max(wait, reconnect_wait(failures, longest=_LONGEST_WAIT)))
+
+    async def _follow(
+        self, session: aiohttp.ClientSession, digest: aiohttp.DigestAuthMiddleware, reports: Reports
+    ) -> None:
+        """Read one stream to its end, which is always an error."""
+        attempt = OneAttempt(name=self._dialect.name)
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS * 2):
+                response = await session.get(self._url, middlewares=(digest, attempt), allow_redirects=False)
+        except TimeoutError as error:
+            raise LinkError("it does not answer in time") from error
+        except (aiohttp.ClientError, OSError) as error:  # as a challenge that is none
+            raise LinkError(f"it does not speak as expected: {reason_of(error)}") from error
+        try:
+            refuse_status(response.status, "it")
+            await self._read(response, reports)
+        finally:
+            response.close()
+
+    async def _read(self, response: aiohttp.ClientResponse, reports: Reports) -> None:
+        splitter = PartSplitter(closing=self._dialect.closing)
+        heard_at = self._monotonic()
+        while True:
+            try:
+                async with asyncio.timeout(max(0.0, heard_at + self._silence - self._monotonic())):
+                    data = await response.content.readany()
+            except TimeoutError as error:
+                raise LinkError(f"nothing came for {self._silence:g} s, not even a heartbeat") from error
+            except (aiohttp.ClientError, OSError) as error:
+                raise LinkError(f"the stream broke: {reason_of(error)}") from error
+            if not data:
+                raise LinkError("it ended the stream")
+            for part in splitter.feed(data):
+                heard_at = self._monotonic()
+                self._take(part, heard_at, reports)
+
+    def _take(self, part: Part, at: float, reports: Reports) -> None:
+        if not self._online:
+            self._online = True
+            self._loss.over()
+            reports(DeviceConnected(self._device_id, at))
+        try:
+            readings = self._dialect.read(part)
+        except ProtocolViolation as violation:
+            self._refused_parts += 1
+            log.warning("part_refused", device=self._device_id, reason=str(violation), count=self._refused_parts)
+            return
+        for one in self._sightings.fresh(readings, at=at):
+            reports(PlateSeen(self._device_id, one.plate, one.confidence, one.vehicle, one.direction, at))

@@ -1,0 +1,324 @@
+"""The socket of a camera: requests and answers, and packets interleaved with them. Blocking; belongs in a thread.
+
+The socket is read in large pieces: a call of the system per picture, where one per packet would cost most of all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import ssl
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from drivers.contract import ProtocolViolation
+from drivers.rtsp.dialogue import (
+    Challenge,
+    RtspResponse,
+    authorization,
+    parse_challenges,
+    parse_response_head,
+    request,
+)
+from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraUnreachable
+from drivers.system_messages import system_words
+
+_PIECE = 262_144
+_LARGEST_ANSWER = 65_536
+_RECEIVE_BUFFER = 1_048_576
+_TICK_SECONDS = 0.1
+_MOST_EARLY = 2_000
+_DOLLAR = 0x24
+_FRAMING = struct.Struct("!BBH")
+
+Packets = list[tuple[int, list[bytes | memoryview]]]
+"""Channels, each with the packets that came on it one after the other, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who we are to the camera."""
+
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+class RtspConnection:
+    """One TCP connection. Only `interrupt` may be called from another thread."""
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        port: int,
+        encrypted: bool,
+        account: Account | None,
+        seconds: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`seconds`: how long connecting, and each answer, may take."""
+        self._host = host
+        self._port = port
+        self._encrypted = encrypted
+        self._account = account
+        self._seconds = seconds
+        self._monotonic = monotonic
+        self._socket: socket.socket | None = None
+        self._buffer = bytearray(2 * _PIECE)
+        self._view = memoryview(self._buffer)
+        self._from = self._until = 0
+        self._sequence = 0
+        self._challenge: Challenge | None = None
+        self._proofs = 0
+        self._answers: list[RtspResponse] = []
+        self._early: Packets = []
+        self._interrupted = threading.Event()
+        self.channels: set[int] = set()
+        """The channels that packets may come on; all else is rubbish."""
+        self.local_host = ""
+        self.remote_host = ""
+
+    def open(self) -> None:
+        """Connect.
+
+        Raises:
+            CameraUnreachable: nobody listens there, or not in time.
+        """
+        try:
+            plain = socket.create_connection((self._host, self._port), timeout=self._seconds)
+        except ConnectionRefusedError:
+            raise CameraUnreachable("nothing listens at the camera's address") from None
+        except TimeoutError:
+            raise CameraUnreachable("the camera did not answer in time") from None
+        except OSError as error:
+            raise CameraUnreachable(f"no connection to the camera ({system_words(error)})") from None
+        self._socket = plain
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self.local_host, self.remote_host = plain.getsockname()[0], plain.getpeername()[0]
+        if self._encrypted:
+            context = ssl.create_default_context()
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE  # cameras sign their certificates themselves
+            try:
+                self._socket = plain = context.wrap_socket(plain, server_hostname=self._host)
+            except OSError as error:
+                raise CameraUnreachable(f"no encrypted connection ({system_words(error)})") from None
+        plain.settimeout(None)
+        self._tick(_TICK_SECONDS)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(self._seconds) or 1, 0))
+
+    def gather(self, size: int, seconds: float) -> None:
+        """Read no sooner than when so many bytes are there, or so many seconds have passed: fewer wakes, later.
+
+        Without effect on an encrypted connection, whose records have sizes of their own.
+        """
+        if self._socket is None or self._encrypted:
+            return
+        with contextlib.suppress(OSError):  # a hint; a socket that is gone is found by reading
+            # more than a part of what the kernel holds must not be waited for: the camera would be held up
+            room = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 4
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, max(1, min(size, _PIECE, room)))
+            self._tick(seconds)
+
+    def _tick(self, seconds: float) -> None:
+        """How long reading waits at most: a time-out that the kernel keeps, Python's cost a poll before every call."""
+        if self._socket is not None:
+            whole, part = divmod(round(seconds * 1_000_000), 1_000_000)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", whole, part))
+
+    def fileno(self) -> int:
+        """For polling."""
+        return -1 if self._socket is None else self._socket.fileno()
+
+    def interrupt(self) -> None:
+        """Make whatever waits on this connection end now; callable from any thread."""
+        self._interrupted.set()
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Leave."""
+        if self._socket is not None:
+            self._socket.close()
+
+    def ask(self, method: str, url: str, headers: Mapping[str, str] | None = None) -> RtspResponse:
+        """Send a request and wait for its answer; the account is proven as the camera wants it.
+
+        Raises:
+            CameraRefused: it does not accept the account.
+            CameraUnreachable: the connection broke, or no answer came in time.
+            CameraEnded: the camera hung up.
+        """
+        refused = False
+        for _ in range(4):
+            try:
+                answer = self.wait_for(self.send(method, url, headers))
+            except (CameraEnded, CameraUnreachable):
+                if not refused or self._interrupted.is_set() or self.channels:
+                    raise
+                refused = (
+                    False  # some hang up on whoever has not proven its account yet, and hear the proof on the next
+                )
+                self.close()
+                self._from = self._until = 0
+                self.open()
+                continue
+            refused = answer.status == 401
+            if not refused:
+                return answer
+            if not self.challenged(answer):
+                break
+        raise AccountRefused("the camera refused the account (user name or password)")
+
+    def challenged(self, answer: RtspResponse) -> bool:
+        """Take a 401's challenge; whether another try makes sense."""
+        offered = parse_challenges(answer.headers.get("www-authenticate", ""))
+        before = self._challenge
+        if self._account is None or not offered:
+            return False
+        self._challenge = replace(offered[0], stale=False)
+        self._proofs = 0
+        # a second refusal is the account's, unless the camera says that only its nonce is old
+        return before is None or offered[0].stale
+
+    def send(self, method: str, url: str, headers: Mapping[str, str] | None = None) -> int:
+        """Send a request without waiting; its sequence number."""
+        self._sequence += 1
+        lines = dict(headers or {})
+        if self._challenge is not None and self._account is not None:
+            self._proofs += 1
+            lines["Authorization"] = authorization(
+                self._challenge,
+                self._account.user,
+                self._account.password,
+                method,
+                url,
+                self._proofs,
+                secrets.token_hex(8),
+            )
+        self.send_bytes(request(method, url, self._sequence, lines))
+        return self._sequence
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send as it is.
+
+        Raises:
+            CameraUnreachable: the connection broke, or the camera takes nothing any more.
+        """
+        try:
+            if self._socket is None:
+                raise CameraUnreachable("the source is not open")
+            self._socket.sendall(data)
+        except OSError as error:
+            raise CameraUnreachable(f"the connection broke ({system_words(error)})") from None
+
+    def send_packet(self, channel: int, packet: bytes) -> None:
+        """Send a packet interleaved."""
+        self.send_bytes(bytes((_DOLLAR, channel)) + len(packet).to_bytes(2, "big") + packet)
+
+    def answers(self) -> list[RtspResponse]:
+        """The answers that came since the last call."""
+        taken, self._answers = self._answers, []
+        return taken
+
+    def read(self) -> Packets:
+        """The packets of the next piece; none when only answers came, or for 0.1 s nothing (see `gather`).
+
+        They are good until the next call.
+
+        Raises:
+            CameraEnded: the camera closed the connection.
+            CameraUnreachable: it broke.
+        """
+        if self._early:
+            early, self._early = self._early, []
+            return early
+        if self._socket is None:
+            raise CameraUnreachable("the source is not open")
+        if self._from:
+            held = self._until - self._from
+            self._buffer[:held] = self._buffer[self._from : self._until]
+            self._from, self._until = 0, held
+        try:
+            count = self._socket.recv_into(self._view[self._until :], _PIECE)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return []
+        except OSError as error:
+            raise CameraUnreachable(f"the connection broke ({system_words(error)})") from None
+        if not count:
+            if self._interrupted.is_set():
+                raise CameraUnreachable("reading was ended")
+            raise CameraEnded("the camera ended the stream")
+        self._until += count
+        return self._parse()
+
+    def _parse(self) -> Packets:
+        packets: Packets = []
+        current, same = -1, list[bytes | memoryview]()
+        buffer, view, at, until = self._buffer, self._view, self._from, self._until
+        unpack, channels = _FRAMING.unpack_from, self.channels
+        while until - at >= 4:
+            mark, channel, size = unpack(buffer, at)
+            if mark == _DOLLAR and channel in channels:
+                begin = at + 4
+                if begin + size > until:
+                    break
+                if channel != current:
+                    current, same = channel, []
+                    packets.append((channel, same))
+                at = begin + size
+                same.append(view[begin:at])
+                continue
+            if buffer[at : at + 4] == b"RTSP":
+                after = self._answer(at, until)
+                if after is None:
+                    break
+                at = after
+                continue
+            # rubbish, or a request of the camera's own: on to what may be a packet or an answer
+            found = (buffer.find(b"$", at + 1, until), buffer.find(b"RTSP/", at + 1, until))
+            at = min((place for place in found if place > 0), default=until)
+        self._from = at
+        return packets
+
+    def _answer(self, at: int, until: int) -> int | None:
+        """Take the answer that begins here; where it ends, None while it is not whole."""
+        end = self._buffer.find(b"\r\n\r\n", at, until)
+        if end < 0:
+            return None if until - at < _LARGEST_ANSWER else at + 4
+        try:
+            head = parse_response_head(bytes(self._view[at:end]))
+        except ProtocolViolation:
+            return end + 4
+        told = head.headers.get("content-length", "0")
+        length = int(told) if told.isdecimal() and int(told) <= _LARGEST_ANSWER else 0
+        if until < end + 4 + length:
+            return None
+        self._answers.append(replace(head, body=bytes(self._view[end + 4 : end + 4 + length])))
+        del self._answers[:-16]
+        return end + 4 + length
+
+    def wait_for(self, sequence: int, *, seconds: float | None = None) -> RtspResponse:
+        """The answer to a request that was sent, at the latest after `seconds`, or what every answer may take.
+
+        Raises:
+            CameraUnreachable: the connection broke, or no answer came in time.
+            CameraEnded: the camera hung up.
+        """
+        deadline = self._monotonic() + (self._seconds if seconds is None else seconds)
+        early: Packets = []
+        while self._monotonic() < deadline:
+            early += [(channel, [bytes(packet)]) for channel, packets in self.read() for packet in packets]
+            del early[:-_MOST_EARLY]
+            for answer in self.answers():
+                if answer.sequence in (sequence, -1):
+                    self._early = early
+                    return answer
+        raise CameraUnreachable("the camera did not answer in time")

@@ -1,0 +1,113 @@
+"""One stream to many viewers: the same frame object for all, a bounded queue for each. Belongs to the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+from drivers.contract import ProtocolViolation
+from drivers.rtsp import formats
+from drivers.rtsp.frames import AudioFormat, EncodedFrame, VideoFormat
+
+MOST_QUEUED = 150
+
+
+class Subscription:
+    """One viewer's frames: they begin at a keyframe, and after a loss go on at one."""
+
+    def __init__(self, *, most_queued: int) -> None:
+        self._most_queued = most_queued
+        self._frames: deque[EncodedFrame] = deque()
+        self._arrived = asyncio.Event()
+        self._waits_for_keyframe = True
+        self._ended = False
+        self.dropped = 0
+        """Frames this viewer was too slow for."""
+
+    def offer(self, frame: EncodedFrame) -> None:
+        """Queue a frame, or drop it and all that depends on it."""
+        if self._waits_for_keyframe and not frame.keyframe:
+            return
+        if len(self._frames) >= self._most_queued:
+            self.dropped += len(self._frames) + 1
+            self._frames.clear()
+            self._waits_for_keyframe = True
+            return
+        self._waits_for_keyframe = False
+        self._frames.append(frame)
+        self._arrived.set()
+
+    def end(self) -> None:
+        """No more frames come."""
+        self._ended = True
+        self._arrived.set()
+
+    async def frames(self) -> AsyncIterator[EncodedFrame]:
+        """Frames in order, until the stream ends."""
+        while True:
+            while self._frames:
+                yield self._frames.popleft()
+            if self._ended:
+                return
+            self._arrived.clear()
+            await self._arrived.wait()
+
+
+class Fanout:
+    """Where frames come in and viewers subscribe. Knows the stream's format once a keyframe has told it."""
+
+    def __init__(self, *, most_queued: int = MOST_QUEUED) -> None:
+        self._most_queued = most_queued
+        self._subscriptions: set[Subscription] = set()
+        self._format: VideoFormat | None = None
+        self._known = asyncio.Event()
+
+    @property
+    def viewers(self) -> int:
+        """How many subscriptions there are."""
+        return len(self._subscriptions)
+
+    @property
+    def sound(self) -> AudioFormat | None:
+        """None: it carries pictures alone."""
+        return None
+
+    async def format(self) -> VideoFormat:
+        """The format, as soon as it is known."""
+        while self._format is None:
+            await self._known.wait()
+        return self._format
+
+    def publish(self, frame: EncodedFrame) -> None:
+        """Hand a frame to every viewer; never blocks.
+
+        Raises:
+            ProtocolViolation: a keyframe's parameter sets make no sense; the frame goes to nobody.
+        """
+        if frame.keyframe:
+            told = formats.told_by(frame, known=self._format)
+            if told is not None:
+                self._format = told
+                self._known.set()
+        for subscription in self._subscriptions:
+            subscription.offer(frame)
+
+    @contextmanager
+    def subscribe(self) -> Iterator[Subscription]:
+        """One viewer, for the length of the block."""
+        subscription = Subscription(most_queued=self._most_queued)
+        self._subscriptions.add(subscription)
+        try:
+            yield subscription
+        finally:
+            self._subscriptions.discard(subscription)
+
+    def end_all(self) -> None:
+        """End every viewer's stream; new ones may come."""
+        for subscription in self._subscriptions:
+            subscription.end()
+
+
+__all__ = ["Fanout", "ProtocolViolation", "Subscription"]

@@ -1,0 +1,202 @@
+"""RTSP 1.0 (RFC 2326) as a server speaks it: requests, answers, SDP (RFC 4566), digest (RFC 7616, MD5). Pure."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from drivers.contract import ProtocolViolation
+from drivers.rtsp.frames import AudioCodec, AudioFormat, VideoCodec, VideoFormat
+from drivers.rtsp.rtp import PAYLOAD_TYPE, SOUND_PAYLOAD_TYPE
+
+METHODS = ("OPTIONS", "DESCRIBE", "SETUP", "PLAY", "GET_PARAMETER", "TEARDOWN")
+TRACK = "trackID=0"
+SOUND_TRACK = "trackID=1"
+_RATES = {
+    rate: index
+    for index, rate in enumerate(
+        (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350)
+    )
+}
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    454: "Session Not Found",
+    455: "Method Not Valid in This State",
+    461: "Unsupported Transport",
+    501: "Not Implemented",
+    503: "Service Unavailable",
+}
+_DIGEST_PART = re.compile(r'(\w+)="?([^",]*)"?')
+
+
+@dataclass(frozen=True, slots=True)
+class RtspRequest:
+    """One request; header names in lower case."""
+
+    method: str
+    url: str
+    path: str
+    """The stream's path: the URL's, without query and without the track's name."""
+    headers: Mapping[str, str]
+    is_sound: bool = False
+    """Whether the URL names the track of sound."""
+
+
+@dataclass(frozen=True, slots=True)
+class RtspAnswer:
+    """One answer; sequence number and session are added when it is written."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    def to_bytes(self, sequence: str) -> bytes:
+        """The answer to the request with that CSeq."""
+        lines = [f"RTSP/1.0 {self.status} {_REASONS.get(self.status, 'Refused')}", f"CSeq: {sequence}"]
+        lines += [f"{name}: {value}" for name, value in self.headers.items()]
+        if self.body:
+            lines.append(f"Content-Length: {len(self.body)}")
+        return "\r\n".join([*lines, "", ""]).encode() + self.body
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a viewer must know when the server asks."""
+
+    user: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTransport:
+    """How a viewer wants its packets: a pair of interleaved channels, or a pair of its UDP ports."""
+
+    interleaved: bool
+    first: int
+    second: int
+
+
+def parse_request(head: bytes) -> RtspRequest:
+    """A request from its head, up to and without the empty line.
+
+    Raises:
+        ProtocolViolation: it is none.
+    """
+    lines = head.decode("utf-8", "replace").split("\r\n")
+    parts = lines[0].split(" ")
+    if len(parts) != 3 or not parts[2].startswith("RTSP/1."):
+        raise ProtocolViolation("not an RTSP request")
+    try:
+        path = urlsplit(parts[1]).path
+        is_sound = path.endswith(f"/{SOUND_TRACK}")
+        path = path.removesuffix(f"/{TRACK}").removesuffix(f"/{SOUND_TRACK}").rstrip("/") or "/"
+    except ValueError as error:
+        raise ProtocolViolation("an RTSP request for no URL") from error
+    headers = {}
+    for line in lines[1:]:
+        name, colon, value = line.partition(":")
+        if colon:
+            headers[name.strip().lower()] = value.strip()
+    return RtspRequest(method=parts[0], url=parts[1], path=path, headers=headers, is_sound=is_sound)
+
+
+def parse_transport(value: str) -> AskedTransport | None:
+    """The first transport of a SETUP that this server can do, or None."""
+    for option in value.split(","):
+        fields = [part.strip() for part in option.split(";")]
+        named = dict(part.split("=", 1) for part in fields if "=" in part)
+        if fields[0] == "RTP/AVP/TCP":
+            pair = _pair(named.get("interleaved", "0-1"), most=255)
+            if pair:
+                return AskedTransport(interleaved=True, first=pair[0], second=pair[1])
+        elif fields[0] in ("RTP/AVP", "RTP/AVP/UDP") and "multicast" not in fields:
+            pair = _pair(named.get("client_port", ""), most=65535)
+            if pair:
+                return AskedTransport(interleaved=False, first=pair[0], second=pair[1])
+    return None
+
+
+def session_description(described: VideoFormat, *, host: str, sound: AudioFormat | None = None) -> bytes:
+    """The SDP of a stream that carries this video, and this AAC."""
+    name, parameters = _encoding(described)
+    lines = (
+        "v=0",
+        f"o=- 0 0 IN IP4 {host}",
+        "s=edge-gateway",
+        "c=IN IP4 0.0.0.0",
+        "t=0 0",
+        "a=control:*",
+        "a=range:npt=now-",
+        f"m=video 0 RTP/AVP {PAYLOAD_TYPE}",
+        f"a=rtpmap:{PAYLOAD_TYPE} {name}/90000",
+        f"a=fmtp:{PAYLOAD_TYPE} {parameters}",
+        f"a=control:{TRACK}",
+        *(() if sound is None else _sound_description(sound)),
+    )
+    return "\r\n".join([*lines, ""]).encode()
+
+
+def _sound_description(sound: AudioFormat) -> tuple[str, ...]:
+    """RFC 3640, 4.1 and 3.3.6. Raises KeyError for a rate that has no index (ISO/IEC 14496-3, 1.6.3.4)."""
+    config = sound.object_type << 11 | _RATES[sound.rate] << 7 | sound.channels << 3
+    parameters = f"mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config={config:04x}"
+    return (
+        f"m=audio 0 RTP/AVP {SOUND_PAYLOAD_TYPE}",
+        f"a=rtpmap:{SOUND_PAYLOAD_TYPE} mpeg4-generic/{sound.rate}/{sound.channels}",
+        f"a=fmtp:{SOUND_PAYLOAD_TYPE} streamtype=5;profile-level-id=1;{parameters}",
+        f"a=control:{SOUND_TRACK}",
+    )
+
+
+def may_be_served(sound: AudioFormat | None) -> bool:
+    """Whether a stream can carry this sound: AAC-LC of a usual rate."""
+    return (
+        sound is not None
+        and sound.codec is AudioCodec.AAC
+        and sound.object_type < 31
+        and sound.channels in range(1, 8)
+        and sound.rate in _RATES
+    )
+
+
+def _encoding(described: VideoFormat) -> tuple[str, str]:
+    """The encoding's name and parameters (RFC 6184, 8.1; RFC 7798, 7.1)."""
+    vps, sps, pps = (base64.b64encode(unit).decode() for unit in (described.vps, described.sps, described.pps))
+    if described.kind is VideoCodec.H265:
+        return "H265", f"sprop-vps={vps};sprop-sps={sps};sprop-pps={pps}"
+    profile = described.sps[1:4].hex()
+    return "H264", f"packetization-mode=1;profile-level-id={profile};sprop-parameter-sets={sps},{pps}"
+
+
+def may_view(request: RtspRequest, credentials: Credentials, *, realm: str, nonce: str) -> bool:
+    """Whether the request proves by digest that it knows the credentials."""
+    scheme, _, rest = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "digest":
+        return False
+    given = dict(_DIGEST_PART.findall(rest))
+    if (given.get("username"), given.get("realm"), given.get("nonce")) != (credentials.user, realm, nonce):
+        return False
+    account = _md5(f"{credentials.user}:{realm}:{credentials.password}")
+    asked = _md5(f"{request.method}:{given.get('uri', '')}")
+    return hmac.compare_digest(given.get("response", ""), _md5(f"{account}:{nonce}:{asked}"))
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()  # what RTSP's digest is made of
+
+
+def _pair(value: str, *, most: int) -> tuple[int, int] | None:
+    first, _, second = value.partition("-")
+    if not first.isdigit() or (second and not second.isdigit()):
+        return None
+    low, high = int(first), int(second or first)
+    return (low, high) if low <= most and high <= most else None

@@ -1,0 +1,106 @@
+"""A small RTSP server: re-serves streams on the site's network. Many viewers share one feed; none can slow another."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from typing import Self
+
+import structlog
+
+from drivers.rtsp.protocol import Credentials
+from drivers.rtsp.session import Feed, RtspSession
+
+log = structlog.get_logger(__name__)
+
+_MOST_VIEWERS = 64
+
+
+class ServedStream:
+    """One path of the server: a feed, and the faults that a camera of this kind may have.
+
+    Attributes:
+        feed: where frames are published.
+        credentials: what viewers must know; None: nothing.
+        refuse_with: an RTSP status that answers every DESCRIBE and SETUP; None: none.
+        stalled: connections stay up, and no frame is sent.
+    """
+
+    def __init__(self, *, feed: Feed, credentials: Credentials | None = None) -> None:
+        self.feed = feed
+        self.credentials = credentials
+        self.refuse_with: int | None = None
+        self.stalled = False
+        self._sessions: set[RtspSession] = set()
+
+    @property
+    def viewers(self) -> int:
+        """How many viewers are being served now."""
+        return self.feed.viewers
+
+    def drop_viewers(self) -> None:
+        """Break every viewer's connection without a word."""
+        for session in self._sessions:
+            session.abort()
+
+    def joined(self, session: RtspSession) -> None:
+        """A connection asked for this stream."""
+        self._sessions.add(session)
+
+    def left(self, session: RtspSession) -> None:
+        """That connection is gone."""
+        self._sessions.discard(session)
+
+
+class RtspServer:
+    """Serves streams by path. `async with` it; `port` is known inside.
+
+    Args:
+        streams: path (`/gate1`) to stream; may change while serving.
+        host: the address to listen on.
+        port: 0 chooses a free one.
+    """
+
+    def __init__(self, *, streams: Mapping[str, ServedStream], host: str = "127.0.0.1", port: int = 0) -> None:
+        self._streams = streams
+        self._host = host
+        self._wanted_port = port
+        self._server: asyncio.Server | None = None
+        self._connections: dict[asyncio.StreamWriter, asyncio.Task[object] | None] = {}
+        self.port = port
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._connected, self._host, self._wanted_port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        if self._server is None:
+            return
+        self._server.close()
+        tasks = [task for task in self._connections.values() if task is not None]
+        for writer in self._connections:
+            writer.transport.abort()
+        await self._server.wait_closed()
+        await asyncio.gather(*tasks)
+
+    def url(self, path: str) -> str:
+        """Where a stream can be viewed."""
+        return f"rtsp://{self._host}:{self.port}{path}"
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= _MOST_VIEWERS:
+            writer.transport.abort()
+            return
+        self._connections[writer] = asyncio.current_task()
+        session = RtspSession(
+            reader=reader, writer=writer, streams=self._streams, identity=secrets.token_hex(8), host=self._host
+        )
+        try:
+            await session.run()
+        except (ConnectionError, TimeoutError, asyncio.IncompleteReadError) as error:
+            log.debug("viewer_left", error=type(error).__name__)
+        finally:
+            del self._connections[writer]
+            writer.transport.abort()

@@ -1,0 +1,344 @@
+"""One viewing of a camera by RTSP: from DESCRIBE to TEARDOWN, kept alive, over TCP or UDP. Blocking."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import select
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
+
+from drivers.rtsp.audio_track import SenderReport
+from drivers.rtsp.connection import Account, Packets, RtspConnection
+from drivers.rtsp.datagrams import RtpPorts
+from drivers.rtsp.depacketizer import Reordering
+from drivers.rtsp.dialogue import (
+    Media,
+    RtspResponse,
+    SessionTold,
+    last_part,
+    parse_description,
+    parse_rtp_info,
+    parse_session,
+)
+from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused, CameraUnreachable
+
+Transport = Literal["tcp", "udp"]
+_MOST_REDIRECTS = 3
+_POLL_MILLIS = 100
+_LONGEST_KEEPALIVE = 25.0
+_LEAVE_SECONDS = 0.5
+_MOVED = frozenset({301, 302, 303, 305, 307})
+_RTCP_SENDER_REPORT, _RTCP_RECEIVER_REPORT, _RTCP_BYE = 200, 201, 203
+_SENDER_REPORT = struct.Struct("!4xIQI")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """Packets of one medium, in order; good until the next ones are asked for."""
+
+    medium: int
+    packets: list[bytes | memoryview]
+    report: SenderReport | None = None
+    """What the camera said of this medium's clock; it may have said it after these packets."""
+
+
+class RtspViewing:
+    """Opens once; `receive` then tells packets until it raises. Only `interrupt` may be called from elsewhere."""
+
+    def __init__(
+        self, *, url: str, transport: Transport, seconds: float, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`url` may hold credentials; it goes into no error. `seconds`: how long each answer may take."""
+        self._parts = urlsplit(url)
+        self._transport: Transport = transport
+        self._seconds = seconds
+        self._monotonic = monotonic
+        self._connection: RtspConnection | None = None
+        self._interrupted = False
+        self._session: SessionTold | None = None
+        self._url = ""
+        self._channels: dict[int, int] = {}
+        self._report_channels: dict[int, int] = {}
+        self._ports: list[RtpPorts] = []
+        self._orders: list[Reordering] = []
+        self._poll = select.poll()
+        self._keepalive = "OPTIONS"
+        self._keepalive_at = 0.0
+        self._ssrc = secrets.token_bytes(4)
+        self.begins: tuple[int | None, ...] = ()
+        """The RTP time of each medium at which the camera said it begins to play; None where it did not say."""
+
+    @property
+    def over(self) -> Transport:
+        """How packets really come; a camera may not do what was asked for."""
+        return self._transport
+
+    def interrupt(self) -> None:
+        """End whatever waits."""
+        self._interrupted = True
+        if self._connection is not None:
+            self._connection.interrupt()
+
+    def describe(self) -> list[Media]:
+        """Connect and hear what the camera offers; redirects are followed.
+
+        Raises:
+            CameraUnreachable: no connection, or no answer in time.
+            CameraRefused: the camera refused.
+            CameraEnded: the camera hung up.
+        """
+        own_host = self._parts.hostname
+        for _ in range(_MOST_REDIRECTS + 1):
+            connection = self._connect(with_account=self._parts.hostname == own_host)
+            public = connection.ask("OPTIONS", self._url).headers.get("public", "")
+            self._keepalive = "GET_PARAMETER" if "GET_PARAMETER" in public.upper() else "OPTIONS"
+            answer = connection.ask("DESCRIBE", self._url, {"Accept": "application/sdp"})
+            if answer.status in _MOVED and "location" in answer.headers:
+                self.close()
+                self._parts = _moved(self._parts, urljoin(self._url, answer.headers["location"]))
+                continue
+            _expect(answer)
+            base = answer.headers.get("content-base") or answer.headers.get("content-location") or self._url
+            self._url = base if base.lower().startswith(("rtsp://", "rtsps://")) else self._url
+            return parse_description(answer.body, base=self._url)
+        raise CameraRefused("the camera sends us from one address to the next")
+
+    def play(self, media: list[Media]) -> int:
+        """Start these media; their places in the list are their numbers. How many play: only the first one must.
+
+        Raises: as `describe`.
+        """
+        connection = self._open_connection()
+        playing = 0
+        for number, medium in enumerate(media):
+            try:
+                self._set_up(connection, medium, number)
+            except CameraRefused:
+                if not number:
+                    raise
+                while len(self._ports) > number:
+                    self._ports.pop().close()
+                break
+            playing += 1
+        answer = connection.ask("PLAY", self._url, {**self._session_header(), "Range": "npt=0.000-"})
+        _expect(answer)
+        told = parse_rtp_info(answer.headers.get("rtp-info", ""))
+        self.begins = tuple(told.get(last_part(medium.control)) for medium in media[:playing])
+        self._keepalive_at = self._monotonic() + self._keepalive_seconds()
+        self._poll.register(connection.fileno(), select.POLLIN)
+        for ports in self._ports:
+            for number in ports.filenos():
+                self._poll.register(number, select.POLLIN)
+            ports.report(self._receiver_report())
+        return playing
+
+    def gather(self, size: int, seconds: float) -> None:
+        """Receive no sooner than when so many bytes are there, or so many seconds have passed; over TCP alone."""
+        if self._connection is not None and not self._ports:
+            self._connection.gather(size, seconds)
+
+    def receive(self) -> list[Arrived]:
+        """What comes next; an empty list at the latest after a tenth of a second, or `gather`'s.
+
+        Raises:
+            CameraEnded: the camera ended the session.
+            CameraUnreachable: the connection broke.
+        """
+        connection = self._open_connection()
+        now = self._monotonic()
+        if now >= self._keepalive_at:
+            self._keep_alive(connection, now)
+        arrived = self._interleaved(connection.read()) if not self._ports else self._datagrams(connection)
+        for answer in connection.answers():
+            self._heed(connection, answer)
+        return arrived
+
+    def close(self) -> None:
+        """Tell the camera, as far as it listens, so that its session does not stay; leave."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            if self._session is not None and not self._interrupted:
+                with contextlib.suppress(CameraUnreachable, CameraEnded):
+                    sent = connection.send("TEARDOWN", self._url, self._session_header())
+                    # Who closes a connection with bytes unread resets it (RFC 2525, 2.17), and a reset takes with it
+                    # what the camera has not read yet: this very word. Its session would stay, and fill the camera.
+                    connection.wait_for(sent, seconds=_LEAVE_SECONDS)
+            connection.close()
+        for ports in self._ports:
+            ports.close()
+        self._ports.clear()
+
+    def _connect(self, *, with_account: bool) -> RtspConnection:
+        parts = self._parts
+        encrypted = parts.scheme.lower() == "rtsps"
+        account = None
+        if with_account and parts.username is not None:
+            account = Account(user=unquote(parts.username), password=unquote(parts.password or ""))
+        self._url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        connection = RtspConnection(
+            host=parts.hostname or "",
+            port=parts.port or (322 if encrypted else 554),
+            encrypted=encrypted,
+            account=account,
+            seconds=self._seconds,
+            monotonic=self._monotonic,
+        )
+        self._connection = connection
+        connection.open()
+        if self._interrupted:
+            raise CameraUnreachable("reading was ended")
+        return connection
+
+    def _open_connection(self) -> RtspConnection:
+        if self._connection is None:
+            raise CameraUnreachable("the source is not open")
+        return self._connection
+
+    def _set_up(self, connection: RtspConnection, medium: Media, number: int) -> None:
+        answer = self._ask_transport(connection, medium, number)
+        if answer.status == 461 and not self._session:
+            self._transport = "tcp" if self._transport == "udp" else "udp"
+            answer = self._ask_transport(connection, medium, number)
+        _expect(answer)
+        self._session = parse_session(answer.headers.get("session", ""))
+        told = _fields(answer.headers.get("transport", ""))
+        if self._transport == "tcp":
+            channels = _pair(told.get("interleaved", "")) or (2 * number, 2 * number + 1)
+            connection.channels.update(channels)
+            self._channels[channels[0]] = number
+            self._report_channels[channels[1]] = number
+        else:
+            server = _pair(told.get("server_port", ""))
+            self._ports[-1].aim(server[1] if server else 0)
+            self._orders.append(Reordering())
+
+    def _ask_transport(self, connection: RtspConnection, medium: Media, number: int) -> RtspResponse:
+        if self._transport == "tcp":
+            for ports in self._ports:
+                ports.close()
+            self._ports.clear()
+            wanted = f"RTP/AVP/TCP;unicast;interleaved={2 * number}-{2 * number + 1}"
+        else:
+            ports = RtpPorts(local_host=connection.local_host, remote_host=connection.remote_host)
+            ports.open()
+            self._ports.append(ports)
+            wanted = f"RTP/AVP;unicast;client_port={ports.first}-{ports.first + 1}"
+        return connection.ask("SETUP", medium.control, {"Transport": wanted, **self._session_header()})
+
+    def _interleaved(self, packets: Packets) -> list[Arrived]:
+        sorted_: dict[int, list[bytes | memoryview]] = {}
+        reports: dict[int, SenderReport] = {}
+        for channel, same in packets:
+            number = self._channels.get(channel)
+            if number is not None:
+                if number in sorted_:
+                    sorted_[number] += same
+                else:
+                    sorted_[number] = same
+                continue
+            number = self._report_channels.get(channel, 0)
+            for packet in same:
+                if (report := _heed_report(packet, medium=number)) is not None:
+                    reports[number] = report
+        return [
+            Arrived(number, sorted_.get(number, []), reports.get(number)) for number in sorted({*sorted_, *reports})
+        ]
+
+    def _datagrams(self, connection: RtspConnection) -> list[Arrived]:
+        ready = {number for number, _ in self._poll.poll(_POLL_MILLIS)}
+        if connection.fileno() in ready:
+            connection.read()
+        now = self._monotonic()
+        arrived = []
+        for number, (ports, order) in enumerate(zip(self._ports, self._orders, strict=True)):
+            packets, reports = ports.receive()
+            told = [_heed_report(report, medium=number) for report in reports]
+            turned: list[bytes | memoryview] = []
+            for packet in packets:
+                turned += order.push(packet, now)
+            if turned or reports:
+                arrived.append(Arrived(number, turned, next((each for each in reversed(told) if each), None)))
+        return arrived
+
+    def _keep_alive(self, connection: RtspConnection, now: float) -> None:
+        self._keepalive_at = now + self._keepalive_seconds()
+        connection.send(self._keepalive, self._url, self._session_header())
+        for ports in self._ports:
+            ports.report(self._receiver_report())
+        if not self._ports:
+            connection.send_packet(1, self._receiver_report())
+
+    def _heed(self, connection: RtspConnection, answer: RtspResponse) -> None:
+        """An answer to a keep-alive."""
+        if answer.status == 454:
+            raise CameraEnded("the camera has forgotten our session")
+        if answer.status == 401:
+            connection.challenged(answer)
+            self._keepalive_at = self._monotonic() + 1.0
+        elif answer.status >= 400 and self._keepalive != "OPTIONS":
+            self._keepalive = "OPTIONS"
+            self._keepalive_at = 0.0
+
+    def _keepalive_seconds(self) -> float:
+        return min(_LONGEST_KEEPALIVE, (self._session.timeout if self._session else 60.0) * 0.4)
+
+    def _session_header(self) -> dict[str, str]:
+        return {"Session": self._session.name} if self._session and self._session.name else {}
+
+    def _receiver_report(self) -> bytes:
+        return struct.pack("!BBH", 0x80, _RTCP_RECEIVER_REPORT, 1) + self._ssrc
+
+
+def _heed_report(report: bytes | memoryview, *, medium: int) -> SenderReport | None:
+    """The camera's own reports: the clock that it tells, and the farewell of the first medium (RFC 3550, 6.4, 6.6)."""
+    at = 0
+    told: SenderReport | None = None
+    while at + 4 <= len(report) and report[at] & 0xC0 == 0x80:
+        if report[at + 1] == _RTCP_BYE and not medium:
+            raise CameraEnded("the camera ended the stream")
+        if report[at + 1] == _RTCP_SENDER_REPORT and at + _SENDER_REPORT.size <= len(report):
+            _, clock, timestamp = _SENDER_REPORT.unpack_from(report, at)
+            told = SenderReport(clock, timestamp)
+        at += 4 + 4 * (report[at + 2] << 8 | report[at + 3])
+    return told
+
+
+def _expect(answer: RtspResponse) -> None:
+    match answer.status:
+        case status if 200 <= status < 300:
+            return
+        case 403:
+            raise AccountRefused("the camera refused the account (user name or password)")
+        case 404:
+            raise CameraRefused("the camera has no stream at this path")
+        case 453 | 503:
+            raise CameraRefused(f"the camera serves no more viewers just now (status {answer.status})")
+        case _:
+            raise CameraRefused(f"the camera refused the stream (status {answer.status})")
+
+
+def _moved(before: SplitResult, location: str) -> SplitResult:
+    after = urlsplit(location)
+    if after.scheme.lower() not in ("rtsp", "rtsps"):
+        raise CameraRefused("the camera sends us to an address that is not RTSP")
+    # the account stays with the camera it was given for
+    account, at, _ = before.netloc.rpartition("@")
+    if at and "@" not in after.netloc and after.hostname == before.hostname:
+        after = after._replace(netloc=f"{account}@{after.netloc}")
+    return after
+
+
+def _fields(transport: str) -> dict[str, str]:
+    return {name.strip().lower(): value for name, _, value in (part.partition("=") for part in transport.split(";"))}
+
+
+def _pair(value: str) -> tuple[int, int] | None:
+    first, _, second = value.strip().partition("-")
+    if not first.isdecimal() or (second and not second.isdecimal()):
+        return None
+    return int(first), int(second or int(first) + 1)

@@ -1,0 +1,263 @@
+"""One viewer's RTSP connection: answers its requests while one task sends its packets."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from drivers.contract import ProtocolViolation
+from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
+from drivers.rtsp.outlets import Interleaved, Outlet, open_datagrams
+from drivers.rtsp.protocol import (
+    METHODS,
+    SOUND_TRACK,
+    TRACK,
+    Credentials,
+    RtspAnswer,
+    RtspRequest,
+    may_be_served,
+    may_view,
+    parse_request,
+    parse_transport,
+    session_description,
+)
+from drivers.rtsp.tracks import Track
+
+_REALM = "edge-gateway"
+_FORMAT_SECONDS = 5.0
+_IDLE_SECONDS = 75.0
+_SEND_SECONDS = 10.0
+_SESSION_TIMEOUT = 60
+_LONGEST_HEAD = 16_384
+
+
+class Frames(Protocol):
+    """One viewer's frames."""
+
+    def frames(self) -> AsyncIterator[EncodedFrame | EncodedAudio]:
+        """Frames in order, and the sound between them, until the stream ends."""
+        ...
+
+
+class Feed(Protocol):
+    """Where a stream's frames come from; `Fanout` is one."""
+
+    @property
+    def viewers(self) -> int:
+        """How many subscriptions there are."""
+        ...
+
+    @property
+    def sound(self) -> AudioFormat | None:
+        """The AAC that comes with its frames, None for none."""
+        ...
+
+    async def format(self) -> VideoFormat:
+        """The format, as soon as it is known."""
+        ...
+
+    def subscribe(self) -> AbstractContextManager[Frames]:
+        """One viewer, for the length of the block."""
+        ...
+
+
+class Stream(Protocol):
+    """What a session needs of a stream; `ServedStream` is one."""
+
+    @property
+    def feed(self) -> Feed:
+        """Where its frames come from."""
+        ...
+
+    credentials: Credentials | None
+    refuse_with: int | None
+    stalled: bool
+
+    def joined(self, session: RtspSession) -> None:
+        """A connection asked for this stream."""
+        ...
+
+    def left(self, session: RtspSession) -> None:
+        """That connection is gone."""
+        ...
+
+
+class RtspSession:
+    """Serves one connection until the viewer ends it, falls silent over UDP, or does not take its packets."""
+
+    def __init__(
+        self,
+        *,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        streams: Mapping[str, Stream],
+        identity: str,
+        host: str,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._streams = streams
+        self._identity = identity
+        self._host = host
+        self._nonce = secrets.token_hex(16)
+        self._stream: Stream | None = None
+        self._path = ""
+        self._tracks: dict[bool, Track] = {}
+        self._sending: asyncio.Task[None] | None = None
+        self._ended = False
+
+    def abort(self) -> None:
+        """Break the connection."""
+        self._writer.transport.abort()
+
+    async def run(self) -> None:
+        """Serve to the end.
+
+        Raises:
+            ConnectionError, TimeoutError, asyncio.IncompleteReadError: the viewer is gone.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                while not self._ended:
+                    request = await self._request()
+                    answer = await self._answer(request)
+                    headers = {**answer.headers, **({"Session": self._session()} if self._tracks else {})}
+                    await self._write(
+                        RtspAnswer(answer.status, headers, answer.body).to_bytes(request.headers.get("cseq", "0"))
+                    )
+                    if request.method == "PLAY" and answer.status == 200 and self._sending is None:
+                        self._sending = group.create_task(self._send())
+                if self._sending is not None:
+                    self._sending.cancel()
+        except* (ConnectionError, TimeoutError, asyncio.IncompleteReadError, ProtocolViolation) as errors:
+            raise ConnectionAbortedError("the viewer is gone") from errors
+        finally:
+            for track in self._tracks.values():
+                track.close()
+            if self._stream is not None:
+                self._stream.left(self)
+
+    def _session(self) -> str:
+        return f"{self._identity};timeout={_SESSION_TIMEOUT}"
+
+    async def _request(self) -> RtspRequest:
+        """The next request; interleaved packets from the viewer (its receiver reports) are passed over."""
+        async with asyncio.timeout(_IDLE_SECONDS):
+            while (first := await self._reader.readexactly(1)) in (b"$", b"\r", b"\n"):
+                if first == b"$":
+                    header = await self._reader.readexactly(3)
+                    await self._reader.readexactly(int.from_bytes(header[1:], "big"))
+            try:
+                head = first + await self._reader.readuntil(b"\r\n\r\n")
+            except asyncio.LimitOverrunError as error:
+                raise ProtocolViolation("a request without end") from error
+            request = parse_request(head[:-4])
+            length = request.headers.get("content-length", "0")
+            if not length.isdigit() or int(length) > _LONGEST_HEAD:
+                raise ProtocolViolation("a request body of no sensible size")
+            await self._reader.readexactly(int(length))
+            return request
+
+    async def _answer(self, request: RtspRequest) -> RtspAnswer:
+        answer = RtspAnswer(200)
+        match request.method:
+            case "OPTIONS":
+                answer = RtspAnswer(200, {"Public": ", ".join(METHODS)})
+            case "DESCRIBE":
+                answer = await self._describe(request)
+            case "SETUP":
+                answer = await self._setup(request)
+            case "PLAY":
+                answer = self._play(request)
+            case "TEARDOWN":
+                self._ended = True
+            case "GET_PARAMETER":
+                pass
+            case _:
+                answer = RtspAnswer(501)
+        return answer
+
+    def _find(self, request: RtspRequest) -> Stream | RtspAnswer:
+        stream = self._streams.get(request.path)
+        if stream is None:
+            return RtspAnswer(404)
+        if stream.refuse_with is not None:
+            return RtspAnswer(stream.refuse_with)
+        if stream.credentials is not None and not may_view(
+            request, stream.credentials, realm=_REALM, nonce=self._nonce
+        ):
+            return RtspAnswer(401, {"WWW-Authenticate": f'Digest realm="{_REALM}", nonce="{self._nonce}"'})
+        return stream
+
+    async def _describe(self, request: RtspRequest) -> RtspAnswer:
+        found = self._find(request)
+        if isinstance(found, RtspAnswer):
+            return found
+        try:
+            async with asyncio.timeout(_FORMAT_SECONDS):
+                described = await found.feed.format()
+        except TimeoutError:
+            return RtspAnswer(503, {"Retry-After": "5"})
+        base = request.url.rstrip("/") + "/"
+        headers = {"Content-Type": "application/sdp", "Content-Base": base}
+        sound = found.feed.sound if may_be_served(found.feed.sound) else None
+        return RtspAnswer(200, headers, session_description(described, host=self._host, sound=sound))
+
+    async def _setup(self, request: RtspRequest) -> RtspAnswer:
+        found = self._find(request)
+        if isinstance(found, RtspAnswer):
+            return found
+        sound = found.feed.sound if request.is_sound else None
+        if request.is_sound and (sound is None or not may_be_served(sound)):
+            return RtspAnswer(404)
+        if request.is_sound in self._tracks or self._path not in ("", request.path) or self._sending is not None:
+            return RtspAnswer(455)
+        asked = parse_transport(request.headers.get("transport", ""))
+        if asked is None:
+            return RtspAnswer(461)
+        if self._stream is None:
+            self._stream, self._path = found, request.path
+            found.joined(self)
+        outlet: Outlet
+        if asked.interleaved:
+            outlet = Interleaved(writer=self._writer, channel=asked.first, control=asked.second)
+            answer = f"RTP/AVP/TCP;unicast;interleaved={asked.first}-{asked.second}"
+        else:
+            local, remote = (self._writer.get_extra_info(end)[0] for end in ("sockname", "peername"))
+            outlet = datagrams = await open_datagrams(local, remote, asked)
+            ports = f"client_port={asked.first}-{asked.second};server_port={datagrams.port}-{datagrams.port + 1}"
+            answer = f"RTP/AVP;unicast;{ports}"
+        self._tracks[request.is_sound] = Track(outlet=outlet, sound=sound)
+        return RtspAnswer(200, {"Transport": answer})
+
+    def _play(self, request: RtspRequest) -> RtspAnswer:
+        if not self._tracks:
+            return RtspAnswer(454)
+        base = request.url.rstrip("/")
+        info = ",".join(
+            f"url={base}/{SOUND_TRACK if is_sound else TRACK};seq={track.next_sequence}"
+            for is_sound, track in self._tracks.items()
+        )
+        return RtspAnswer(200, {"Range": "npt=now-", "RTP-Info": info})
+
+    async def _send(self) -> None:
+        if self._stream is None:
+            return
+        with self._stream.feed.subscribe() as subscription:
+            await self._send_all(self._stream, subscription)
+        self.abort()
+
+    async def _send_all(self, stream: Stream, subscription: Frames) -> None:
+        async for item in subscription.frames():
+            track = self._tracks.get(isinstance(item, EncodedAudio))
+            if track is not None and not stream.stalled:
+                async with asyncio.timeout(_SEND_SECONDS):
+                    await track.send(item)
+
+    async def _write(self, data: bytes) -> None:
+        self._writer.write(data)
+        async with asyncio.timeout(_SEND_SECONDS):
+            await self._writer.drain()

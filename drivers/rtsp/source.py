@@ -1,0 +1,145 @@
+"""A video source over RTSP: pictures as the camera encoded them, never decoded. Blocking; belongs in a thread.
+
+RTP is taken apart here and not by libavformat: that reads a socket byte by byte, which is most of its cost, and hides
+what was lost, and why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Self
+
+from drivers.contract import ProtocolViolation
+from drivers.rtsp.audio_track import AudioTrack, audible
+from drivers.rtsp.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
+from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
+from drivers.rtsp.server_session import RtspViewing, Transport
+from drivers.rtsp.video_track import FootageLost, VideoTrack, recordable
+
+_SOON_SECONDS = 0.1
+_GATHER_SECONDS = 0.5
+_LITTLE = 65_536
+
+
+class RtspSource:
+    """One connection to one camera, to be opened once and read until it raises.
+
+    `url` may hold credentials: it goes to the connection alone, and into no error and no log. Only `interrupt` may be
+    called from another thread.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        transport: Transport = "tcp",
+        audio: bool = False,
+        open_seconds: float = 10.0,
+        stall_seconds: float = 5.0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._stall_seconds = stall_seconds
+        self._monotonic = monotonic
+        self._viewing = RtspViewing(url=url, transport=transport, seconds=open_seconds, monotonic=monotonic)
+        self._audio = audio
+        self._track: VideoTrack | None = None
+        self._sound: AudioTrack | None = None
+        self._at_once = False
+        self.why_silent = ""
+        """Why a camera that was opened with `audio` has none, in one sentence."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self) -> VideoFormat | None:
+        """Connect and start the stream; the format as the camera announced it, or None when it comes in-band only.
+
+        Raises:
+            CameraUnreachable: no connection, or no answer within `open_seconds`.
+            CameraRefused: the camera refused, has no video, or sends a codec that is not recorded.
+            CameraEnded: the camera hung up.
+        """
+        media = self._viewing.describe()
+        video = recordable(media)
+        sound = audible(media) if self._audio else "nobody asked for audio"
+        wanted = [video] if isinstance(sound, str) else [video, sound.media]
+        playing = self._viewing.play(wanted)
+        self._track = VideoTrack(encodings=video.encodings, lossy=self._viewing.over == "udp", now=self._monotonic())
+        if isinstance(sound, str):
+            self.why_silent = sound
+        elif playing < len(wanted):
+            self.why_silent = "the camera refused to send its audio"
+        else:
+            self._sound = sound.track()
+            picture_begins, sound_begins = self._viewing.begins
+            if picture_begins is not None and sound_begins is not None:
+                self._sound.clock.begun(picture=picture_begins, sound=sound_begins)
+        return self._track.format
+
+    @property
+    def sound(self) -> AudioFormat | None:
+        """What sound comes with the frames, once it is open; None: none."""
+        return None if self._sound is None else self._sound.format
+
+    def frames(self) -> Iterator[EncodedFrame | EncodedAudio | FootageLost]:
+        """Frames as they arrive, whole access units in decoding order, beginning at a keyframe; sound among them.
+
+        Raises:
+            CameraStalled: no whole frame came within `stall_seconds`.
+            CameraEnded: the camera ended the stream.
+            CameraUnreachable: the connection broke.
+        """
+        track = self._track
+        if track is None:
+            raise CameraUnreachable("the source is not open")
+        while True:
+            arrived = self._viewing.receive()
+            now = self._monotonic()
+            if not track.keeps_time and not self._at_once:
+                self._at_once = True  # when its pictures come is all that is left to go by
+                self._viewing.gather(1, _SOON_SECONDS)
+            for came in arrived:
+                if self._sound is not None and came.report is not None:
+                    (self._sound.clock.sound_reported if came.medium else self._sound.clock.picture_reported)(
+                        came.report
+                    )
+                if not came.medium:
+                    yield from track.frames(came.packets, now)
+                elif self._sound is not None:
+                    yield from self._sound.sounds(came.packets, now, track.latest)
+            if now - track.heard_at > self._stall_seconds:
+                hint = "" if track.told_any or self._viewing.over == "tcp" else "; a firewall may hold up its UDP"
+                raise CameraStalled(f"no video for {self._stall_seconds:g} s{hint}")
+
+    def gather(self, size: int) -> None:
+        """See `Source.gather`."""
+        if not self._at_once:
+            # sound finds its place among the pictures by when it comes, where the camera tells no better
+            gathers = size > 1 and self._sound is None
+            self._viewing.gather(size if gathers else min(size, _LITTLE), _GATHER_SECONDS if gathers else _SOON_SECONDS)
+
+    def interrupt(self) -> None:
+        """End `open` or `frames` in the thread that waits in them; callable from any other."""
+        self._viewing.interrupt()
+
+    def close(self) -> None:
+        """Leave the camera. Call it from the thread that reads."""
+        self._viewing.close()
+
+
+__all__ = [
+    "CameraEnded",
+    "CameraRefused",
+    "CameraStalled",
+    "CameraUnreachable",
+    "FootageLost",
+    "ProtocolViolation",
+    "RtspSource",
+]

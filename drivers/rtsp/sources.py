@@ -1,0 +1,67 @@
+"""What every video source promises, and which of them reads an address."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
+from drivers.rtsp.server_session import Transport
+from drivers.rtsp.source import RtspSource
+from drivers.rtsp.video_track import FootageLost
+
+
+class Source(AbstractContextManager["Source"], Protocol):
+    """One connection to one camera, opened once and read until it raises; leaving the block closes it.
+
+    Blocking; only `interrupt` may be called from another thread. Errors are those of `drivers.rtsp.errors`.
+    """
+
+    why_silent: str
+    """Why a camera that was asked for audio sends none, in one sentence."""
+
+    @property
+    def sound(self) -> AudioFormat | None:
+        """What sound comes with the frames, once it is open; None: none."""
+        ...
+
+    def open(self) -> VideoFormat | None:
+        """Connect and start the stream; the format as announced, or None when it comes in-band only."""
+        ...
+
+    def frames(self) -> Iterator[EncodedFrame | EncodedAudio | FootageLost]:
+        """Frames as they arrive, whole access units in decoding order, beginning at a keyframe; sound among them."""
+        ...
+
+    def gather(self, size: int) -> None:
+        """From now on frames may come as late as it takes until so many bytes are there, half a second at most;
+        1: at once. A hint, for whoever reads in `frames`: it saves work where nobody watches.
+        """
+        ...
+
+    def interrupt(self) -> None:
+        """End `open` or `frames` in the thread that waits in them."""
+        ...
+
+
+def source_at(
+    url: str,
+    *,
+    transport: Transport = "tcp",
+    audio: bool = False,
+    stall_seconds: float = 5.0,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Source:
+    """The source that reads `url`: `rtsp://`, `rtsps://`, `whep://` (over HTTP) or `wheps://` (over HTTPS).
+
+    `audio`: the camera's sound too, where it is AAC, G.711 or Opus.
+    """
+    if urlsplit(url).scheme.lower() in ("whep", "wheps"):
+        # WebRTC's libraries take more memory than all else here: only where a camera needs them
+        from drivers.webrtc.whep_source import WhepSource  # noqa: PLC0415
+
+        return WhepSource(url=url, stall_seconds=stall_seconds, monotonic=monotonic)
+    return RtspSource(url=url, transport=transport, audio=audio, stall_seconds=stall_seconds, monotonic=monotonic)

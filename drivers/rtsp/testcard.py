@@ -1,0 +1,182 @@
+"""A moving picture with a running time code, encoded as a camera would: for demonstrations, and to test a line.
+
+It is cheap, because what stands still costs an encoder nothing: a bar wanders and the digits change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import av
+from av.video.codeccontext import VideoCodecContext
+from av.video.frame import VideoFrame
+
+from drivers.contract import DeviceFault
+from drivers.rtsp import glyphs
+from drivers.rtsp.fanout import Fanout
+from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame
+
+_BLACK, _WHITE, _BAR = 16, 235, 180
+_STRIPES = ((180, 128, 128), (162, 44, 142), (131, 156, 44), (112, 72, 58), (84, 184, 198), (65, 100, 212))
+_BAR_WIDTH = 16
+
+
+class TestCard:
+    """One encoder. `encode` is blocking and belongs to one caller at a time; `run` feeds a fan-out at the right pace.
+
+    Args:
+        name: shown in the picture.
+        time_code: what is written below it, asked for each frame, e.g. `12:34:56.7`; at most 16 characters are shown.
+        width: pixels, a multiple of 32.
+        height: pixels, even.
+        rate: frames per second.
+        keyframe_seconds: at least this much between two keyframes.
+        monotonic: the clock that paces and stamps frames.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        time_code: Callable[[], str],
+        width: int = 640,
+        height: int = 360,
+        rate: Fraction = Fraction(25, 2),
+        keyframe_seconds: float = 1.0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._time_code = time_code
+        self._width = width
+        self._height = height
+        self._rate = rate
+        self._keyframe_ticks = round(keyframe_seconds * TICKS_PER_SECOND)
+        self._monotonic = monotonic
+        self._index = 0
+        self._encoder: VideoCodecContext | None = None
+        self._shown = ""
+        self._bar_at = 0
+        self._canvas = _Canvas(width=width, height=height)
+        self._canvas.stripes()
+        self._canvas.text(name[:24], x=24, y=height // 8, scale=max(1, width // 320) + 1)
+
+    def encode(self) -> list[EncodedFrame]:
+        """Draw and encode the next frame; none depends on a later one."""
+        if self._encoder is None:
+            self._encoder = _encoder(self._width, self._height, self._rate, self._keyframe_ticks)
+        self._draw()
+        frame = VideoFrame(self._width, self._height, "yuv420p")
+        self._canvas.copy_to(frame)
+        frame.pts = self._index
+        frame.time_base = 1 / self._rate
+        self._index += 1
+        return list(self._frames(self._encoder, frame))
+
+    async def run(self, feed: Fanout) -> None:
+        """Feed frames at their pace until cancelled; encoding is done in a thread."""
+        begun = self._monotonic() - float(self._index / self._rate)
+        while True:
+            for frame in await asyncio.to_thread(self.encode):
+                feed.publish(frame)
+            late = self._monotonic() - begun - float(self._index / self._rate)
+            if late > 1.0:
+                begun += late
+            await asyncio.sleep(max(0.0, -late))
+
+    def _frames(self, encoder: VideoCodecContext, frame: VideoFrame) -> Iterator[EncodedFrame]:
+        per_frame = TICKS_PER_SECOND / self._rate
+        for packet in encoder.encode(frame):
+            pts = int((packet.pts or 0) * per_frame)
+            yield EncodedFrame(bytes(packet), pts, pts, packet.is_keyframe, self._monotonic())
+
+    def _draw(self) -> None:
+        scale = max(1, self._width // 160)
+        top = self._height - 2 * glyphs.HEIGHT * scale
+        text = self._time_code()[: (self._width - 48) // ((glyphs.WIDTH + 1) * scale)]
+        for at, character in enumerate(text):
+            if at >= len(self._shown) or self._shown[at] != character:
+                self._canvas.text(character, x=24 + at * (glyphs.WIDTH + 1) * scale, y=top, scale=scale)
+        self._shown = text
+        self._canvas.restore(self._bar_at, _BAR_WIDTH)
+        self._bar_at = self._index * 8 % (self._width - _BAR_WIDTH)
+        self._canvas.bar(self._bar_at, _BAR_WIDTH)
+
+
+def _encoder(width: int, height: int, rate: Fraction, keyframe_ticks: int) -> VideoCodecContext:
+    encoder = av.CodecContext.create("libx264", "w")
+    if not isinstance(encoder, VideoCodecContext):
+        raise DeviceFault("this build of FFmpeg has no H.264 encoder")
+    encoder.width, encoder.height = width, height
+    encoder.pix_fmt = "yuv420p"
+    encoder.time_base = 1 / rate
+    encoder.framerate = rate
+    encoder.gop_size = max(1, math.ceil(rate * keyframe_ticks / TICKS_PER_SECOND))
+    encoder.max_b_frames = 0
+    encoder.thread_count = 1
+    encoder.options = {"preset": "ultrafast", "tune": "zerolatency", "x264-params": "scenecut=0:repeat-headers=1"}
+    return encoder
+
+
+class _Canvas:
+    """Three planes of a 4:2:0 picture. Only brightness changes after `stripes`."""
+
+    def __init__(self, *, width: int, height: int) -> None:
+        self._width = width
+        self._height = height
+        self._planes = [bytearray(width * height), *(bytearray(width * height // 4) for _ in range(2))]
+        self._band = range(height // 2 - height // 16, height // 2 + height // 16)
+        self._still = b""
+
+    def stripes(self) -> None:
+        """Colour bars, and a dark band at the foot for the time code."""
+        for plane in range(3):
+            width = self._width if plane == 0 else self._width // 2
+            rows = self._height if plane == 0 else self._height // 2
+            line = b"".join(
+                bytes((_STRIPES[min(x * len(_STRIPES) // width, len(_STRIPES) - 1)][plane],)) for x in range(width)
+            )
+            foot = bytes((_BLACK if plane == 0 else 128,)) * width
+            dark = rows * 3 // 4
+            self._planes[plane][:] = line * dark + foot * (rows - dark)
+        self._still = bytes(self._planes[0][: self._width])
+
+    def text(self, text: str, *, x: int, y: int, scale: int) -> None:
+        """White on black, each dot `scale` pixels square."""
+        for at, character in enumerate(text):
+            left = x + at * (glyphs.WIDTH + 1) * scale
+            for row, bits in enumerate(glyphs.rows(character)):
+                line = (
+                    b"".join(
+                        bytes((_WHITE if bits >> (glyphs.WIDTH - 1 - dot) & 1 else _BLACK,)) * scale
+                        for dot in range(glyphs.WIDTH)
+                    )
+                    + bytes((_BLACK,)) * scale
+                )
+                for down in range(scale):
+                    start = (y + row * scale + down) * self._width + left
+                    self._planes[0][start : start + len(line)] = line
+
+    def bar(self, x: int, width: int) -> None:
+        """The moving bar, in the middle of the picture."""
+        for row in self._band:
+            start = row * self._width + x
+            self._planes[0][start : start + width] = bytes((_BAR if row % 2 else _WHITE,)) * width
+
+    def restore(self, x: int, width: int) -> None:
+        """What was behind the bar."""
+        for row in self._band:
+            start = row * self._width + x
+            self._planes[0][start : start + width] = self._still[x : x + width]
+
+    def copy_to(self, frame: VideoFrame) -> None:
+        """Fill a frame; its lines may be longer than the picture's."""
+        for plane, pixels in zip(frame.planes, self._planes, strict=True):
+            width = plane.width
+            if plane.line_size == width:
+                plane.update(bytes(pixels))
+                continue
+            padding = bytes(plane.line_size - width)
+            plane.update(b"".join(pixels[at : at + width] + padding for at in range(0, len(pixels), width)))

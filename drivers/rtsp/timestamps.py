@@ -1,0 +1,103 @@
+"""RTP's timestamps into presentation and decoding times that a recording can rely on. Pure.
+
+What cameras send wraps, repeats, jumps and runs backwards, while no picture is missing. So a step that cannot be true
+is replaced by the time that passed between the arrivals; the pictures stay.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from drivers.rtsp.frames import TICKS_PER_SECOND
+
+_EARLIEST_TICKS = TICKS_PER_SECOND
+"""A picture may come late at will, but not this much earlier than its timestamp says: that is a jump."""
+_LONGEST_BACK_TICKS = 2 * TICKS_PER_SECOND
+_LONGEST_SLIP_TICKS = TICKS_PER_SECOND // 2
+"""A count that is off by more, or stays off for longer, is a new count."""
+_ASSUMED_STEP = TICKS_PER_SECOND // 25
+
+
+class Timestamps:
+    """The times of one connection's pictures, in decoding order.
+
+    Args:
+        reordering: how many pictures may be decoded before one and shown after it.
+    """
+
+    def __init__(self, *, reordering: int = 0) -> None:
+        self._reordering = reordering
+        self._raw: int | None = None
+        self._pts = 0
+        self._step = _ASSUMED_STEP
+        self._told = 0
+        self._slipped_at: float | None = None
+        self._arrived = 0.0
+        self._earliest = 0.0
+        self._first_arrived = 0.0
+        self._waiting: list[int] = []
+        self._seen = 0
+        self._first_pts = 0
+        self._last_dts: int | None = None
+        self.repaired = 0
+        """Timestamps that could not be true."""
+
+    def times(self, raw: int, arrived: float) -> tuple[int, int]:
+        """Presentation and decoding time of the next picture; decoding times grow, and are at most the presentation's.
+
+        Args:
+            raw: RTP's timestamp, 32 bits.
+            arrived: monotonic seconds.
+        """
+        pts = self._presentation(raw, arrived)
+        if not self._reordering:
+            dts = pts if self._last_dts is None else max(pts, self._last_dts + 1)
+        else:
+            dts = self._decoding(pts)
+        self._last_dts = dts
+        return max(pts, dts), dts
+
+    def _presentation(self, raw: int, arrived: float) -> int:
+        if self._raw is None:
+            self._pts = self._told = self._first_pts = raw
+            self._first_arrived = arrived
+        else:
+            step = (raw - self._raw + 0x80000000 & 0xFFFFFFFF) - 0x80000000
+            self._told += step
+            if self._is_true(step, arrived):
+                self._step = min(max(self._told - self._pts, _ASSUMED_STEP // 10), TICKS_PER_SECOND)
+                self._pts = self._told
+                self._slipped_at = None
+            else:
+                self.repaired += 1
+                if self._slipped_at is None:
+                    self._slipped_at = arrived
+                passed = int((arrived - self._arrived) * TICKS_PER_SECOND)
+                self._pts += passed or self._step  # what came in one piece follows as pictures did before
+                off_for = (arrived - self._slipped_at) * TICKS_PER_SECOND
+                if max(abs(self._pts - self._told), off_for) > _LONGEST_SLIP_TICKS:
+                    self._told = self._pts  # not a slip, after which the old count goes on, but a new count
+                    self._slipped_at = None
+        self._raw = raw
+        self._arrived = arrived
+        self._earliest = min(self._earliest, self._lateness(self._pts, arrived))
+        return self._pts
+
+    def _is_true(self, step: int, arrived: float) -> bool:
+        forward = self._told - self._pts
+        if forward <= 0 and not (self._reordering and step and forward > -_LONGEST_BACK_TICKS):
+            return False
+        return self._lateness(self._told, arrived) > self._earliest - _EARLIEST_TICKS
+
+    def _lateness(self, pts: int, arrived: float) -> float:
+        return (arrived - self._first_arrived) * TICKS_PER_SECOND - (pts - self._first_pts)
+
+    def _decoding(self, pts: int) -> int:
+        """The n-th smallest presentation time, n pictures late: what an encoder that reorders by n would have told."""
+        heapq.heappush(self._waiting, pts)
+        self._seen += 1
+        if self._seen <= self._reordering:
+            dts = self._first_pts - (self._reordering + 1 - self._seen) * _ASSUMED_STEP
+        else:
+            dts = heapq.heappop(self._waiting)
+        return dts if self._last_dts is None else max(dts, self._last_dts + 1)

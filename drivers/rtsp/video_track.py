@@ -1,0 +1,217 @@
+"""One video stream's packets into frames that a recording can rely on, however they came. Pure.
+
+Whole pictures alone, beginning at a keyframe with its parameter sets, in times that grow; what is lost is told. Where a
+stream has had no entry point for LONGEST_GROUP_SECONDS, its next picture is a keyframe without one (Entry.NONE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from drivers.contract import ProtocolViolation
+from drivers.rtsp import formats, h264, h265
+from drivers.rtsp.audio_track import PictureTime
+from drivers.rtsp.depacketizer import Depacketizer, Picture, payload_offset
+from drivers.rtsp.dialogue import Encoding, Media
+from drivers.rtsp.errors import CameraRefused, CodecNotSupported
+from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame, VideoCodec, VideoFormat
+from drivers.rtsp.timestamps import Timestamps
+
+_CODECS = {"H264": VideoCodec.H264, "H265": VideoCodec.H265, "HEVC": VideoCodec.H265}
+_ASSUMED_REORDERING = 2
+_LOOKED_AT = 4
+"""Pictures that are looked at before the first is told, where the camera does not tell whether it reorders them."""
+_LONGEST_HOLE_SECONDS = 1.0
+LONGEST_GROUP_SECONDS = 10.0
+"""A stream without an entry point for so long is cut by time: what may be damaged is better than nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class FootageLost:
+    """Pictures are missing between the frame before and the keyframe that follows.
+
+    Attributes:
+        by_network: they were lost on the way; otherwise the camera never sent them.
+    """
+
+    by_network: bool
+
+
+def recordable(media: Iterable[Media]) -> Media:
+    """The first video among these, with those of its encodings that can be recorded.
+
+    Raises:
+        CameraRefused: there is no video, or none in a codec that is recorded.
+    """
+    video = next((medium for medium in media if medium.kind == "video"), None)
+    if video is None:
+        raise CameraRefused("the camera offers no video")
+    encodings = {number: told for number, told in video.encodings.items() if told.name in _CODECS}
+    if not encodings:
+        raise CodecNotSupported(f"the camera sends {_names(video)}, neither H.264 nor H.265")
+    return Media(kind=video.kind, control=video.control, encodings=encodings)
+
+
+class VideoTrack:
+    """One connection's video.
+
+    Args:
+        encodings: what its payload types mean, at least one; all of codecs that are recorded.
+        lossy: whether what is missing was lost on the way; over TCP only the camera itself can have left it out.
+        now: when the connection was made, monotonic seconds.
+    """
+
+    def __init__(self, *, encodings: Mapping[int, Encoding], lossy: bool, now: float) -> None:
+        self._encodings = encodings
+        self._lossy = lossy
+        self._payload_type = -1
+        self._packets = Depacketizer(codec=VideoCodec.H264)
+        self._format: VideoFormat | None = None
+        self._sets: dict[int, bytes] = {}
+        self._times: Timestamps | None = None
+        self._reordering: int | None = None
+        self._clock = TICKS_PER_SECOND
+        self._waits_for_keyframe = True
+        self._misses_some = False
+        self._whole_at = 0.0
+        self._entered_at = now
+        self._entered_pts = 0
+        self._looked_at: list[tuple[Picture, float]] | None = []
+        self.latest: PictureTime | None = None
+        """The times of the frame that came through last."""
+        self.told_any = False
+        """Whether a frame came through yet."""
+        self.heard_at = now
+        """When the last picture came, whole or not."""
+        self.keeps_time = True
+        """Whether all timestamps so far could be true."""
+        self.damaged = 0
+        """Pictures given up because a part of them was lost, or what they refer to."""
+        self._turn_to(next(iter(encodings)))
+
+    @property
+    def format(self) -> VideoFormat | None:
+        """The format as it was announced or last told in-band."""
+        return self._format
+
+    @property
+    def waits_for_keyframe(self) -> bool:
+        """Whether nothing can come through until the camera sends a keyframe."""
+        return self._waits_for_keyframe
+
+    def frames(self, packets: list[bytes | memoryview], now: float) -> Iterator[EncodedFrame | FootageLost]:
+        """The frames that are whole with these packets, which arrived `now`."""
+        for picture in self._pictures(packets):
+            self.heard_at = now
+            if self._looked_at is None:
+                yield from self._frames_of(picture, now)
+                continue
+            self._looked_at.append((picture, now))
+            if self._knows_order(self._looked_at):
+                looked_at, self._looked_at = self._looked_at, None
+                for held, at in looked_at:
+                    yield from self._frames_of(held, at)
+
+    def _pictures(self, packets: list[bytes | memoryview]) -> Iterator[Picture]:
+        at, count = 0, len(packets)
+        while (at := self._packets.take(packets, at)) < count:
+            packet = packets[at]
+            at += 1
+            if len(packet) > 1 and packet[1] & 0x7F != self._payload_type and payload_offset(packet) is not None:
+                if packet[1] & 0x7F not in self._encodings:
+                    continue
+                self._turn_to(packet[1] & 0x7F)
+            yield from self._packets.push(packet)
+
+    def _turn_to(self, payload_type: int) -> None:
+        """The stream begins, or goes on in another encoding."""
+        self._payload_type = payload_type
+        encoding = self._encodings[payload_type]
+        codec = _CODECS[encoding.name]
+        self._clock = encoding.clock
+        self._packets = Depacketizer(codec=codec)
+        self._waits_for_keyframe = True
+        self._sets = {}
+        self._format = None
+        names = ("sprop-vps", "sprop-sps", "sprop-pps") if codec is VideoCodec.H265 else ("sprop-parameter-sets",)
+        self._take_sets([unit for name in names for unit in encoding.sets(name)])
+
+    def _take_sets(self, units: list[bytes] | tuple[bytes, ...]) -> bool:
+        """Remember the parameter sets among these; whether all that a keyframe needs are among them."""
+        codec = self._packets.codec
+        kind_of = h265.nal_type if codec is VideoCodec.H265 else h264.nal_type
+        wanted = (h265.VPS, h265.SPS, h265.PPS) if codec is VideoCodec.H265 else (h264.SPS, h264.PPS)
+        found = {kind_of(unit): unit for unit in units if kind_of(unit) in wanted}
+        if found and any(self._sets.get(kind) != unit for kind, unit in found.items()):
+            sets = {**self._sets, **found}
+            data = h264.START_CODE + h264.START_CODE.join(sets[kind] for kind in wanted if kind in sets)
+            try:
+                told = formats.of_units(codec, data)
+            except ProtocolViolation:
+                return False  # rubbish in place of a parameter set; those known before stay
+            self._sets = sets
+            if told is not None:
+                self._format = told
+                if told.reordering is not None and told.reordering > (self._reordering or 0):
+                    self._reorder_by(told.reordering)
+                elif self._reordering is None:
+                    self._reordering = told.reordering
+        return all(kind in found for kind in wanted)
+
+    def _reorder_by(self, pictures: int) -> None:
+        self._reordering = pictures
+        if self._times is not None:
+            self._times = None
+            self._waits_for_keyframe = True
+
+    def _knows_order(self, looked_at: list[tuple[Picture, float]]) -> bool:
+        """Whether it is clear by now how far the camera reorders its pictures."""
+        for picture, _ in looked_at:
+            self._take_sets(picture.units)
+        if self._reordering is None and any(picture.bidirectional for picture, _ in looked_at):
+            self._reordering = _ASSUMED_REORDERING
+        return self._reordering is not None or len(looked_at) >= _LOOKED_AT
+
+    def _frames_of(self, picture: Picture, arrived: float) -> Iterator[EncodedFrame | FootageLost]:
+        whole_sets = self._take_sets(picture.units)
+        if picture.bidirectional and not self._reordering:
+            self._reorder_by(_ASSUMED_REORDERING)
+        hole = self.told_any and arrived - self._whole_at > _LONGEST_HOLE_SECONDS
+        if picture.damaged:
+            self.damaged += 1
+            self._waits_for_keyframe = self._waits_for_keyframe or picture.keyframe or hole
+            self._misses_some = self._waits_for_keyframe
+            return
+        waited_long = arrived - self._entered_at >= LONGEST_GROUP_SECONDS
+        if self._waits_for_keyframe and not (self._format and (picture.keyframe or waited_long)):
+            self.damaged += self.told_any
+            self._misses_some = True
+            return
+        if self._misses_some and self.told_any:
+            yield FootageLost(by_network=self._lossy)
+        begins, self._waits_for_keyframe = self._waits_for_keyframe, False
+        self._misses_some = False
+        self.told_any = True
+        self._whole_at = arrived
+        if self._times is None:
+            self._times = Timestamps(reordering=self._reordering or 0)
+        raw = picture.timestamp
+        if self._clock != TICKS_PER_SECOND:
+            raw = raw * TICKS_PER_SECOND // self._clock
+        pts, dts = self._times.times(raw, arrived)
+        self.keeps_time = self.keeps_time and not self._times.repaired
+        self.latest = PictureTime(picture.timestamp, self._clock, pts, arrived)
+        overlong = pts - self._entered_pts >= LONGEST_GROUP_SECONDS * TICKS_PER_SECOND and not picture.bidirectional
+        keyframe = picture.keyframe or begins or overlong
+        data = picture.data
+        if keyframe:
+            self._entered_at, self._entered_pts = arrived, pts
+            if not whole_sets and self._format is not None:
+                data = self._format.head + data
+        codec = self._packets.codec
+        yield EncodedFrame(data, pts, dts, keyframe, arrived, codec, picture.entry, picture.recovery)
+
+
+def _names(video: Media) -> str:
+    return ", ".join(sorted(told.name for told in video.encodings.values())) or "an unknown codec"

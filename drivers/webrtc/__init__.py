@@ -1,0 +1,1 @@
+"""Video sources over WebRTC (WHEP)."""

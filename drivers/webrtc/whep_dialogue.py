@@ -1,0 +1,157 @@
+"""WHEP (draft-ietf-wish-whep) as a viewer speaks it: the offer of a WebRTC session and the camera's answer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from drivers.contract import ProtocolViolation
+from drivers.rtsp.dialogue import Encoding, parse_description
+
+_FIRST_PAYLOAD_TYPE = 96
+_H264_PROFILES = ("42e034", "4d0034", "640034")
+"""Baseline, main and high, up to the highest level: nothing is decoded here, so nothing needs to be turned down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What a side's certificate hashes to (RFC 8122)."""
+
+    algorithm: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class IceAccount:
+    """By what a side's connectivity checks are known (RFC 8445)."""
+
+    user: str
+    password: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The camera's answer.
+
+    Attributes:
+        encodings: what its payload types mean.
+        retransmits: payload types of retransmission (RFC 4588), each with the one it repeats.
+        ice: the camera's account.
+        is_lite: it answers checks and makes none.
+        fingerprints: of its certificate.
+        calls: whether the camera begins the DTLS handshake.
+        candidates: its addresses for UDP, each in the form of RFC 8839, 5.1.
+    """
+
+    encodings: Mapping[int, Encoding]
+    retransmits: Mapping[int, int]
+    ice: IceAccount
+    is_lite: bool
+    fingerprints: tuple[Fingerprint, ...]
+    calls: bool
+    candidates: tuple[str, ...]
+
+
+def offer(*, ice: IceAccount, fingerprints: Sequence[Fingerprint], candidates: Sequence[str], session: int) -> str:
+    """An offer to receive one video, H.264 or H.265, with retransmissions; all candidates are in it.
+
+    Args:
+        ice: our account.
+        fingerprints: of our certificate.
+        candidates: our addresses.
+        session: a number that tells this session from others.
+    """
+    codecs = [
+        ("H264/90000", f"level-asymmetry-allowed=1;packetization-mode=1;profile-level-id={profile}")
+        for profile in _H264_PROFILES
+    ]
+    codecs.append(("H265/90000", "level-id=186;profile-id=1;tier-flag=0;tx-mode=SRST"))
+    lines: list[str] = []
+    numbers: list[str] = []
+    for at, (name, parameters) in enumerate(codecs):
+        number = _FIRST_PAYLOAD_TYPE + 2 * at
+        numbers += [str(number), str(number + 1)]
+        lines += [
+            f"a=rtpmap:{number} {name}",
+            f"a=fmtp:{number} {parameters}",
+            f"a=rtcp-fb:{number} nack",
+            f"a=rtcp-fb:{number} nack pli",
+            f"a=rtpmap:{number + 1} rtx/90000",
+            f"a=fmtp:{number + 1} apt={number}",
+        ]
+    head = [
+        "v=0",
+        f"o=- {session} 1 IN IP4 0.0.0.0",
+        "s=-",
+        "t=0 0",
+        "a=group:BUNDLE 0",
+        f"m=video 9 UDP/TLS/RTP/SAVPF {' '.join(numbers)}",
+        "c=IN IP4 0.0.0.0",
+        "a=mid:0",
+        "a=recvonly",
+        "a=rtcp-mux",
+        f"a=ice-ufrag:{ice.user}",
+        f"a=ice-pwd:{ice.password}",
+        "a=setup:actpass",
+    ]
+    prints = [f"a=fingerprint:{each.algorithm} {each.value}" for each in fingerprints]
+    addresses = [f"a=candidate:{candidate}" for candidate in candidates]
+    return "\r\n".join([*head, *prints, *lines, *addresses, "a=end-of-candidates", ""])
+
+
+def parse_answer(body: bytes) -> Answered:
+    """The camera's answer.
+
+    Raises:
+        ProtocolViolation: it is none, or not one that a session can be made of.
+    """
+    told: dict[str, str] = {}
+    candidates: list[str] = []
+    fingerprints: list[Fingerprint] = []
+    is_lite = False
+    for line in body.decode("utf-8", "replace").splitlines():
+        name, _, value = line.strip().removeprefix("a=").partition(":")
+        match name:
+            case "ice-ufrag" | "ice-pwd" | "setup":
+                told.setdefault(name, value.strip())
+            case "ice-lite":
+                is_lite = True
+            case "fingerprint" if len(parts := value.split()) == 2:
+                fingerprints.append(Fingerprint(parts[0].lower(), parts[1]))
+            case "candidate" if _is_usable(value):
+                candidates.append(value.strip())
+            case _:
+                continue
+    # one line, its port 0, may be there to refuse the video
+    if not told.get("ice-ufrag") or not told.get("ice-pwd") or not fingerprints:
+        raise ProtocolViolation("the camera's answer is none to a WebRTC offer")
+    video = next((medium for medium in parse_description(body, base="") if medium.kind == "video"), None)
+    encodings = dict(video.encodings) if video is not None else {}
+    repeats = {number: encodings.pop(number) for number, each in list(encodings.items()) if each.name == "RTX"}
+    retransmits = {
+        number: int(of)
+        for number, each in repeats.items()
+        if (of := each.parameters.get("apt", "")).isdecimal() and int(of) in encodings
+    }
+    return Answered(
+        encodings=encodings,
+        retransmits=retransmits,
+        ice=IceAccount(told["ice-ufrag"], told["ice-pwd"]),
+        is_lite=is_lite,
+        fingerprints=tuple(dict.fromkeys(fingerprints)),
+        calls=told.get("setup", "active") == "active",
+        candidates=tuple(dict.fromkeys(candidates)),
+    )
+
+
+def _is_usable(candidate: str) -> bool:
+    """Whether this is the address of an RTP component over UDP."""
+    fields = candidate.split()
+    return (
+        len(fields) >= 8
+        and fields[1] == "1"
+        and fields[2].lower() == "udp"
+        and fields[3].isdecimal()
+        and fields[5].isdecimal()
+        and fields[6] == "typ"
+    )

@@ -1,0 +1,159 @@
+"""The HTTP half of WHEP: an offer is posted, the answer comes back, and the session is deleted in the end. Blocking."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import secrets
+import socket
+import ssl
+from base64 import b64encode
+from typing import Final
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
+
+from drivers.rtsp.dialogue import authorization, parse_challenges
+from drivers.rtsp.errors import AccountRefused, CameraRefused, CameraUnreachable
+from drivers.system_messages import system_words
+
+_LARGEST_ANSWER = 131_072
+_MOST_TRIES = 4
+_MOVED = frozenset({301, 302, 307, 308})
+_FAREWELL_SECONDS = 1.0
+SCHEMES: Final = {"whep": "http", "wheps": "https"}
+
+
+class WhepSession:
+    """One session at the camera. Only `interrupt` may be called from another thread.
+
+    `url` (`whep://` or `wheps://`) may hold an account, or a token in place of the password with no user name; both go
+    to the camera's own host alone, and into no error.
+    """
+
+    def __init__(self, *, url: str, seconds: float) -> None:
+        """`seconds`: how long connecting, and each answer, may take."""
+        parts = urlsplit(url)
+        self._user = unquote(parts.username or "")
+        self._password = unquote(parts.password or "")
+        self._home = (parts.hostname, parts.port)
+        self.host = parts.hostname or ""
+        """The camera's host, as the address names it."""
+        bare = parts._replace(scheme=SCHEMES[parts.scheme.lower()], netloc=parts.netloc.rpartition("@")[2])
+        self._url = bare.geturl()
+        self._seconds = seconds
+        self._session_url = ""
+        self._connection: http.client.HTTPConnection | None = None
+        self._proof = f"Bearer {self._password}" if self._password and not self._user else ""
+        self._interrupted = False
+
+    def interrupt(self) -> None:
+        """End `begin` in the thread that waits in it."""
+        self._interrupted = True
+        connection = self._connection
+        if connection is not None and isinstance(connection.sock, socket.socket):
+            with contextlib.suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def begin(self, offer: str) -> bytes:
+        """Post an offer; the camera's answer.
+
+        Raises:
+            CameraUnreachable: no connection, or no answer in time.
+            CameraRefused: the camera refused.
+        """
+        url = self._url
+        for _ in range(_MOST_TRIES):
+            status, headers, body = self._ask("POST", url, offer.encode(), self._seconds)
+            if status in _MOVED and headers.get("location"):
+                url = urljoin(url, headers["location"])
+                if urlsplit(url).scheme not in SCHEMES.values():
+                    raise CameraRefused("the camera sends us to an address that is not HTTP")
+                continue
+            if status == 401 and self._prove(headers.get("www-authenticate", ""), url):
+                continue
+            _expect(status)
+            location = headers.get("location", "")
+            self._session_url = urljoin(url, location) if location else ""
+            return body
+        raise AccountRefused("the camera refused the account (user name or password)")
+
+    def end(self) -> None:
+        """Tell the camera, as far as it listens, that the session is over."""
+        url, self._session_url = self._session_url, ""
+        if url:
+            with contextlib.suppress(CameraUnreachable):
+                status, headers, _ = self._ask("DELETE", url, b"", _FAREWELL_SECONDS)
+                if status == 401 and self._prove(headers.get("www-authenticate", ""), url, method="DELETE"):
+                    self._ask("DELETE", url, b"", _FAREWELL_SECONDS)
+
+    def _ask(self, method: str, url: str, body: bytes, seconds: float) -> tuple[int, dict[str, str], bytes]:
+        parts = urlsplit(url)
+        headers = {"Content-Type": "application/sdp", "Accept": "application/sdp", "User-Agent": "edge-gateway"}
+        if method == "DELETE":
+            headers = {"User-Agent": "edge-gateway"}
+        if self._proof and self._is_home(parts):
+            headers["Authorization"] = self._proof
+        path = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
+        connection = _connection(parts, seconds)
+        self._connection = connection
+        try:
+            connection.connect()
+            if self._interrupted and method == "POST":
+                raise CameraUnreachable("reading was ended")
+            connection.request(method, path, body=body, headers=headers)
+            answer = connection.getresponse()
+            read = answer.read(_LARGEST_ANSWER)
+            told = {name.lower(): value for name, value in answer.getheaders()}
+        except ConnectionRefusedError:
+            raise CameraUnreachable("nothing listens at the camera's address") from None
+        except TimeoutError:
+            raise CameraUnreachable("the camera did not answer in time") from None
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
+            raise CameraUnreachable(f"no connection to the camera ({system_words(error)})") from None
+        else:
+            return answer.status, told, read
+        finally:
+            self._connection = None
+            connection.close()
+
+    def _is_home(self, parts: SplitResult) -> bool:
+        return (parts.hostname, parts.port) == self._home
+
+    def _prove(self, challenge: str, url: str, method: str = "POST") -> bool:
+        """Make the proof that the camera asks for; whether another try makes sense."""
+        offered = parse_challenges(challenge)
+        if not self._user or not offered or not self._is_home(urlsplit(url)):
+            return False
+        before, first = self._proof, offered[0]
+        if first.scheme == "basic":
+            self._proof = "Basic " + b64encode(f"{self._user}:{self._password}".encode()).decode()
+        else:
+            path = urlsplit(url)._replace(scheme="", netloc="", fragment="").geturl()
+            self._proof = authorization(first, self._user, self._password, method, path or "/", 1, secrets.token_hex(8))
+        return not before or first.stale or method == "DELETE"
+
+
+def _connection(parts: SplitResult, seconds: float) -> http.client.HTTPConnection:
+    if parts.scheme != "https":
+        return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # cameras sign their certificates themselves
+    return http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=seconds, context=context)
+
+
+def _expect(status: int) -> None:
+    match status:
+        case 200 | 201:
+            return
+        case 401 | 403:
+            raise AccountRefused("the camera refused the account (user name, password or token)")
+        case 404 | 405:
+            raise CameraRefused("the camera has no stream at this path, or it is no WHEP address")
+        case 409:
+            raise CameraRefused("the camera has no picture to show just now (status 409)")
+        case 429 | 453 | 503:
+            raise CameraRefused(f"the camera serves no more viewers just now (status {status})")
+        case 400 | 406 | 415 | 422:
+            raise CameraRefused(f"the camera refused the offer: neither H.264 nor H.265, or no WHEP (status {status})")
+        case _:
+            raise CameraRefused(f"the camera refused the session (status {status})")

@@ -1,0 +1,1 @@
+"""The daemon: wiring, devices, watchdog and the systemd notification."""

@@ -1,0 +1,57 @@
+"""The site's devices and cameras are made known to the store, which knows central's."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from gateway.domain.errors import StoreError
+from gateway.runtime.clock import Clock
+from gateway.site.models import Site
+from gateway.store import KnownRecord, Store
+
+log = structlog.get_logger(__name__)
+
+_AGAIN_SECONDS = 5.0
+
+
+class Declaring:
+    """Notes what the site file names, as soon as the disk takes it."""
+
+    def __init__(self, *, store: Store, clock: Clock, site: Site) -> None:
+        self._store = store
+        self._clock = clock
+        self._site = site
+        self._wanted = asyncio.Event()
+
+    async def begin(self) -> None:
+        """Try at once. What the disk does not take is left to `run`."""
+        if not await self._noted():
+            self._wanted.set()
+
+    def declare(self, site: Site) -> None:
+        """The site file names others now."""
+        self._site = site
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Note what is to be noted until the disk takes it, for as long as the gateway runs."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            if not await self._noted():
+                self._wanted.set()
+                await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _noted(self) -> bool:
+        now, site = self._clock.wall().micros, self._site
+        devices = [KnownRecord(id=item.id, name=item.name, kind=item.driver, at_site=True) for item in site.devices]
+        cameras = [KnownRecord(id=item.id, name=item.name, kind="", at_site=True) for item in site.cameras]
+        try:
+            await self._store.devices.declare(devices, now=now)
+            await self._store.cameras.declare(cameras, now=now)
+        except StoreError as error:
+            log.warning("devices_not_noted", error=str(error))
+            return False
+        return True

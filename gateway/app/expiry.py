@@ -1,0 +1,128 @@
+"""How long events, camera events and entries stay: their days, then longer for those who pull them and have not read
+them yet, and never beyond the most that is kept. What goes unread leaves an event that says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from gateway.domain.errors import StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.recording.settled_time import SettledTime
+from gateway.runtime.clock import Clock, iso_utc
+from gateway.store import LISTS, Entry, KeepLimits, ListName, ReadMark, Store
+from gateway.store.events.expiry import Range
+
+log = structlog.get_logger(__name__)
+
+_LOOK_SECONDS = 600.0
+_FIRST_LOOK_SECONDS = 60.0
+_BREATH_SECONDS = 0.05
+_MOST_NAMED = 20
+_WORDS: dict[ListName, str] = {"event": "events", "camera_event": "camera events", "entry": "parking entries"}
+
+
+class EventKeeping:
+    """Takes out what is old. Keep `run` alive as a task.
+
+    By a clock that is not trusted, or was set forward within the last day, nothing grows old.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        limits: KeepLimits,
+        reader_days: int,
+        forget: Callable[[int], Awaitable[None]],
+    ) -> None:
+        """`reader_days`: whoever has not read for so long holds nothing. `forget` is told of each camera event that
+        has gone.
+        """
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+        self._reader_days = reader_days
+        self._forget = forget
+        self._time: SettledTime | None = None
+
+    async def run(self) -> None:
+        """Look now and then until cancelled."""
+        await asyncio.sleep(_FIRST_LOOK_SECONDS)
+        while True:
+            try:
+                await self.look()
+            except StoreError as error:
+                log.warning("events_not_thinned", error=str(error))
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Take out what is to go now. Raises StoreError."""
+        now = self._settled()
+        for name in LISTS:
+            await self._thin(name, now)
+
+    async def _thin(self, name: ListName, now: int | None) -> None:
+        soft, hard = await self._store.keeping.old_to(name, limits=self._limits, now=now)
+        if not soft and not hard:
+            return
+        marks = [mark for mark in await self._store.read_marks.all() if mark.reader.list == name]
+        # Without a trusted clock nobody is known to stay away: every mark holds.
+        holding = [mark for mark in marks if now is None or mark.holds(now=now, reader_days=self._reader_days)]
+        upto = max(hard, min([soft, *(mark.read_to for mark in holding)]))
+        await self._tell_what_is_unread(name, [mark for mark in marks if mark.read_to < upto], upto, now)
+        count = above = 0
+        while gone := await self._store.keeping.remove(name, above=above, to=upto, limits=self._limits, now=now):
+            count, above = count + len(gone), gone[-1]
+            if name == "camera_event":
+                for number in gone:
+                    await self._forget(number)
+            await asyncio.sleep(_BREATH_SECONDS)
+        if count:
+            log.info("records_expired", list=name, count=count, up_to=upto)
+        if left := [mark.reader for mark in marks if mark not in holding and mark.read_to < upto]:
+            await self._store.read_marks.forget(left)
+
+    async def _tell_what_is_unread(self, name: ListName, passed: list[ReadMark], upto: int, now: int | None) -> None:
+        """On disk before the first of them goes: after a crash in between some are told twice, and none never."""
+        if not passed:
+            return
+        above = min(mark.read_to for mark in passed)
+        unread = await self._store.keeping.unread(name, above=above, to=upto, limits=self._limits, now=now)
+        if unread is not None:
+            await self._store.journal.record(Entry(events=(self._gap(name, unread, passed),)))
+
+    def _gap(self, name: ListName, unread: Range, passed: list[ReadMark]) -> Event:
+        stamp = self._clock.wall()
+        accounts = sorted({mark.reader.account for mark in passed if mark.read_to < unread.high})
+        named = ", ".join(accounts[:_MOST_NAMED]) + (" and others" if len(accounts) > _MOST_NAMED else "")
+        text = (
+            f"{unread.count} {_WORDS[name]}, {unread.low} to {unread.high}, of {iso_utc(unread.first_at)} to"
+            f" {iso_utc(unread.last_at)}, are dropped as the oldest; not all of them were read by {named}"
+        )
+        return Event(
+            kind=EventKind.UNREAD_DROPPED,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=text,
+            data={
+                "list": name,
+                "from_id": unread.low,
+                "to_id": unread.high,
+                "count": unread.count,
+                "from": iso_utc(unread.first_at),
+                "until": iso_utc(unread.last_at),
+                "unread_by": named,
+            },
+        )
+
+    def _settled(self) -> int | None:
+        """Wall micros that nobody has set forward lately; None while the clock is not trusted."""
+        wall, uptime = self._clock.wall(), self._clock.monotonic()
+        known = self._time or SettledTime(wall.micros, uptime, wall.trusted)
+        self._time = known.seen(wall, uptime)
+        return self._time.at(uptime) if wall.trusted else None

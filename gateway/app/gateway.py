@@ -1,0 +1,361 @@
+"""The only wiring: a Site becomes every collaborator, handed over by keyword, run in one tree of owned tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets as randomness
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from gateway.app.central import (
+    card_fields,
+    central_client,
+    down_from_central,
+    event_keeping,
+    people_of_central,
+    relay_to_central,
+    sync_with_central,
+)
+from gateway.app.device_registration import Declaring
+from gateway.app.devices import build_field
+from gateway.app.systemd import Notify, feed_watchdog
+from gateway.app.watchdog import Pulse
+from gateway.central.central_status import CentralStanding
+from gateway.central.push.refused import OutboxDesk
+from gateway.central.push.writes import CentralWrites
+from gateway.demo.operations import demo_cards, present_route
+from gateway.domain.errors import ConfigError, StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.lanes import Lanes
+from gateway.lanes.places import places_of
+from gateway.recording import Recording
+from gateway.runtime.clock import SystemClock, boot_id, offset_of
+from gateway.runtime.data_folder import MEDIA_MARKER, DataFolder, media_fault
+from gateway.runtime.logs import Logs
+from gateway.runtime.process_memory import give_memory_back, set_aside
+from gateway.runtime.redaction import Redaction
+from gateway.runtime.supervision import Progress, Supervisor
+from gateway.runtime.trusted_time import TrustedTimeKeeper, read_trusted_time
+from gateway.site import Secrets, Site, doubtful, load, secrets_folder
+from gateway.site.line_locks import LineLocks
+from gateway.site.running import RunningSite
+from gateway.store import DEFAULT_BYTES, GIGABYTE, Entry, Store
+from gateway.web.app import build_app
+from gateway.web.auth.site_file_accounts import hash_accounts
+from gateway.web.http.server import serve
+from gateway.webhooks.desk import WebhookDesk
+from gateway.webhooks.post import Post
+from gateway.webhooks.sender import WebhookSender
+
+log = structlog.get_logger(__name__)
+
+_SERVE_AGAIN_SECONDS = 3.0
+_CONTROL_SECONDS = 15.0
+_LAST_WORDS_SECONDS = 5.0
+_THREADS = 64
+
+
+def run(*, site_path: Path, data: Path) -> int:
+    """Run the gateway of a site until SIGTERM or SIGINT; the exit status. Raises GatewayError when it cannot start."""
+    os.umask(os.umask(0o077) | 0o027)  # databases, footage and keys: nothing for other users, whoever starts this
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it means to read the site file again: it never ends this
+    give_memory_back()
+    notify = Notify.take_from()
+    redaction = Redaction()
+    secrets = Secrets(folder=secrets_folder(site_path), heard=redaction.hide)
+    site = load(site_path, secrets=secrets)
+    with DataFolder.open(data) as folder, LineLocks(links=site.links), Logs(redaction=redaction):
+        if folder.takes_nothing:
+            log.error("gateway_starts_without_recording", why=folder.takes_nothing)
+        for doubt in doubtful(site, site_path):
+            log.warning("site_file_doubtful", doubt=doubt)
+        house = House(site=site, site_path=site_path, folder=folder, secrets=secrets, notify=notify)
+        set_aside()
+        asyncio.run(house.live())
+    return 0
+
+
+class House:
+    """Everything of one site, from start to stop. `live` is its whole life."""
+
+    def __init__(self, *, site: Site, site_path: Path, folder: DataFolder, secrets: Secrets, notify: Notify) -> None:
+        self._site = site
+        self._folder = folder
+        self._notify = notify
+        self._secrets = secrets
+        self._clock = SystemClock()
+        if (last := read_trusted_time(folder.path)) is not None:
+            self._clock.recall(last, boot_id=boot_id())
+        self._trusted_time = TrustedTimeKeeper(folder=folder.path, clock=self._clock, boot_id=boot_id())
+        self._progress = Progress(clock=self._clock)
+        self._stop = asyncio.Event()
+        self._reload_asked = asyncio.Event()
+        self._interface_fault = "the interface is not served yet"
+        self._store = Store(
+            folder=folder.path,
+            site_name=site.site.name,
+            sends=site.central is not None,
+            offset=partial(offset_of, self._clock, boot_id()),
+            places=places_of(site),
+            now=self._now,
+            backlog_bytes=round(site.central.backlog_gigabytes * GIGABYTE) if site.central else DEFAULT_BYTES,
+        )
+        self._declaring = Declaring(store=self._store, clock=self._clock, site=site)
+        self._site_file = RunningSite(
+            path=site_path,
+            site=site,
+            secrets=secrets,
+            take=self._take_cameras,
+            read=self._store.changes.bump,
+        )
+        self._field = build_field(site, site_path=site_path, clock=self._clock, secrets=secrets)
+        self._lanes = Lanes(
+            site=site,
+            gates=self._field.gates,
+            showing=self._field.showing,
+            stoppable=self._field.stoppable,
+            drivers=self._field.drivers,
+            store=self._store,
+            clock=self._clock,
+            progress=self._progress,
+            boot=randomness.token_hex(6),
+        )
+        self._recording = Recording(
+            site=site,
+            store=self._store,
+            media=folder.media,
+            run_folder=folder.run,
+            clock=self._clock,
+            progress=self._progress,
+            secrets=secrets,
+            media_fault=partial(media_fault, folder.path),
+            marker=MEDIA_MARKER,
+        )
+        client = central_client(site, secrets=secrets, store=self._store, clock=self._clock)
+        self._writes = CentralWrites(
+            client=client,
+            store=self._store,
+            clock=self._clock,
+            zone=ZoneInfo(site.site.timezone),
+            fields=card_fields(site),
+        )
+        self._outbox_desk = OutboxDesk(
+            client=client,
+            store=self._store,
+            clock=self._clock,
+            zone=ZoneInfo(site.site.timezone),
+            fields=card_fields(site),
+        )
+        down = down_from_central(site, client=client, store=self._store, clock=self._clock)
+        self._sync = sync_with_central(
+            site,
+            client=client,
+            down=down,
+            store=self._store,
+            clock=self._clock,
+            exhibits=self._recording.exhibits,
+            card_renamed=self._lanes.areas.card_renamed,
+            lanes=self._lanes,
+        )
+        self._relay = relay_to_central(site, client=client)
+        self._people = people_of_central(site, client=client)
+        self._standing = None
+        if client is not None and down is not None and self._sync is not None:
+            started_at = self._clock.wall().micros
+            self._standing = CentralStanding(client=client, down=down, sync=self._sync, started_at=started_at)
+        self._keeping = event_keeping(site, store=self._store, clock=self._clock, forget=self._recording.forget)
+        hooks = site.webhooks
+        self._post = Post(allowed=hooks.networks(), ca_file=hooks.ca_file, timeout_seconds=hooks.timeout_seconds)
+        self._webhooks = WebhookSender(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
+        self._webhook_desk = WebhookDesk(webhooks=self._store.webhooks, post=self._post, clock=self._clock)
+
+    async def live(self) -> None:
+        """Start, serve until told to stop, and end in order: who asks and acts, lines, who remembers."""
+        loop = asyncio.get_running_loop()
+        # Whoever reads from a disk that hangs holds a thread, until that is known: signing in, and looking up the names
+        # of devices, must still find one.
+        loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="work"))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        # not by the loop, which gives the signal its deadly meaning back when it is closed
+        signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(self._reload_asked.set))
+        await self._store.open()
+        try:
+            async with Supervisor(clock=self._clock) as lasting:
+                lasting.keep("store", self._store.run)
+                lasting.keep("recorder", self._lanes.recorder.run)
+                await self._remember_start()
+                await self._declaring.begin()
+                lasting.keep("declare", self._declaring.run)
+                async with Supervisor(clock=self._clock) as lines:
+                    self._field.start_lines(lines)
+                    async with Supervisor(clock=self._clock) as house:
+                        self._start(house)
+                        await self._stop.wait()
+                        self._notify.stopping()
+                        log.info("gateway_stopping")
+                await self._last_words()
+        finally:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            self._post.close()
+            await self._store.close()
+
+    def _start(self, house: Supervisor) -> None:
+        self._watch(house)
+        self._lanes.start(house)
+        self._field.start(house, reports=self._lanes.report)
+        house.keep("recording", self._recording.run)
+        if self._sync is not None:
+            house.keep("sync", self._sync.run)
+        house.keep("trusted time", self._trusted_time.run)
+        house.keep("webhooks", self._webhooks.run)
+        house.keep("event keeping", self._keeping.run)
+        if self._relay is not None:
+            house.keep("relay", self._relay.run)
+        house.keep("site file", self._reload_when_asked)
+        house.keep("web", self._serve)
+        house.once("readiness", self._tell_when_ready())
+
+    def _watch(self, house: Supervisor) -> None:
+        pulse = Pulse(progress=self._progress, store=self._store, buses=self._field.buses, clock=self._clock)
+        pulse.expect()
+        house.keep("beat", pulse.run)
+        house.keep("watchdog", lambda: feed_watchdog(notify=self._notify, progress=self._progress, status=self._status))
+
+    async def _serve(self) -> None:
+        site = self._site
+        demo = site.demo
+        accounts = await hash_accounts(site.api.accounts, self._secrets.get, await self._known_hashes())
+        while True:
+            app = build_app(
+                site=site,
+                store=self._store,
+                board=self._lanes,
+                areas=self._lanes.areas,
+                recording=self._recording,
+                central=self._standing,
+                writes=self._writes,
+                clock=self._clock,
+                accounts=accounts,
+                data=self._folder.path,
+                readiness=self._not_ready,
+                webhooks=self._webhook_desk,
+                outbox=self._outbox_desk,
+                relay=self._relay,
+                central_accounts=self._people,
+                extra_routes=(present_route(demo.control),) if demo else (),
+                demo_cards=demo_cards() if demo else (),
+                site_file=self._site_file,
+            )
+            try:
+                await serve(app, host=site.api.listens_on, port=site.api.port, started=self._serving, tls=site.api.tls)
+            except ConfigError as error:
+                # Somebody has the port: gates work without a page, so they are not stopped for it.
+                if self._interface_fault != str(error):
+                    log.error("interface_not_served", error=str(error))  # noqa: TRY400 (the sentence says it all)
+                self._interface_fault = str(error)
+                self._store.changes.bump()
+            await asyncio.sleep(_SERVE_AGAIN_SECONDS)
+
+    async def _known_hashes(self) -> dict[str, str]:
+        """How the site file's passwords were hashed before; nothing when that cannot be read."""
+        try:
+            return await self._store.accounts.site_file_hashes()
+        except StoreError as error:
+            log.warning("known_hashes_not_read", error=str(error))
+            return {}
+
+    def _serving(self, port: int) -> None:
+        self._interface_fault = ""
+        self._store.changes.bump()
+        log.info("interface_served", host=self._site.api.listens_on, port=port)
+
+    async def _tell_when_ready(self) -> None:
+        """Tell systemd once every device has answered or was found to be away: then the lanes are under control.
+
+        The log says `gateway_ready` only when the interface is served too. Lanes do not wait for it.
+        """
+        version, until = self._store.changes.version, self._clock.monotonic() + _CONTROL_SECONDS
+        starting = self._interface_fault
+        while self._clock.monotonic() < until and (self._lanes.under_control() or self._interface_fault == starting):
+            version = await self._store.changes.beyond(version, within=1.0)
+        self._notify.ready(self._status())
+        if self._interface_fault:
+            log.warning("lanes_ready_without_interface", why=self._interface_fault)
+        while self._interface_fault:
+            version = await self._store.changes.beyond(version, within=60.0)
+        log.info("gateway_ready")
+
+    def _not_ready(self) -> tuple[str, ...]:
+        reasons = [*self._lanes.under_control(), *self._lanes.unable()]
+        if self._interface_fault:
+            reasons.append(self._interface_fault)
+        if self._store.failing:
+            reasons.append(self._unrecorded())
+        return tuple(reasons)
+
+    def _status(self) -> str:
+        away = sum(device.online is False for device in self._lanes.devices())
+        recording = sum(camera.condition == "recording" for camera in self._recording.cameras())
+        text = (
+            f"{self._site.site.name}: {len(self._site.lanes)} lanes, {away} devices away, "
+            f"{recording} of {len(self._site.cameras)} cameras recording"
+        )
+        faults = (self._unrecorded(), self._interface_fault)
+        return "; ".join((*(fault for fault in faults if fault), text))
+
+    def _unrecorded(self) -> str:
+        """Why nothing can be recorded just now, "" while it can."""
+        return f"nothing can be recorded: {self._store.failing}" if self._store.failing else ""
+
+    async def _remember_start(self) -> None:
+        """Note the start, and take up what the last end left behind: also when the disk takes nothing for now."""
+        site = self._site
+        events = [self._event(EventKind.GATEWAY_STARTED, f"the gateway of {site.site.name} has started")]
+        if self._store.was_unclean:
+            events.insert(0, self._event(EventKind.POWER_LOST, "the last run ended without warning"))
+        events += [self._event(EventKind.STORE_DAMAGED, text) for text in self._store.salvaged]
+        self._lanes.recorder.put(Entry(events=tuple(events)))
+        for recall in (
+            self._lanes.areas.recall,
+            self._lanes.settle_unfinished,
+            self._lanes.resume,
+            self._writes.recall,
+        ):
+            try:
+                await recall()
+            except StoreError as error:  # what cannot be read any more must not keep the rest from being known
+                log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
+        log.info("gateway_started", site=site.site.name, data=str(self._folder.path))
+
+    async def _reload_when_asked(self) -> None:
+        while True:
+            await self._reload_asked.wait()
+            self._reload_asked.clear()
+            await self._site_file.reload()
+
+    async def _take_cameras(self, site: Site) -> None:
+        self._site = site
+        self._recording.change_cameras(site.cameras)
+        self._declaring.declare(site)
+        if self._sync is not None:
+            await self._sync.trust_anew()
+
+    async def _last_words(self) -> None:
+        """Everything that lanes said goes to disk, then that the gateway stopped."""
+        self._lanes.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, "the gateway was stopped"),)))
+        if not await self._lanes.recorder.drained(within=_LAST_WORDS_SECONDS):
+            log.error("records_lost_at_stop", waiting=self._lanes.recorder.waiting)
+
+    def _now(self) -> int:
+        return self._clock.wall().micros
+
+    def _event(self, kind: EventKind, text: str) -> Event:
+        stamp = self._clock.wall()
+        return Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)

@@ -1,0 +1,116 @@
+"""What systemd hears of this process: ready, its status in words, that it moves on, and that it stops.
+
+The protocol of sd_notify(3): lines of `NAME=value` in one datagram to the socket that `$NOTIFY_SOCKET` names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, MutableMapping
+
+import structlog
+
+from gateway.runtime.supervision import Progress
+
+log = structlog.get_logger(__name__)
+
+_MAX_STATUS = 400
+_LONGEST_PERIOD = 5.0
+
+
+class Notify:
+    """Tells systemd. Without a socket every message goes nowhere; a message that fails is logged once, never raised.
+
+    Attributes:
+        watchdog_seconds: systemd ends this process when it is not fed for so long; None when it does not watch.
+    """
+
+    def __init__(self, *, address: str | None, watchdog_seconds: float | None = None) -> None:
+        self.watchdog_seconds = watchdog_seconds
+        self._address = address
+        self._undelivered_ready = False
+        self._failing = False
+
+    @classmethod
+    def take_from(cls, environ: MutableMapping[str, str] = os.environ) -> Notify:
+        """As the environment says. The variables are removed, so that children do not speak for this process."""
+        address = environ.pop("NOTIFY_SOCKET", "")
+        seconds = _watchdog_seconds(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
+        if address and not address.startswith(("/", "@")):
+            log.warning("notify_address_unknown", address=address)
+            address = ""
+        return cls(address=address or None, watchdog_seconds=seconds)
+
+    def ready(self, status: str) -> None:
+        """The lanes are under control. Sent again with the next message when systemd could not take it."""
+        self._undelivered_ready = True
+        self._send(_status_line(status))
+
+    def status(self, status: str) -> None:
+        """One sentence for `systemctl status`."""
+        self._send(_status_line(status))
+
+    def feed(self, status: str) -> None:
+        """This process has moved on; with it its status."""
+        self._send("WATCHDOG=1", _status_line(status))
+
+    def stopping(self) -> None:
+        """This process has begun to stop."""
+        self._send("STOPPING=1", _status_line("stopping"))
+
+    def _send(self, *lines: str) -> None:
+        if self._address is None:
+            return
+        if self._undelivered_ready:
+            lines = ("READY=1", *lines)
+        name = "\0" + self._address[1:] if self._address.startswith("@") else self._address
+        try:
+            # Not blocking: a stuck systemd must not hold the loop.
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as out:
+                out.sendto("\n".join(lines).encode(), name)
+        except OSError as error:
+            if not self._failing:
+                log.warning("notify_failed", error=str(error))
+            self._failing = True
+        else:
+            self._failing = self._undelivered_ready = False
+
+
+async def feed_watchdog(*, notify: Notify, progress: Progress, status: Callable[[], str]) -> None:
+    """Feed systemd's watchdog while every expected part moves on; runs until cancelled.
+
+    As long as a part is stuck the watchdog goes hungry and the status names the part. `status` gives the sentence
+    shown otherwise; it is asked at each feeding and must not block.
+    """
+    period = min(notify.watchdog_seconds / 4, _LONGEST_PERIOD) if notify.watchdog_seconds else _LONGEST_PERIOD
+    told: tuple[str, ...] = ()
+    while True:
+        stuck = progress.stuck()
+        if stuck:
+            notify.status(f"stuck: {', '.join(stuck)}")
+        else:
+            notify.feed(status())
+        if stuck != told:
+            if stuck:
+                log.error("parts_stuck", parts=stuck)
+            else:
+                log.info("parts_moving_again", parts=told)
+            told = stuck
+        await asyncio.sleep(period)
+
+
+def _status_line(status: str) -> str:
+    return "STATUS=" + " ".join(status.split())[:_MAX_STATUS]
+
+
+def _watchdog_seconds(microseconds: str, pid: str) -> float | None:
+    if pid and pid != str(os.getpid()):  # meant for another process of the unit
+        return None
+    if not microseconds:
+        return None
+    if not (microseconds.isascii() and microseconds.isdecimal()) or int(microseconds) == 0:
+        log.warning("watchdog_interval_unknown", value=microseconds)
+        return None
+    return int(microseconds) / 1_000_000

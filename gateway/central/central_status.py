@@ -1,0 +1,179 @@
+"""How the site and central stand, as pages show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.central.client.client import CentralClient
+from gateway.central.client.state import CentralState
+from gateway.central.pull.pull import DownSync, Progress, PullReport
+from gateway.central.pull.refresh import Part
+from gateway.central.runner import Sync
+from gateway.runtime.clock import iso_utc
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the two stand. Times are wall micros UTC.
+
+    Attributes:
+        reachable: whether the last exchange reached central; None before the first.
+        since: since when that is so; the gateway's start before the first exchange.
+        error: what the last exchange failed with; "" after a success.
+        last_sign_in: when the last sign-in succeeded, None for never.
+        pulled_at: when the last pull ended, None for never.
+        pulled: what it brought, in words.
+        progress: how far the pull under way is; between pulls what is still to come anew, or "".
+        refreshing: whether everything is, or will be, fetched anew.
+        reconciling: whether what was sent is, or will be, compared with central.
+        reconciled: what the last such comparing found, in words.
+        incomplete: whether the last pull lacks a list, or one could not be believed.
+        notices: what a technician should know, a sentence each.
+        clock_ahead: by how many seconds central's clock is ahead of this machine's at most; None while central does not
+            answer, since either clock may be set meanwhile.
+    """
+
+    reachable: bool | None
+    since: int
+    error: str
+    last_sign_in: int | None
+    pulled_at: int | None = None
+    pulled: str = ""
+    progress: str = ""
+    refreshing: bool = False
+    reconciling: bool = False
+    reconciled: str = ""
+    incomplete: bool = False
+    notices: tuple[str, ...] = ()
+    clock_ahead: float | None = None
+
+
+class CentralStanding:
+    """The client's and the pulls' state, read without waiting."""
+
+    def __init__(self, *, client: CentralClient, down: DownSync, sync: Sync, started_at: int) -> None:
+        self._client = client
+        self._down = down
+        self._sync = sync
+        self._started_at = started_at
+
+    def snapshot(self) -> Standing:
+        """How the two stand now."""
+        state, report = self._client.state, self._down.report
+        return Standing(
+            reachable=state.reachable,
+            since=state.since.micros if state.since else self._started_at,
+            error=state.last_error,
+            last_sign_in=state.signed_in_at.micros if state.signed_in_at else None,
+            pulled_at=report.at.micros if report else None,
+            pulled=pulled_text(report) if report else "",
+            progress=(
+                self._sync.reconcile_progress or progress_text(self._down.progress) or left_text(self._down.anew.left)
+            ),
+            refreshing=self._sync.refreshing,
+            reconciling=self._sync.reconciling,
+            reconciled=self._sync.reconciled,
+            notices=tuple(
+                notices(
+                    state,
+                    report,
+                    clock_alert_seconds=self._sync.clock_alert_seconds,
+                    unread_events=self._sync.unread_events,
+                    set_back_at=self._down.set_back.since,
+                    backlog=self._sync.backlog_notice,
+                )
+            ),
+            clock_ahead=clock_ahead(state),
+        )
+
+    async def reconcile(self, *, days: int, by: str) -> None:
+        """Compare what was sent in these days with central, and send again what is missing there. Raises StoreError."""
+        log.info("reconcile_asked", days=days, by=by)
+        await self._sync.reconcile(days=days)
+
+    async def refresh(self, *, by: str) -> None:
+        """Fetch everything anew, now or as soon as central answers. It is on disk then. Raises StoreError."""
+        log.info("refresh_asked", by=by)
+        await self._sync.refresh()
+
+
+def clock_ahead(state: CentralState) -> float | None:
+    """By how many seconds central's clock is ahead of this machine's at most; None while central does not answer."""
+    offset = state.clock_offset if state.reachable else None
+    return None if offset is None else offset.seconds + offset.doubt
+
+
+def pulled_text(report: PullReport) -> str:
+    """What pulls brought, in words; of a list that central did not give this time, what it gave before."""
+    counts: dict[Part, int] = {
+        "access cards": report.cards.cards,
+        "devices": report.devices,
+        "cameras": report.cameras,
+    }
+    return ", ".join(_part_text(report, part, count) for part, count in counts.items())
+
+
+def _part_text(report: PullReport, part: Part, count: int) -> str:
+    if part in report.never:
+        return f"{part} not yet"
+    return f"{count:,} {part}{' (not this time)' if part in report.missed else ''}"
+
+
+def progress_text(progress: Progress | None) -> str:
+    """How far a pull is, in words."""
+    if progress is None:
+        return ""
+    of = "" if progress.count is None else f" of {progress.count:,}"
+    return f"{progress.part}: {progress.received:,}{of}"
+
+
+def left_text(left: tuple[Part, ...]) -> str:
+    """What is still to be fetched anew, in words."""
+    return f"{', '.join(left)}: still to come" if left else ""
+
+
+def notices(
+    state: CentralState,
+    report: PullReport | None,
+    *,
+    clock_alert_seconds: float,
+    unread_events: int,
+    set_back_at: int | None = None,
+    backlog: str = "",
+) -> Iterator[str]:
+    """What a technician should know, a sentence each."""
+    if set_back_at is not None:
+        yield (
+            f"central was set back to an older state, seen {iso_utc(set_back_at)}: what this site sent since then is"
+            " gone there; run edge-gateway sync reconcile"
+        )
+    if backlog:
+        yield backlog
+    for operation, said in state.not_permitted:
+        yield f"central does not permit {operation} to the gateway's account{f' ({said})' if said else ''}"
+    if state.clock_offset is not None and state.clock_offset.exceeds(clock_alert_seconds):
+        yield state.clock_offset.sentence()
+    if unread_events:
+        yield f"{unread_events:,} of central's events command nothing: their ids or their devices' cannot be read"
+    if report is None:
+        return
+    denied = tuple(f"{operation}:" for operation, _ in state.not_permitted)
+    yield from (problem for problem in report.problems if not problem.startswith(denied))
+    cards = report.cards
+    held_back = (
+        (cards.held_back, "access cards"),
+        (report.devices_held_back, "devices"),
+        (report.cameras_held_back, "cameras"),
+    )
+    for count, noun in held_back:
+        if count:
+            yield f"{count:,} {noun} are missing on central's list; they stay until the next look agrees"
+    if cards.without_credential:
+        yield f"{cards.without_credential:,} access cards have no number, tag or plate that a reader could read"
+    if cards.unread:
+        yield f"{cards.unread:,} access cards are suspended: their status or dates cannot be read"

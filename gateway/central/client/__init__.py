@@ -1,0 +1,1 @@
+"""The client of central: connections, sign-in, lists and answers."""

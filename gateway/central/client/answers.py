@@ -1,0 +1,114 @@
+"""What an answer of central means: status and body are judged together, as the interface asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from reprlib import Repr
+
+from gateway.central.client.json_stream import Unkept, Unreadable, read_object
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.writes import JsonObject
+
+__all__ = [
+    "CentralDenied",
+    "CentralFailed",
+    "CentralSlow",
+    "JsonObject",
+    "NeedsSignIn",
+    "Verdict",
+    "judge",
+    "judge_read",
+]
+
+_NEEDS_SESSION = "authentication required"
+_DENIAL_WORDS = ("permission", "forbidden", "access denied", "not authorized", "unauthorized")
+_SHOWN_ERROR = 300
+_READ_ERROR = 10 * _SHOWN_ERROR
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _SHOWN_ERROR
+_TOO_BUSY = frozenset({408, 425, 429})
+_BETWEEN = frozenset({502, 503, 504})
+_PROBE = "GET /"
+_BARE_RECORDS = frozenset({"POST /v1/access", "POST /v1/event"})
+"""Operations that the interface says answer with the record itself; all others' answers say `success`."""
+
+
+class CentralFailed(CentralUnavailable):
+    """Central was reached and answered in its own form that it failed. Others' requests may still succeed."""
+
+
+class CentralSlow(CentralUnavailable):
+    """No answer came in time, over a connection that was there."""
+
+
+class CentralDenied(CentralRefused):
+    """Central refuses the account: wrong credentials, no session, or a missing permission.
+
+    It says nothing of the record that was sent; that one is sent again when the account is in order.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsSignIn:
+    """The session is missing or gone. `status`: of the answer that said so."""
+
+    status: int
+
+
+Verdict = JsonObject | NeedsSignIn | CentralRefused | CentralUnavailable
+
+
+async def judge(operation: str, status: int, body: bytes) -> Verdict:
+    """What central means by this answer to `operation` ("POST /v1/device/list"): its object, or the error to raise."""
+    try:
+        answer = await read_object(body)
+    except Unkept as error:  # central answers, as others of its answers may show
+        return CentralFailed(f"{operation}: answered {status} with {error}")
+    except Unreadable as error:
+        return CentralUnavailable(f"{operation}: answered {status} with {error}")
+    return judge_read(operation, status, answer)
+
+
+def judge_read(operation: str, status: int, answer: JsonObject) -> Verdict:
+    """The same of an answer whose body was read already."""
+    error = _error_text(answer)
+    if status == 401 or (_NEEDS_SESSION in error.casefold() and not _succeeded(operation, status, answer)):
+        return NeedsSignIn(status)
+    if _succeeded(operation, status, answer):
+        return answer
+    if 200 <= status < 300 and not error and answer.get("success") is not False:
+        return _unsaid(operation, status)
+    return _failure(operation, status, error)
+
+
+def _unsaid(operation: str, status: int) -> CentralUnavailable:
+    """Nobody knows whether it was done."""
+    text = f"{operation}: answered {status} without saying whether it succeeded ('success' is missing or no boolean)"
+    return CentralUnavailable(text) if operation == _PROBE else CentralFailed(text)
+
+
+def _failure(operation: str, status: int, error: str) -> CentralRefused | CentralUnavailable:
+    shown = f"{operation}: {error or f'answered {status} without a reason'}"
+    if status in _BETWEEN or 300 <= status < 400:
+        return CentralUnavailable(f"{operation}: answered {status}")
+    if status == 403 or (status >= 500 and any(word in error.casefold() for word in _DENIAL_WORDS)):
+        return CentralDenied(shown, status=status, said=error)
+    if status >= 500 or status in _TOO_BUSY:
+        return CentralFailed(shown)
+    return CentralRefused(shown, status=status, said=error)
+
+
+def _succeeded(operation: str, status: int, answer: JsonObject) -> bool:
+    """2xx, and the body says so, or is the record that was asked for."""
+    if not 200 <= status < 300 or answer.get("error"):
+        return False
+    if "success" not in answer:
+        return operation in _BARE_RECORDS and "id" in answer
+    return answer["success"] is True
+
+
+def _error_text(answer: JsonObject) -> str:
+    """The body's error as one line of bounded length, however long or whatever it is."""
+    error = answer.get("error")
+    text = error if isinstance(error, str) else "" if error is None else _SHORT.repr(error)
+    return " ".join(text[:_READ_ERROR].split())[:_SHOWN_ERROR]

@@ -1,0 +1,369 @@
+"""The client of the central service: one session shared by all, one sign-in at a time, every wait bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+import aiohttp
+import structlog
+
+from gateway.central.client.answers import (
+    CentralDenied,
+    CentralFailed,
+    CentralSlow,
+    JsonObject,
+    NeedsSignIn,
+    Verdict,
+    judge,
+)
+from gateway.central.client.clock import offset_from
+from gateway.central.client.connections import Connections, Method, SentFile, TooLarge, Upload, connector, fetch
+from gateway.central.client.line_faults import line_words
+from gateway.central.client.permissions import Permissions
+from gateway.central.client.reach import Reach
+from gateway.central.client.session import LOGOUT, GatewaySession
+from gateway.central.client.state import CentralState
+from gateway.central.client.trust import Trust
+from gateway.central.client.used_codes import UsedCodes
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.runtime.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+Known = Callable[[bytes], JsonObject | None]
+"""Gives the answer for a body that was met before, None for any other."""
+
+_CALLS_AT_ONCE = 4
+_PEOPLE_AT_ONCE = 4
+_LOGOUT_SECONDS = 2.0
+_SLOWEST_UPLOAD = 16 * 1024  # bytes in a second
+_CONNECT_SECONDS = 4.0
+_HOLD_OFF_SECONDS = 10.0
+
+
+class CentralClient:
+    """Calls operations of central, as the gateway's own account and for people.
+
+    Loss and recovery are logged once each, see `Reach`. `totp_secret`: base32, of an account that has a second factor;
+    `used_codes` notes the newest of its codes that was sent.
+
+    A line that is dead is told from a central that is slow: a connection must be there within `connect_seconds`,
+    however long an answer may take. After a time-out people are not kept waiting for the next one.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        username: str,
+        password: str,
+        clock: Clock,
+        totp_secret: str = "",
+        used_codes: UsedCodes | None = None,
+        ca_file: str | None = None,
+        timeout_seconds: float = 15.0,
+        connect_seconds: float = _CONNECT_SECONDS,
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._clock = clock
+        self._timeout = timeout_seconds
+        self._connect = min(connect_seconds, timeout_seconds)
+        self._slots = asyncio.Semaphore(_CALLS_AT_ONCE)
+        self._people = asyncio.Semaphore(_PEOPLE_AT_ONCE)
+        self.trust = Trust(ca_file)
+        self._connections = Connections(
+            url=self._url, trust=self.trust, connect_seconds=self._connect, connector=self._connector
+        )
+        self._silent_until = float("-inf")
+        self._reach = Reach(clock=clock)
+        self.look_wanted = asyncio.Event()
+        self._session = GatewaySession(
+            username=username,
+            password=password,
+            totp_secret=totp_secret,
+            exchange=self._post,
+            clock=clock,
+            central_time=self._central_time,
+            used_codes=used_codes,
+        )
+        self._permissions = Permissions(monotonic=clock.monotonic)
+        self._state = CentralState()
+
+    @property
+    def state(self) -> CentralState:
+        """How central is at present."""
+        return self._state
+
+    @property
+    def received(self) -> int:
+        """Bytes that answers have had on the line so far."""
+        return self._connections.received
+
+    def away(self) -> bool:
+        """Whether central is known not to answer. Never waits; that somebody wants to know is in `look_wanted`."""
+        if self._state.reachable is not False:
+            return False
+        self.look_wanted.set()
+        return True
+
+    async def call(
+        self,
+        method: Method,
+        path: str,
+        body: JsonObject | None = None,
+        *,
+        key: str = "",
+        known: Known | None = None,
+    ) -> JsonObject:
+        """Call an operation and give its answer, which says success.
+
+        Args:
+            method: the operation's method.
+            path: its path, from `/v1` on.
+            body: its JSON body; none is sent with GET.
+            key: sent as `Idempotency-Key`; the same over all tries of one record.
+            known: gives the answer for a body that it has met before, which is then not read again.
+
+        Raises:
+            CentralUnavailable: no answer within the time-out, or none that is central's; CentralFailed when central
+                itself answered that it failed.
+            CentralRefused: central understood and refused; CentralDenied when it refuses the account.
+        """
+
+        async def attempt(token: str) -> Verdict:
+            return await self._exchange(method, path, body, key=key, token=token, known=known)
+
+        async with self._slots:
+            return self._taken(await self._through(f"{method} {path}", attempt))
+
+    async def call_for(
+        self, method: Method, path: str, body: JsonObject, *, token: str | None, hide: str = ""
+    ) -> JsonObject:
+        """Call an operation for a person, with that person's session at central or none.
+
+        What is refused to a person is not noted of the gateway's own account. `hide` is a secret that central may
+        repeat in what it says. Raises CentralRefused, CentralUnavailable: at once for some seconds after a time-out.
+        """
+        if self._clock.monotonic() < self._silent_until and self.away():
+            raise CentralUnavailable(f"{method} {path}: central was silent a moment ago")
+        async with self._people:
+            verdict = await self._exchange(method, path, body, key="", token=token)
+        if isinstance(verdict, NeedsSignIn):
+            verdict = CentralDenied(f"{method} {path}: authentication required", status=verdict.status)
+        if isinstance(verdict, CentralRefused) and hide:
+            said = verdict.said.replace(hide, "***")
+            verdict = type(verdict)(str(verdict).replace(hide, "***"), status=verdict.status, said=said)
+        elif isinstance(verdict, CentralUnavailable) and hide:
+            verdict = type(verdict)(str(verdict).replace(hide, "***"))
+        if isinstance(verdict, CentralUnavailable):
+            raise self._noted(verdict)
+        self._note(reachable=True, error=self._state.last_error if self._state.reachable else "")
+        if isinstance(verdict, CentralRefused):
+            raise verdict
+        return verdict
+
+    async def upload(self, path: str, upload: Upload, *, key: str) -> JsonObject:
+        """Send a file and give central's answer. Raises as `call`, and OSError when the file cannot be read.
+
+        That one file does not get through says nothing of central as a whole, so that is not noted.
+        """
+
+        async def attempt(token: str) -> Verdict:
+            return await self._upload(path, upload, key=key, token=token)
+
+        async with self._slots:
+            verdict = await self._through(f"POST {path}", attempt)
+        if isinstance(verdict, CentralRefused | CentralUnavailable):
+            raise verdict
+        return verdict
+
+    async def _upload(self, path: str, upload: Upload, *, key: str, token: str) -> Verdict:
+        operation = f"POST {path}"
+        headers = {"SessionID": token, "Idempotency-Key": key}
+        seconds = self._timeout + upload.size / _SLOWEST_UPLOAD
+        with_file = ExitStack()
+        try:
+            file = await asyncio.to_thread(lambda: with_file.enter_context(upload.open()))
+            try:
+                status, raw = await self._send(operation, path, upload, file, headers=headers, seconds=seconds)
+            except CentralUnavailable as error:
+                raise file.fault or error from None  # of a file that breaks off central has nothing
+        finally:  # also when this is cancelled while the file is being opened
+            await asyncio.to_thread(with_file.close)
+        return await judge(operation, status, raw)
+
+    async def _send(
+        self,
+        operation: str,
+        path: str,
+        upload: Upload,
+        file: SentFile,
+        *,
+        headers: dict[str, str],
+        seconds: float,
+    ) -> tuple[int, bytes]:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._connections.fetch("POST", path, upload.form(file), headers)
+        except aiohttp.ConnectionTimeoutError as error:
+            raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False) from error
+        except aiohttp.ClientConnectorError as error:
+            raise CentralUnavailable(f"{operation}: {self._words(error)}", sent=False) from error
+        except TimeoutError as error:
+            raise CentralUnavailable(f"{operation}: no answer within {seconds:.0f} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise CentralUnavailable(f"{operation}: {self._words(error)}") from error
+
+    def _words(self, error: BaseException) -> str:
+        return line_words(error, urlsplit(self._url).hostname or self._url)
+
+    async def look(self) -> None:
+        """Ask whether central runs, without a session. Raises CentralUnavailable, CentralRefused."""
+        verdict = await self._exchange("GET", "/", None, key="", token=None)
+        if isinstance(verdict, NeedsSignIn):
+            verdict = CentralDenied("GET /: authentication required")
+        self._taken(verdict)
+
+    def missed(self, error: str) -> None:
+        """Somebody else did not reach central."""
+        self._note(reachable=False, error=error)
+
+    async def close(self) -> None:
+        """Sign out, within 2 s, and close the connections. Calls fail from now on."""
+        http, token = self._connections.end(), self._session.token
+        self._session.token = None
+        if http is None:
+            return
+        try:
+            if token is not None:
+                async with asyncio.timeout(_LOGOUT_SECONDS):
+                    await fetch(http, "POST", f"{self._url}{LOGOUT}", {}, {"SessionID": token})
+        except (aiohttp.ClientError, OSError, CentralUnavailable) as error:
+            known = isinstance(error, CentralUnavailable)
+            log.info("central_sign_out_failed", error=str(error) if known else self._words(error))
+        finally:
+            await http.close()
+
+    async def _through(
+        self, operation: str, attempt: Callable[[str], Awaitable[Verdict]]
+    ) -> JsonObject | CentralRefused | CentralUnavailable:
+        """An attempt with the gateway's session; once more with a fresh one when this is gone, or lacks a permission.
+
+        A permission that a fresh session lacks too is noted by its operation, which is then tried as it is, and with
+        a fresh sign-in again only after a while.
+        """
+        token = self._session.token or await self._enter()
+        verdict = await attempt(token)
+        if isinstance(verdict, NeedsSignIn):
+            token = await self._enter(stale=token)
+            verdict = await attempt(token)
+            if isinstance(verdict, NeedsSignIn):
+                return CentralDenied(f"{operation}: authentication required, also right after a sign-in")
+        if isinstance(verdict, CentralDenied) and self._permissions.may_sign_in_for(operation):
+            try:
+                token = await self._enter(stale=token, ends_stale=True)
+            except (CentralRefused, CentralUnavailable) as error:
+                log.info("permissions_not_renewed", error=str(error))
+            else:
+                verdict = await attempt(token)
+        if isinstance(verdict, NeedsSignIn):
+            return CentralFailed(f"{operation}: central forgot the session at once")
+        self._permissions.note(operation, verdict)
+        if self._permissions.denied != self._state.not_permitted:
+            self._state = replace(self._state, not_permitted=self._permissions.denied)
+        return verdict
+
+    async def _enter(self, *, stale: str | None = None, ends_stale: bool = False) -> str:
+        try:
+            token = await self._session.enter(stale=stale, ends_stale=ends_stale)
+        except (CentralRefused, CentralUnavailable) as error:
+            if isinstance(error, CentralUnavailable):
+                error.sent = False  # of what the session was wanted for
+            raise self._noted(error) from error
+        self._state = replace(self._state, signed_in_at=self._session.signed_in_at)
+        return token
+
+    async def _post(self, path: str, body: JsonObject, token: str | None) -> Verdict:
+        """What the session asks for; not being reached is noted by whoever asked the session."""
+        try:
+            return await self._exchange("POST", path, body, key="", token=token)
+        except CentralUnavailable as error:
+            return error
+
+    def _central_time(self) -> int:
+        """What central's clock shows, in seconds since 1970, as far as that is known."""
+        offset = self._state.clock_offset
+        return int(self._clock.wall().micros / 1_000_000 + (offset.seconds if offset else 0))
+
+    async def _exchange(
+        self,
+        method: Method,
+        path: str,
+        body: JsonObject | None,
+        *,
+        key: str,
+        token: str | None,
+        known: Known | None = None,
+    ) -> Verdict:
+        """One request and the judgement of its answer."""
+        operation = f"{method} {path}"
+        headers = {"SessionID": token} if token else {}
+        if key:
+            headers["Idempotency-Key"] = key
+        began = self._clock.monotonic()
+
+        def heard(answered: Mapping[str, str]) -> None:
+            offset = offset_from(answered, wall=self._clock.wall(), took=self._clock.monotonic() - began)
+            if offset is not None and offset.says_more_than(self._state.clock_offset):
+                self._state = replace(self._state, clock_offset=offset)
+
+        try:
+            async with asyncio.timeout(self._timeout):
+                await self._connections.open()
+                began = self._clock.monotonic()
+                status, raw = await self._connections.fetch(method, path, body, headers, heard=heard)
+        except aiohttp.ConnectionTimeoutError as error:
+            away = CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False)
+            raise self._unheard(away) from error
+        except TimeoutError as error:
+            raise self._unheard(CentralSlow(f"{operation}: no answer within {self._timeout:g} s")) from error
+        except aiohttp.ClientConnectorError as error:
+            raise self._noted(CentralUnavailable(f"{operation}: {self._words(error)}", sent=False)) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._noted(CentralUnavailable(f"{operation}: {self._words(error)}")) from error
+        except TooLarge as error:
+            raise self._noted(TooLarge(f"{operation}: {error}")) from error
+        except CentralUnavailable as error:
+            raise self._noted(CentralUnavailable(f"{operation}: {error}")) from error
+        if known is not None and status == HTTPStatus.OK and (answer := known(raw)) is not None:
+            return answer
+        return await judge(operation, status, raw)
+
+    def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
+        """How connections are made."""
+        return connector(tls, at_once=_CALLS_AT_ONCE + _PEOPLE_AT_ONCE + 1)
+
+    def _taken(self, verdict: JsonObject | CentralRefused | CentralUnavailable) -> JsonObject:
+        """The object of a verdict, or its error raised; either way noted in the state."""
+        if isinstance(verdict, CentralRefused | CentralUnavailable):
+            raise self._noted(verdict)
+        self._note(reachable=True, error="")
+        return verdict
+
+    def _unheard(self, error: CentralUnavailable) -> CentralRefused | CentralUnavailable:
+        """It timed out: whoever comes next is not to wait as long."""
+        self._silent_until = self._clock.monotonic() + _HOLD_OFF_SECONDS
+        return self._noted(error)
+
+    def _noted(self, error: CentralRefused | CentralUnavailable) -> CentralRefused | CentralUnavailable:
+        self._note(reachable=isinstance(error, CentralRefused | CentralFailed), error=str(error))
+        return error
+
+    def _note(self, *, reachable: bool, error: str) -> None:
+        self._state = self._reach.noted(self._state, reachable=reachable, error=error)

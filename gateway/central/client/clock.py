@@ -1,0 +1,81 @@
+"""Central's clock, as the `Date` of its answers tells it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+
+from gateway.runtime.clock import Stamp
+
+_DATE_SECONDS = 1.0  # a Date is cut to whole seconds
+_MOST_DOUBT = 5.0
+_LASTS_SECONDS = 600.0
+
+CLOCKS_AGREE = "central's clock and this machine's agree again"
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """By how many seconds central's clock is ahead of ours, give or take `doubt`; `at` is when that was seen."""
+
+    seconds: float
+    doubt: float
+    at: Stamp
+
+    def says_more_than(self, other: ClockOffset | None) -> bool:
+        """Whether this is to be believed in place of what was known: it is surer, the other old, or they disagree."""
+        if other is None or self.doubt <= other.doubt:
+            return True
+        is_old = abs(self.at.micros - other.at.micros) > _LASTS_SECONDS * 1_000_000
+        return is_old or abs(self.seconds - other.seconds) > self.doubt + other.doubt
+
+    def exceeds(self, limit: float) -> bool:
+        """Whether the clocks differ by more than this many seconds, beyond doubt."""
+        return abs(self.seconds) - self.doubt > limit
+
+    def sentence(self) -> str:
+        """For people."""
+        way = "ahead of" if self.seconds > 0 else "behind"
+        return f"central's clock is {_length(abs(self.seconds))} {way} this machine's"
+
+
+def _length(seconds: float) -> str:
+    """In the two largest units that it has."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
+    while len(parts) > 1 and not parts[0][0]:
+        del parts[0]
+    return " ".join(f"{number} {unit}" for number, unit in parts[:2] if number) or "0 s"
+
+
+def offset_from(headers: Mapping[str, str], *, wall: Stamp, took: float) -> ClockOffset | None:
+    """What an answer's headers say, heard at `wall`, `took` seconds after its request began; None for nothing.
+
+    An answer out of a cache has an old Date, and one that was long on its way says too little.
+    """
+    text = headers.get("Date")
+    if text is None or "Age" in headers:
+        return None
+    seconds = _seconds_of(text)
+    if seconds is None:
+        return None
+    doubt = (_DATE_SECONDS + took) / 2
+    if doubt > _MOST_DOUBT:
+        return None
+    middle = wall.micros / 1_000_000 - took / 2
+    return ClockOffset(seconds=seconds + _DATE_SECONDS / 2 - middle, doubt=doubt, at=wall)
+
+
+@lru_cache(maxsize=8)  # hundreds of answers come in a second, and all say the same
+def _seconds_of(text: str) -> float | None:
+    """A `Date` in seconds since 1970, None for what is none."""
+    try:
+        date = parsedate_to_datetime(text)
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None

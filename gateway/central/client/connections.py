@@ -1,0 +1,204 @@
+"""Connections to central: opened when one is wanted, every request on them sent once, every answer bounded in size."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+import aiohttp
+
+from gateway.central.client.answers import CentralFailed, JsonObject
+from gateway.central.client.trust import Trust
+from gateway.domain.errors import CentralUnavailable
+
+BODY_LIMIT = 2 * 1024 * 1024
+_CHUNK = 64 * 1024
+_UNHEARD_SECONDS = 6.0  # what was sent and not acknowledged by then: the line is dead, central is not merely slow
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+Heard = Callable[[Mapping[str, str]], None]
+"""Gets an answer's headers as they come."""
+
+
+class SentFile(io.FileIO):
+    """A file as it is sent. `fault`: why it could not be read, which whoever sends takes for a fault of the line."""
+
+    fault: OSError | None = None
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As any file. Raises OSError."""
+        try:
+            return super().read(-1 if size is None else size)
+        except OSError as error:
+            self.fault = error
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A form with one file, read from the disk as it is sent. `size` in bytes bounds the time that it may take."""
+
+    fields: Mapping[str, str]
+    file: Path
+    name: str
+    media_type: str
+    size: int
+
+    def open(self) -> SentFile:
+        """Its file. Raises OSError."""
+        return SentFile(self.file)
+
+    def form(self, file: IO[bytes]) -> aiohttp.FormData:
+        """The form, with the file that was opened for it."""
+        form = aiohttp.FormData(self.fields)
+        form.add_field("file", file, filename=self.name, content_type=self.media_type)
+        return form
+
+
+class TooLarge(CentralFailed):
+    """Central answered with more than is ever read."""
+
+
+class Connections:
+    """Central's connections; they are kept until `close`, after which there are none any more.
+
+    A connection must be there within `connect_seconds`. `connector` makes what opens them, from the TLS settings.
+    `received` counts the bytes of answers' bodies as they came over the line, compressed or not.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        trust: Trust,
+        connect_seconds: float,
+        connector: Callable[[ssl.SSLContext | None], aiohttp.BaseConnector],
+    ) -> None:
+        self._url = url
+        self._secured = url.startswith("https:")
+        self._trust = trust
+        self._connect = connect_seconds
+        self._connector = connector
+        self._opening = asyncio.Lock()
+        self._http: aiohttp.ClientSession | None = None
+        self._closed = False
+        self.received = 0
+
+    async def open(self) -> aiohttp.ClientSession:
+        """What requests are made with. Raises CentralUnavailable after the closing, or when TLS cannot be set up."""
+        if self._http is not None:
+            return self._http
+        async with self._opening:
+            if self._closed:
+                raise CentralUnavailable("the client is closed")
+            if self._http is None:
+                tls = await self._trust.tls() if self._secured else None
+                self._http = aiohttp.ClientSession(
+                    connector=self._connector(tls),
+                    timeout=aiohttp.ClientTimeout(
+                        total=None, connect=self._connect, sock_connect=self._connect, ceil_threshold=60
+                    ),
+                    cookie_jar=aiohttp.DummyCookieJar(),
+                    middlewares=(_sent_once,),
+                )
+            return self._http
+
+    async def fetch(
+        self,
+        method: str,
+        path: str,
+        body: JsonObject | aiohttp.FormData | None,
+        headers: dict[str, str],
+        *,
+        heard: Heard | None = None,
+    ) -> tuple[int, bytes]:
+        """Status and body of one exchange; see `fetch`."""
+        http = await self.open()
+        tls = await self._trust.tls() if self._secured else None
+        try:
+            return await fetch(http, method, self._url + path, body, headers, heard=heard, counted=self._count, tls=tls)
+        except aiohttp.ClientSSLError:
+            await self._trust.doubted()
+            raise
+
+    def _count(self, received: int) -> None:
+        self.received += received
+
+    def end(self) -> aiohttp.ClientSession | None:
+        """No more requests from now on; what is to be closed, None when nothing was opened."""
+        self._closed = True
+        http, self._http = self._http, None
+        return http
+
+
+def connector(tls: ssl.SSLContext | None, *, at_once: int) -> aiohttp.BaseConnector:
+    """Real connections, at most so many."""
+    return aiohttp.TCPConnector(ssl=tls or True, limit=at_once, socket_factory=impatient_socket)
+
+
+async def fetch(
+    http: aiohttp.ClientSession,
+    method: str,
+    url: str,
+    body: JsonObject | aiohttp.FormData | None,
+    headers: dict[str, str],
+    *,
+    heard: Heard | None = None,
+    counted: Callable[[int], None] = lambda _received: None,
+    tls: ssl.SSLContext | None = None,
+) -> tuple[int, bytes]:
+    """Status and body of one exchange. Raises TooLarge when the body is larger than is ever read.
+
+    `counted` gets the number of bytes that the body had on the line, also of one that breaks off.
+    `tls`: what a new connection is secured with, None for the session's own.
+    """
+    data = json.dumps(body).encode() if isinstance(body, dict) else body
+    if isinstance(body, dict):
+        headers = {**headers, "Content-Type": "application/json"}
+    async with http.request(
+        method, url, data=data, headers=headers, allow_redirects=False, ssl=tls or True
+    ) as response:
+        if heard is not None:
+            heard(response.headers)
+        content, raw = response.content, bytearray()
+        try:
+            async for chunk in content.iter_chunked(_CHUNK):
+                raw += chunk
+                if len(raw) > BODY_LIMIT:
+                    response.close()
+                    raise TooLarge(f"the answer is larger than {BODY_LIMIT // 1024} KiB")
+        finally:
+            if raw:
+                counted(content.total_raw_bytes)
+        return response.status, bytes(raw)
+
+
+def impatient_socket(addr_info: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+    """A socket whose connection ends when what it sent is not acknowledged for some seconds, instead of a quarter hour.
+
+    A kept connection is dead without a sign when the line fails; what is sent on it would wait for the whole time-out.
+    """
+    family, kind, protocol, _, _ = addr_info
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_UNHEARD_SECONDS * 1000))
+    return made
+
+
+async def _sent_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """A write that was cut off is not sent again unseen: aiohttp does so with PUT, which creates in this interface."""
+    try:
+        return await handler(request)
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        if request.method == "GET":
+            raise
+        raise aiohttp.ClientConnectionError(str(error) or type(error).__name__) from error

@@ -1,0 +1,171 @@
+"""When a walk over one of central's lists may be believed. Pure.
+
+What a walk brings may always be taken over; what it does not bring is removed only when the walk was whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.central.client.answers import CentralFailed, JsonObject
+from gateway.central.pull.field_map import record_id
+
+LARGE_SHARE: Final = 0.2
+"""A removal of more than this share of a list is large."""
+
+Page = tuple[tuple[int, JsonObject], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a page lists.
+
+    Attributes:
+        ids: of every record as they come; None of one that has no usable id.
+        count: how many there are in all, as the page says, None when it does not.
+        records: those with an id; of several with the same one the first.
+    """
+
+    ids: tuple[int | None, ...]
+    count: int | None
+    records: dict[int, JsonObject]
+
+
+def read_listing(answer: JsonObject, resource: str) -> Listing | None:
+    """What an answer lists under this name; None when it holds no list."""
+    listed = answer.get(resource)
+    if not isinstance(listed, list):
+        return None
+    count = answer.get("count")
+    ids: list[int | None] = []
+    records: dict[int, JsonObject] = {}
+    for record in listed:
+        found = record_id(record) if isinstance(record, dict) else None
+        ids.append(found)
+        if found is not None and isinstance(record, dict):
+            records.setdefault(found, record)
+    return Listing(tuple(ids), count if isinstance(count, int) and not isinstance(count, bool) else None, records)
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What a page held that was read before: its records' ids, each once, and the count that it stated."""
+
+    ids: tuple[int, ...]
+    count: int | None
+
+
+class Tally:
+    """What one walk over a list has brought so far, and whether its pages agree with each other."""
+
+    def __init__(self, resource: str) -> None:
+        self._resource = resource
+        self._received = 0
+        self._without_id = 0
+        self._counts: set[int | None] = set()
+        self.last_count: int | None = None
+        self._fault = ""
+        self.ids: set[int] = set()
+
+    def take(self, answer: JsonObject) -> Page:
+        """The records of a page that were not there before, with their ids.
+
+        Raises CentralFailed when the answer holds no list of records.
+        """
+        listing = read_listing(answer, self._resource)
+        if listing is None:
+            raise CentralFailed(f"central's answer has no list '{self._resource}'")
+        return tuple((found, listing.records[found]) for found in self.take_ids(listing.ids, listing.count))
+
+    def take_ids(self, ids: Sequence[int | None], count: int | None) -> tuple[int, ...]:
+        """The same of a page that was read elsewhere: those of its ids that were not there before.
+
+        `ids`: of every record, None of one that has no usable id. `count`: how many there are, as the page says.
+        """
+        self.last_count = count
+        self._counts.add(count)
+        self._received += len(ids)
+        known = [found for found in ids if found is not None]
+        self._without_id += len(ids) - len(known)
+        fresh = tuple(found for found in dict.fromkeys(known) if found not in self.ids)
+        self.ids.update(fresh)
+        return fresh
+
+    def again(self, met: Met) -> tuple[int, ...]:
+        """Count a page that was read before; return those of its ids that were not there before."""
+        self._counts.add(met.count)
+        self._received += len(met.ids)
+        fresh = tuple(found for found in met.ids if found not in self.ids)
+        self.ids.update(fresh)
+        return fresh
+
+    @property
+    def received(self) -> int:
+        """How many records came, those that came twice included."""
+        return self._received
+
+    @property
+    def count(self) -> int | None:
+        """How many there are, as the pages say; None when they do not, or not with one voice."""
+        return next(iter(self._counts)) if len(self._counts) == 1 else None
+
+    def fault(self, reason: str) -> None:
+        """Note why the walk could not be brought to its end."""
+        self._fault = reason
+
+    @property
+    def reached_end(self) -> bool:
+        """Return whether the walk came to the end of the list, believed or not."""
+        return not self._fault
+
+    @property
+    def problem(self) -> str:
+        """Why this walk does not show the whole list; "" when it does."""
+        count = next(iter(self._counts), None)
+        reasons = (
+            (bool(self._fault), self._fault),
+            (self._without_id > 0, f"{self._without_id} records without a usable id"),
+            (len(self._counts) != 1, "the count changed from page to page"),
+            (count is None, "no count"),
+            (count != self._received, f"the count says {count}, but {self._received} came"),
+            (self._received != len(self.ids), f"{self._received - len(self.ids)} records came twice"),
+        )
+        return next((f"{self._resource}: {reason}" for wrong, reason in reasons if wrong), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What is to become of cards that a whole walk did not bring.
+
+    Attributes:
+        due: these may go now.
+        waiting: these wait until the next whole walk misses them too.
+    """
+
+    due: frozenset[int] = frozenset()
+    waiting: frozenset[int] = frozenset()
+
+
+def is_large(*, known: int, missing: int) -> bool:
+    """Whether the list has shrunk by so much that it is rather the list that is wrong."""
+    return missing > known * LARGE_SHARE
+
+
+def judge_removal(*, many: bool, missing: frozenset[int], waited: frozenset[int]) -> Removal:
+    """Decide what may go now: of `many`, only those that have `waited` since the walk before."""
+    if not many:
+        return Removal(due=missing)
+    return Removal(due=missing & waited, waiting=missing - waited)
+
+
+def waiting_text(waiting: frozenset[int]) -> str:
+    """Cards that wait, as they are remembered."""
+    return ",".join(map(str, sorted(waiting)))
+
+
+def read_waiting(text: str) -> frozenset[int]:
+    """The cards that `waiting_text` told of; none when it did not write this."""
+    numbers = text.split(",") if text else []
+    return frozenset(map(int, numbers)) if all(number.isdecimal() for number in numbers) else frozenset()

@@ -1,0 +1,45 @@
+"""Whether central's word that something is not found is believed.
+
+What stands before central answers so too while central itself is not there; nothing may be lost by that. So central is
+asked for a list that it must have: what answers has no such list either is not central.
+"""
+
+from __future__ import annotations
+
+from gateway.central.client.answers import CentralFailed
+from gateway.central.client.client import CentralClient
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.writes import WRITES, Effect, Lookup, WriteOperation
+
+NOT_FOUND = 404
+_EVERY_CENTRAL_HAS = "device"
+
+
+async def doubt(
+    client: CentralClient, refusal: CentralRefused, *, of: WriteOperation | None = None
+) -> CentralUnavailable | None:
+    """Why a refusal is not central's, None for one that is to be believed. Raises nothing of the client's.
+
+    `of`: what was refused. A change is measured by the list of its records. Anything else says nothing of a record, and
+    not every central takes each kind; so it is measured by the list of devices, which all have. Where the gateway's own
+    account may not ask for a list, it is measured by whether central says that it runs, which needs no session.
+    """
+    lookup = _lookup(_EVERY_CENTRAL_HAS if of is None or of.effect is Effect.CREATE else of.kind)
+    if refusal.status != NOT_FOUND or lookup is None:
+        return None
+    try:
+        try:
+            await client.call("POST", lookup.path, {"page": 1, "page_limit": 1} if lookup.paged else {})
+        except CentralRefused as error:
+            if error.status:
+                raise
+            await client.look()
+    except CentralRefused as error:
+        return CentralFailed(f"{refusal}; {error}") if error.status == NOT_FOUND else None
+    except CentralUnavailable as error:
+        return error
+    return None
+
+
+def _lookup(kind: str) -> Lookup | None:
+    return next((item.lookup for item in WRITES.values() if item.kind == kind and item.lookup), None)

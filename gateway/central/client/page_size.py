@@ -1,0 +1,94 @@
+"""How many records of a list are asked for at once: as many as central takes, bears, and gives in time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from gateway.central.client.answers import CentralDenied, CentralFailed, CentralSlow
+from gateway.central.client.client import CentralClient
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+
+NARROWEST: Final = 25
+"""The interface's default, which every list honours."""
+
+WIDE: Final = (1000, 500, 250, 100, NARROWEST)
+MODEST: Final = (100, 50, NARROWEST)
+"""Where little is to be gained by more."""
+
+_FIRST_REST = 4
+_LONGEST_REST = 64
+
+_Page = TypeVar("_Page")
+
+
+class PageSize:
+    """The largest page that central honours, found out by asking: smaller ones on failure, larger ones again later."""
+
+    def __init__(self, sizes: tuple[int, ...] = WIDE) -> None:
+        self._sizes = sizes
+        self._wanted = self.limit = sizes[0]
+        self._rest = _FIRST_REST
+        self._walks = 0
+        self._on_trial = False
+
+    def refused(self) -> bool:
+        """Central does not take this size, cannot bear it or is too slow with it; whether there is a smaller one."""
+        smaller = next((size for size in self._sizes if size < self.limit), None)
+        if smaller is None:
+            return False
+        if self._on_trial:
+            self._rest = min(2 * self._rest, _LONGEST_REST)
+            self._on_trial = False
+        self.limit = smaller
+        self._walks = 0
+        return True
+
+    def came(self, records: int, count: int | None) -> None:
+        """The first page held so many of so many: fewer than were asked for is as many as central ever gives."""
+        if count is not None and NARROWEST <= records < min(self.limit, count):
+            self._wanted = self.limit = records
+
+    def walked(self) -> None:
+        """A whole list came. After some in a row the next larger size has its trial, later each time that it fails."""
+        self._on_trial = False
+        if self.limit >= self._wanted:
+            return
+        self._walks += 1
+        if self._walks >= self._rest:
+            self._walks = 0
+            self._on_trial = True
+            larger = next((size for size in reversed(self._sizes) if size > self.limit), self._wanted)
+            self.limit = min(larger, self._wanted)
+
+
+async def in_a_size_that_comes(client: CentralClient, size: PageSize, ask: Callable[[int], Awaitable[_Page]]) -> _Page:
+    """What `ask` gives for a page of so many records, the most that come.
+
+    Where no size helps, it is not the size that central minds; what it said last is raised.
+    """
+    widest = size.limit
+    while True:
+        try:
+            return await ask(size.limit)
+        except CentralDenied:
+            raise
+        except (CentralRefused, CentralUnavailable) as error:
+            if not await is_by_size(client, error):
+                raise
+            if not size.refused():
+                size.limit = widest
+                raise
+
+
+async def is_by_size(client: CentralClient, error: CentralRefused | CentralUnavailable) -> bool:
+    """Whether a smaller page may come where this one did not: not if central is away, which is looked for."""
+    if isinstance(error, CentralRefused | CentralFailed):
+        return True
+    if not isinstance(error, CentralSlow) or not error.sent:
+        return False
+    try:
+        await client.look()
+    except (CentralUnavailable, CentralRefused):  # the client tells of it
+        return False
+    return True

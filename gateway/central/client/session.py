@@ -1,0 +1,187 @@
+"""The gateway's own session at central: one sign-in at a time, however many wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import struct
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict
+from gateway.central.client.used_codes import UsedCodes
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.runtime.clock import Clock, Stamp
+from gateway.runtime.supervision import Backoff
+
+log = structlog.get_logger(__name__)
+
+Exchange = Callable[[str, JsonObject, str | None], Awaitable[Verdict]]
+"""Posts a body to a path with a session's token, or none, and gives what central means by its answer."""
+
+LOGIN, MFA, LOGOUT = "/v1/auth/login", "/v1/auth/mfa", "/v1/auth/logout"
+_STEP_SECONDS = 30
+_CLOCK_DOUBT_SECONDS = 1  # central's clock is known to half a second
+_ON_THE_WAY_SECONDS = 2
+_LOGOUT_SECONDS = 2.0
+
+
+class GatewaySession:
+    """Signs in when a session is wanted, and proves the second factor where the account has one.
+
+    After a refusal central is left alone, for half a minute to a minute and longer each time, so that a wrong password
+    does not lock the account. A code is never sent twice, also over a restart: the next one is waited for.
+    """
+
+    def __init__(
+        self,
+        *,
+        username: str,
+        password: str,
+        totp_secret: str,
+        exchange: Exchange,
+        clock: Clock,
+        central_time: Callable[[], int],
+        used_codes: UsedCodes | None = None,
+        refused_backoff: Backoff | None = None,
+    ) -> None:
+        """Begin without a session.
+
+        `central_time`: what central's clock shows, in seconds since 1970, as far as that is known. `used_codes`: where
+        the newest code that was sent is noted, None for in memory alone.
+        """
+        self._username = username
+        self._password = password
+        self._totp_secret = totp_secret
+        self._exchange = exchange
+        self._clock = clock
+        self._central_time = central_time
+        self._backoff = refused_backoff or Backoff(first=60.0, longest=900.0)
+        self._signing_in = asyncio.Lock()
+        self._sign_ins = 0
+        self._refusals = 0
+        self._error: CentralRefused | CentralUnavailable | None = None
+        self._left_alone_until = float("-inf")
+        self._used_codes = used_codes
+        self._last_step = -1
+        self.token: str | None = None
+        self.signed_in_at: Stamp | None = None
+
+    async def enter(self, *, stale: str | None = None, ends_stale: bool = False) -> str:
+        """A token other than `stale`. Whoever waits for a running sign-in shares its outcome.
+
+        `ends_stale`: central may still have that session; it is ended there. Raises CentralDenied, CentralUnavailable.
+        """
+        asked = self._sign_ins
+        async with self._signing_in:
+            if self.token is not None and self.token != stale:
+                return self.token
+            held_off = self._clock.monotonic() < self._left_alone_until
+            if self._error is not None and (self._sign_ins > asked or held_off):
+                raise type(self._error)(str(self._error)) from self._error
+            before, self._error, self.token = self._error, None, None
+            try:
+                self.token = await self._sign_in()
+            except (CentralRefused, CentralUnavailable) as error:
+                if isinstance(error, CentralRefused):
+                    self._refusals += 1
+                    self._left_alone_until = self._clock.monotonic() + self._backoff.wait(self._refusals)
+                    if not isinstance(before, CentralRefused):
+                        log.warning("central_sign_in_refused", error=str(error))
+                self._error = error
+                if ends_stale:
+                    self.token = stale  # it was well until now
+                raise
+            finally:
+                self._sign_ins += 1
+            self._refusals = 0
+            self.signed_in_at = self._clock.wall()
+            if stale is not None and ends_stale:
+                await self._end(stale)
+            return self.token
+
+    async def _sign_in(self) -> str:
+        credentials: JsonObject = {"username": self._username, "password": self._password}
+        verdict = await self._exchange(LOGIN, credentials, None)
+        if isinstance(verdict, NeedsSignIn | CentralRefused):
+            raise CentralDenied(f"central refuses to sign in '{self._username}'{self._reason(verdict)}")
+        if isinstance(verdict, CentralUnavailable):
+            raise verdict
+        token, user = verdict.get("session"), verdict.get("user")
+        if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
+            raise CentralFailed(f"POST {LOGIN}: answered without a session")
+        if isinstance(user, dict) and user.get("mfa_enabled") is True:
+            try:
+                await self._prove(token)
+            except (CentralRefused, CentralUnavailable):
+                await self._end(token)
+                raise
+        return token
+
+    async def _prove(self, token: str) -> None:
+        """Prove the second factor, with a code that was not sent before."""
+        if not self._totp_secret:
+            raise CentralDenied(
+                f"central asks '{self._username}' for a second factor: name its secret as 'totp' in [central],"
+                " or use an account without one"
+            )
+        step = await self._unused_step()
+        verdict = await self._exchange(MFA, {"token": code_of(self._totp_secret, step)}, token)
+        if isinstance(verdict, CentralRefused):
+            raise CentralDenied(
+                f"central refuses the second factor of '{self._username}'{self._reason(verdict)};"
+                " are its secret and this machine's clock right?"
+            )
+        if isinstance(verdict, NeedsSignIn):
+            raise CentralFailed(f"POST {MFA}: central forgot the session at once")
+        if isinstance(verdict, CentralUnavailable):
+            raise verdict
+
+    async def _unused_step(self) -> int:
+        """Wait for a half minute whose code was not sent before, and note it as used."""
+        newest = self._last_step
+        if self._used_codes is not None:
+            newest = max(newest, await self._used_codes.newest())
+        now = self._central_time()
+        current = (now + _ON_THE_WAY_SECONDS) // _STEP_SECONDS
+        # A note far ahead was made while central's clock was.
+        step = newest + 1 if current <= newest <= current + 1 else current
+        await asyncio.sleep(max(step * _STEP_SECONDS + _CLOCK_DOUBT_SECONDS - now, 0))
+        self._last_step = step
+        if self._used_codes is not None:
+            await self._used_codes.use(step)
+        return step
+
+    async def _end(self, token: str) -> None:
+        """End a session that is no more used; one that cannot be ended now ends by central's own time."""
+        try:
+            async with asyncio.timeout(_LOGOUT_SECONDS):
+                await self._exchange(LOGOUT, {}, token)
+        except (CentralRefused, CentralUnavailable, TimeoutError) as error:
+            log.info("session_left_at_central", error=str(error) or "no answer in time")
+
+    def _reason(self, verdict: NeedsSignIn | CentralRefused) -> str:
+        """Central's words, without the secrets that it may repeat."""
+        said = f" ({verdict})" if isinstance(verdict, CentralRefused) else ""
+        for secret in (self._password, self._totp_secret):
+            said = said.replace(secret, "***") if secret else said
+        return said
+
+
+def code_of(secret: str, step: int) -> str:
+    """An authenticator's code for a half minute since 1970 (RFC 6238, SHA-1, six digits), whatever the secret's length.
+
+    Raises CentralDenied for a secret that is no base32.
+    """
+    text = "".join(secret.split()).replace("-", "").rstrip("=").upper()
+    try:
+        key = base64.b32decode(text + "=" * (-len(text) % 8))
+    except (binascii.Error, ValueError) as error:
+        raise CentralDenied("the secret of the second factor is not base32; copy it again from central") from error
+    digest = hmac.digest(key, struct.pack(">Q", step), hashlib.sha1)
+    (number,) = struct.unpack_from(">I", digest, digest[-1] & 0x0F)
+    return f"{(number & 0x7FFF_FFFF) % 1_000_000:06d}"

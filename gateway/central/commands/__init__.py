@@ -1,0 +1,1 @@
+"""Commands to the site's gates that central gives."""

@@ -1,0 +1,248 @@
+"""Commands to the site's gates that central gives by its own event list.
+
+The interface has no way down to a site's gates but this: an event of central's about one of them, with numbers that the
+site file says mean a command. Such a command acts while it is fresh, once, and only when it was given after this
+gateway's start: what a gateway that went down may have carried out is never carried out again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from enum import Enum
+from itertools import islice
+from typing import Protocol
+
+import structlog
+from pydantic import JsonValue
+
+from gateway.central.client.answers import JsonObject
+from gateway.central.client.client import CentralClient
+from gateway.central.client.page_size import MODEST, PageSize, in_a_size_that_comes
+from gateway.central.client.values import whole_of
+from gateway.domain.commands import Command, GateAction
+from gateway.domain.errors import CentralRefused, CentralUnavailable, CommandRefused, NotFoundError
+from gateway.domain.events import Event, EventKind
+from gateway.runtime.clock import Clock
+from gateway.runtime.supervision import Backoff
+from gateway.store import Entry, Store
+
+log = structlog.get_logger(__name__)
+
+_MOST_PAGES = 10
+_LARGEST_ID = 2**53  # beyond it programs that count in floating point mistake one for another
+_MOST_KNOWN = 5_000  # several times as many as are ever looked at in one go
+_UNKNOWN_DOUBT = 1.0
+_LONGEST_WAIT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """Numbers of central's events that mean a command; None: whatever it is."""
+
+    type: int
+    action: GateAction
+    category: int | None = None
+    subcategory: int | None = None
+
+    def is_of(self, record: JsonObject) -> bool:
+        """Whether an event has these numbers."""
+        wanted = (("type", self.type), ("category", self.category), ("subcategory", self.subcategory))
+        return all(number is None or _is_number(record.get(name), number) for name, number in wanted)
+
+
+class Verdict(Enum):
+    """What is to become of an event that means a command."""
+
+    ACT = "act"
+    BEFORE_START = "it was given before this gateway's start"
+    LATE = "it came too late"
+    NOT_YET = "it bears a time that is still to come"
+    UNDATED = "its time cannot be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """Central's time in seconds since 1970, give or take `doubt`, and what it was when this gateway started."""
+
+    seconds: float
+    doubt: float
+    started: float
+
+
+def judge(date_at: object, now: Now, *, fresh: float, zone: tzinfo) -> Verdict:
+    """Whether a command of that time acts now. Pure. In doubt it does not. A time without an offset is the site's."""
+    try:
+        moment = datetime.fromisoformat(date_at if isinstance(date_at, str) else "")
+        at = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+    except (ValueError, OverflowError):
+        return Verdict.UNDATED
+    if at < now.started + now.doubt:
+        return Verdict.BEFORE_START
+    if now.seconds + now.doubt - at > fresh:
+        return Verdict.LATE
+    return Verdict.NOT_YET if at - now.seconds > now.doubt + 1 else Verdict.ACT
+
+
+class GateCommands(Protocol):
+    """Who commands gates; see `Lanes.command`."""
+
+    async def command(self, *, device_id: int, action: GateAction, source: str, command_id: str) -> Command:
+        """Record a command and set it going."""
+        ...
+
+
+class LaneCommands:
+    """Looks at central's events every few seconds and commands what they mean.
+
+    `fresh`: seconds after which a command acts no more. `gates`: ids of the site's gates; only their events are asked
+    for.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: CentralClient,
+        lanes: GateCommands,
+        store: Store,
+        clock: Clock,
+        meanings: Sequence[Meaning],
+        gates: Sequence[int],
+        zone: tzinfo,
+        every: float,
+        fresh: float,
+    ) -> None:
+        self._client = client
+        self._lanes = lanes
+        self._store = store
+        self._clock = clock
+        self._meanings = tuple(meanings)
+        self._gates = tuple(sorted(gates))
+        self._zone = zone
+        self._every = every
+        self._fresh = fresh
+        self._started = clock.monotonic()
+        self._backoff = Backoff(first=2 * every, longest=max(_LONGEST_WAIT, 2 * every))
+        self._known: dict[int, None] = {}
+        self._pages = PageSize(MODEST)
+        self._unread = self._counted = 0
+
+    @property
+    def unread(self) -> int:
+        """How many events of the last look command nothing because they have no usable id, or none of a device."""
+        return self._unread
+
+    async def run(self) -> None:
+        """Look until cancelled; less often while central does not answer."""
+        failures = 0
+        while True:
+            try:
+                await self.look()
+                failures = 0
+            except (CentralUnavailable, CentralRefused) as error:  # the client tells of both
+                failures += 1
+                log.debug("central_commands_not_seen", error=str(error))
+            await asyncio.sleep(self._backoff.wait(failures) if failures else self._every)
+
+    async def look(self) -> None:
+        """Act on what is new. Raises CentralUnavailable, CentralRefused, StoreError."""
+        self._counted = 0
+        new = sorted([item async for item in self._new()], key=lambda item: item[0])
+        if self._counted and not self._unread:
+            log.warning("central_events_unread", count=self._counted)
+        self._unread = self._counted
+        for number, record in new:
+            self._known[number] = None
+            meaning = self._meaning(record)
+            if meaning is not None:
+                await self._weigh(number, record, meaning.action)
+        for number in tuple(islice(self._known, max(len(self._known) - _MOST_KNOWN, 0))):
+            del self._known[number]
+
+    async def _new(self) -> AsyncIterator[tuple[int, JsonObject]]:
+        """Events about the site's gates that were not seen before, the newest first, as far back as they are fresh."""
+        cursor = 0
+
+        async def ask(limit: int) -> JsonObject:
+            asked: JsonObject = {"page": 1, "page_limit": limit, "cursor_id": cursor, "device_ids": [*self._gates]}
+            return await self._client.call("POST", "/v1/event/list", asked)
+
+        for _ in range(_MOST_PAGES):
+            answer = await in_a_size_that_comes(self._client, self._pages, ask)
+            page = tuple(self._unknown(answer.get("events")))
+            for item in page:
+                yield item
+            following = whole_of(answer.get("next_cursor"))
+            recent = any(self._judge(record) in (Verdict.ACT, Verdict.NOT_YET) for _, record in page)
+            if not recent or not following or (cursor and following >= cursor):
+                break
+            cursor = following
+        self._pages.walked()
+
+    def _unknown(self, records: object) -> Iterator[tuple[int, JsonObject]]:
+        """What was not seen before. Of what was, that which central listed last is remembered longest."""
+        for record in records if isinstance(records, list) else ():
+            number = _event_id(record) if isinstance(record, dict) else None
+            if not isinstance(record, dict) or number is None:
+                self._counted += 1
+                continue
+            if self._meaning(record) is not None and whole_of(record.get("device_id")) is None:
+                self._counted += 1
+            if number in self._known:
+                self._known[number] = self._known.pop(number)
+            else:
+                yield number, record
+
+    def _meaning(self, record: JsonObject) -> Meaning | None:
+        return next((meaning for meaning in self._meanings if meaning.is_of(record)), None)
+
+    async def _weigh(self, number: int, record: JsonObject, action: GateAction) -> None:
+        device = whole_of(record.get("device_id"))
+        if device is None or device not in self._gates:
+            return
+        verdict = self._judge(record)
+        if verdict is Verdict.BEFORE_START:
+            return
+        command_id = f"central-{number}"
+        if verdict is not Verdict.ACT:
+            await self._tell(device, f"{action} by central (its event {number}) was not carried out: {verdict.value}")
+        elif await self._store.commands.get(command_id) is None:
+            try:
+                await self._lanes.command(
+                    device_id=device, action=action, source=f"central, event {number}", command_id=command_id
+                )
+            except (CommandRefused, NotFoundError) as error:  # the refusal is recorded
+                log.info("central_command_refused", event_id=number, device=device, reason=str(error))
+
+    def _judge(self, record: JsonObject) -> Verdict:
+        return judge(record.get("date_at"), self._now(), fresh=self._fresh, zone=self._zone)
+
+    def _now(self) -> Now:
+        offset, wall = self._client.state.clock_offset, self._clock.wall()
+        seconds = wall.micros / 1_000_000 + (offset.seconds if offset else 0.0)
+        doubt = offset.doubt if offset else _UNKNOWN_DOUBT if wall.trusted else float("inf")
+        return Now(seconds, doubt, started=seconds - (self._clock.monotonic() - self._started))
+
+    async def _tell(self, device_id: int, text: str) -> None:
+        stamp = self._clock.wall()
+        event = Event(
+            kind=EventKind.CENTRAL_COMMAND_LATE,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=text,
+            device_id=device_id,
+        )
+        await self._store.journal.record(Entry(events=(event,)))
+
+
+def _event_id(record: JsonObject) -> int | None:
+    """The event's id; the site keeps none of central's events, so that any number does that all programs can count."""
+    number = whole_of(record.get("id"))
+    return number if number is not None and 0 < number <= _LARGEST_ID else None
+
+
+def _is_number(value: JsonValue, wanted: int) -> bool:
+    number = whole_of(value) if isinstance(value, str) else value
+    return isinstance(number, int) and not isinstance(number, bool) and number == wanted

@@ -1,0 +1,1 @@
+"""Central's cards, devices and cameras, pulled to the site."""

@@ -1,0 +1,132 @@
+"""Whether central really has a record no more: asked by its id, before the site lets it go.
+
+Lists shift while they are walked, and a list may lack what central still has. What it says of the one record is proof,
+if it answers such questions at all: a record that it has just listed must be found the same way.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObject
+from gateway.central.client.client import CentralClient
+from gateway.central.pull.field_map import record_id
+from gateway.domain.errors import CentralRefused
+
+MOST_ASKED: Final = 100
+"""So many single records are asked for in one pull."""
+
+Found = tuple[tuple[int, JsonObject], ...]
+"""Records that central has, with their ids."""
+
+_AT_A_TIME = 10
+_NOT_FOUND = 404
+_GONE_WORDS = ("not found", "does not exist", "no such", "deleted")
+_LISTED_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What central said of records by their ids.
+
+    Attributes:
+        gone: it has them no more.
+        there: it has them, as they are now.
+        unsaid: neither could be understood.
+        unasked: they were not asked for.
+    """
+
+    gone: frozenset[int] = frozenset()
+    there: Found = ()
+    unsaid: frozenset[int] = frozenset()
+    unasked: frozenset[int] = frozenset()
+
+
+class ById:
+    """Asks for single records. `names` are those under which an answer may have the record."""
+
+    def __init__(self, *, client: CentralClient, path: str, names: tuple[str, ...]) -> None:
+        self._client = client
+        self._path = path
+        self._names = names
+
+    async def ask_some(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> Asked:
+        """Ask for a hundred of these at most, picked by chance, ten at a time. Raises as `ask`.
+
+        Ten that central still has all show that the list is wrong, and ten of which it says nothing that it does not
+        answer such questions. No more are asked for then.
+        """
+        wanted, known = frozenset(record_ids), tuple(islice(listed, _LISTED_TRIES))
+        chosen = random.sample(sorted(wanted), min(len(wanted), MOST_ASKED))
+        said = Asked()
+        for start in range(0, len(chosen), _AT_A_TIME):
+            some = chosen[start : start + _AT_A_TIME]
+            asked = await self.ask(some, listed=known)
+            said = Asked(said.gone | asked.gone, said.there + asked.there, said.unsaid | asked.unsaid)
+            if asked.unsaid or len(asked.there) == _AT_A_TIME:
+                break
+        return Asked(
+            said.gone, said.there, said.unsaid, wanted - said.gone - said.unsaid - {number for number, _ in said.there}
+        )
+
+    async def ask(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> Asked:
+        """What central says of these. Raises CentralUnavailable when it does not answer.
+
+        That a record is gone is believed only when one of `listed` is found before and after. A list may also be
+        wrong from its first record to its last: then one of those that it lacks is found instead.
+        """
+        wanted, known = tuple(record_ids), tuple(islice(listed, _LISTED_TRIES))
+        if not await self._finds_one(known):
+            known = wanted[:: max(len(wanted) // _LISTED_TRIES, 1)][:_LISTED_TRIES]
+            if not await self._finds_one(known):
+                return Asked(frozenset(), (), frozenset(wanted))
+        asked = await self._ask(wanted)
+        if asked.gone and not await self._finds_one(known):
+            return Asked(frozenset(), asked.there, asked.unsaid | asked.gone)
+        return asked
+
+    async def _finds_one(self, listed: tuple[int, ...]) -> bool:
+        for number in listed:
+            if await self._said(number):
+                return True
+        return False
+
+    async def _ask(self, record_ids: tuple[int, ...]) -> Asked:
+        gone: set[int] = set()
+        unsaid: set[int] = set()
+        there: list[tuple[int, JsonObject]] = []
+        for number in record_ids:
+            said = await self._said(number)
+            if said is None:
+                unsaid.add(number)
+            elif said:
+                there.append((number, said))
+            else:
+                gone.add(number)
+        return Asked(frozenset(gone), tuple(there), frozenset(unsaid))
+
+    async def _said(self, number: int) -> JsonObject | None:
+        """The record, {} for none, None for an answer that says neither."""
+        try:
+            answer = await self._client.call("POST", self._path, {"id": number})
+        except CentralDenied:
+            return None
+        except CentralRefused as error:
+            return {} if error.status == _NOT_FOUND or _says_gone(error) else None
+        except CentralFailed:  # that it failed says nothing of the record, whatever its words
+            return None
+        for name in self._names:
+            if name in answer:
+                record = answer[name]
+                if not record:
+                    return {}
+                return record if isinstance(record, dict) and record_id(record) == number else None
+        return answer if record_id(answer) == number else None
+
+
+def _says_gone(error: Exception) -> bool:
+    return any(words in str(error).casefold() for words in _GONE_WORDS)

@@ -1,0 +1,83 @@
+"""`python -m gateway.central.pull.card_process`: pages of central's card list on stdin, cards ready to be written on stdout.
+
+A process of its own, because a long list is seconds of Python, and would hold the interpreter lock of lanes.
+
+Stdin has one line of JSON, `{"fields", "zone"}`, then pages as central sent them. Of each page stdout tells what it
+lists, then its cards, some at a time. All of these are blobs with their length in front; see `card_pages`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import marshal
+import os
+import sys
+from http import HTTPStatus
+from typing import Any, BinaryIO
+from zoneinfo import ZoneInfo
+
+from gateway.central.client.answers import judge_read
+from gateway.central.client.json_stream import read_whole
+from gateway.central.client.list_proof import Listing, read_listing
+from gateway.central.pull.field_map import CardFieldMap, CardMapper
+from gateway.domain.writes import JsonObject
+from gateway.store.cards.rows import CardRecord, pack
+from gateway.store.outbox.record_kinds import record_text
+
+RESOURCE = "access_cards"
+CARDS_AT_ONCE = 40
+"""So many cards are in a blob: the loop takes it apart in a fraction of a millisecond."""
+LENGTH_BYTES = 4
+
+_NICENESS = 10
+
+
+def listing_of(raw: bytes) -> Listing | None:
+    """What a page lists; None when it is anything but a page."""
+    answer = read_whole(raw)
+    if answer is None or not isinstance(judge_read("", HTTPStatus.OK, answer), dict):
+        return None
+    return read_listing(answer, RESOURCE)
+
+
+def answer_page(raw: bytes, mapper: CardMapper, out: BinaryIO) -> None:
+    """Write what a page lists, and its cards."""
+    listing = listing_of(raw)
+    if listing is None:
+        _write(out, None)
+        return
+    _write(out, (listing.ids, listing.count))
+    records = list(listing.records.items())
+    for start in range(0, len(records), CARDS_AT_ONCE):
+        _write(out, [_card(mapper, *item) for item in records[start : start + CARDS_AT_ONCE]])
+
+
+def _card(mapper: CardMapper, card_id: int, record: JsonObject) -> tuple[object, ...]:
+    mapped = mapper.map(card_id, record)
+    return (*pack(CardRecord(mapped.card, record_text(record))), bool(mapped.unread))
+
+
+def _write(out: BinaryIO, value: Any) -> None:
+    blob = marshal.dumps(value)
+    out.write(len(blob).to_bytes(LENGTH_BYTES))
+    out.write(blob)
+    out.flush()
+
+
+def main() -> int:
+    """Answer pages until there are no more."""
+    with contextlib.suppress(PermissionError):  # the shipped unit forbids it and puts lanes first by itself
+        os.nice(_NICENESS)
+    gc.disable()  # nothing here refers to itself, and what was read of a page goes with it
+    pages, out = sys.stdin.buffer, sys.stdout.buffer
+    told = json.loads(pages.readline() or b"{}")
+    mapper = CardMapper(CardFieldMap(**told["fields"]), ZoneInfo(told["zone"]))
+    while length := pages.read(LENGTH_BYTES):
+        answer_page(pages.read(int.from_bytes(length)), mapper, out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

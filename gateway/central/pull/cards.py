@@ -1,0 +1,305 @@
+"""The access cards of central, brought into the site's card list."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from typing import TypeVar
+
+from gateway.central.client.client import CentralClient
+from gateway.central.client.list_proof import Page, Tally, read_waiting, waiting_text
+from gateway.central.client.page_size import PageSize
+from gateway.central.pull.absence_proof import ById, Found
+from gateway.central.pull.card_pages import CardPages
+from gateway.central.pull.field_map import CardFieldMap, CardMapper
+from gateway.central.pull.listed_card import ListedCard, listed_elsewhere, listed_here
+from gateway.central.pull.paged_walk import PagedWalk, PageMemory, SeePage, Told, nobody
+from gateway.central.pull.removed_cards import GoneCards, Missing
+from gateway.central.push.delivered_record import is_still, marks_of
+from gateway.central.push.restored_central import SetBack
+from gateway.central.site_cards import KIND
+from gateway.domain.writes import JsonObject
+from gateway.runtime.clock import Clock
+from gateway.store import Store
+from gateway.store.cards.cards import CardChanges
+from gateway.store.cards.rows import ReadyCard
+
+_CARDS_AT_A_STRETCH = 25  # about 1 ms of work
+_CARDS_IN_A_COMMIT = 500  # about 20 ms of the writer's time
+_PENDING = "pending_removal"
+_MAP = "field_map"
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class CardsPulled:
+    """What a pull of the cards did.
+
+    Attributes:
+        cards: how many cards central listed.
+        added: cards that are new at the site.
+        changed: cards whose record changed.
+        removed: cards that went.
+        held_back: missing cards that stay until the next whole pull misses them again.
+        newly_held_back: whether holding back began with this pull.
+        without_credential: listed cards that no reading can match.
+        unread: listed cards with a status or date that could not be read; they are suspended.
+        problem: why the list could not be believed, "" when it could.
+    """
+
+    cards: int = 0
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    held_back: int = 0
+    newly_held_back: bool = False
+    without_credential: int = 0
+    unread: int = 0
+    problem: str = ""
+
+    def unchanged(self) -> CardsPulled:
+        """The same of a pull that brought nothing."""
+        return replace(self, added=0, changed=0, removed=0, newly_held_back=False)
+
+
+class CardPull:
+    """Pulls the cards.
+
+    New and changed cards are taken over page by page, so that a suspended card counts as soon as its page is read. For
+    the cards that the list lacks see `GoneCards`. A walk that is cut short removes nothing beyond them.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: CentralClient,
+        store: Store,
+        clock: Clock,
+        zone: tzinfo,
+        fields: CardFieldMap,
+        set_back: SetBack,
+    ) -> None:
+        """`set_back`: while central lacks what was sent, it takes no card away that was made here."""
+        self._set_back = set_back
+        self._given = store.given
+        self._client = client
+        self._by_id = ById(client=client, path="/v1/access", names=("access_card", "access", "card"))
+        self._pages = PageSize()
+        self._memory = PageMemory()
+        self._generation = -1
+        self._cards = store.cards
+        self._held = store.held
+        self._clock = clock
+        self._map_mark = fields.fingerprint(zone)
+        self._mapper = CardMapper(fields, zone)
+        self._fields = fields
+        self._zone = zone
+        self._judged_all = False
+        self._without_credential: set[int] = set()
+        self._unread: set[int] = set()
+
+    async def pull(self, told: Told = nobody, *, anew: bool = False) -> CardsPulled:
+        """Bring the card list in step; `told` hears how many cards came, of how many. `anew`: write every card.
+
+        Raises what the client and the store raise; cards taken so far stay.
+        """
+        anew = anew or await self._cards.remembered(_MAP) != self._map_mark
+        written = self._held.pull_begins(KIND)
+        made_here = frozenset(await self._given.cards() if self._set_back.suspected else ())
+        walk = _Walk(anew=anew, written=written, made_here=made_here)
+        gone = await self._gone_cards(walk)
+        began = self._cards.generation
+        if anew or began != self._generation:
+            self._memory.end_walk(keep=False)
+        try:
+            tally = await self._walk(walk, told, gone.see_page)
+        except BaseException:  # cancelled, too: what was walked over in part is no memory of the whole
+            self._memory.end_walk(keep=False)
+            raise
+        self._memory.end_walk(keep=True)
+        if not tally.problem:
+            self._judged_all = True
+            if walk.anew:
+                await self._cards.remember(_MAP, self._map_mark)
+        walk.anew = False
+        missing = await self._settle(gone, tally, walk)
+        problem = missing.problem
+        # What others changed meanwhile is looked at again.
+        self._generation = began + walk.applied
+        if not problem:
+            self._without_credential &= tally.ids
+            self._unread &= tally.ids
+            now = self._clock.wall()
+            if now.trusted and not missing.waiting:
+                await self._cards.listed(now.micros)
+        return CardsPulled(
+            cards=len(tally.ids),
+            added=walk.added,
+            changed=walk.changed,
+            removed=walk.removed,
+            held_back=len(missing.waiting),
+            newly_held_back=missing.newly,
+            without_credential=len(self._without_credential),
+            unread=len(self._unread),
+            problem=problem,
+        )
+
+    async def _settle(self, gone: GoneCards, tally: Tally, walk: _Walk) -> Missing:
+        async def again() -> Tally:
+            second = await self._walk(walk)
+            self._memory.end_walk(keep=True)
+            return second
+
+        waited = read_waiting(await self._cards.remembered(_PENDING) or "")
+        missing = await gone.settle(tally, waited=waited, again=again)
+        if missing.pending != waited:
+            await self._cards.remember(_PENDING, waiting_text(missing.pending))
+        return missing
+
+    async def _gone_cards(self, walk: _Walk) -> GoneCards:
+        async def own(of: Collection[int]) -> frozenset[int]:
+            return await self._own(walk, of)
+
+        async def let_go(gone: frozenset[int]) -> None:
+            await self._let_go(gone, walk)
+
+        async def put(found: Found) -> None:
+            await self._take(await self._made(found, walk), walk)
+
+        known = await self._cards.central_ids()
+        return GoneCards(by_id=self._by_id, known=known, own=own, let_go=let_go, put=put)
+
+    async def _let_go(self, gone: frozenset[int], walk: _Walk) -> None:
+        """Within the turn: what was written meanwhile stays."""
+        if not gone:
+            return
+        async with self._cards.turn:
+            done = await self._apply(walk, remove=sorted(gone - await self._own(walk, gone)))
+            walk.removed += done.removed
+
+    async def _own(self, walk: _Walk, of: Collection[int]) -> frozenset[int]:
+        """Find those cards that were written meanwhile or wait to go up: central need not list them yet."""
+        written = walk.made_here.union(walk.written).intersection(of)
+        return written | await self._held.among_waiting(KIND, of)
+
+    async def _walk(self, walk: _Walk, told: Told = nobody, see_page: SeePage | None = None) -> Tally:
+        async def make(page: Page) -> list[ListedCard]:
+            return await self._made(page, walk)
+
+        async def take(page: list[ListedCard]) -> bool:
+            return await self._take(page, walk)
+
+        apart = CardPages(fields=self._fields, zone=self._zone, make=listed_elsewhere)
+        pages = PagedWalk(
+            self._client,
+            path="/v1/access/list",
+            resource="access_cards",
+            make=make,
+            take=take,
+            size=self._pages,
+            memory=self._memory,
+            apart=apart if self._wants_all(walk) else None,
+            told=told,
+            see_page=see_page,
+        )
+        try:
+            return await pages.walk()
+        finally:
+            await apart.close()
+
+    def _wants_all(self, walk: _Walk) -> bool:
+        """Whether all records are mapped, and not only those that turn out to differ."""
+        return walk.anew or not self._judged_all
+
+    async def _made(self, page: Page, walk: _Walk) -> list[ListedCard]:
+        """What each record is by itself."""
+        mapper = self._mapper if self._wants_all(walk) else None
+        made: list[ListedCard] = []
+        for place, (card_id, record) in enumerate(page, start=1):
+            if place % _CARDS_AT_A_STRETCH == 0:
+                await asyncio.sleep(0)  # lanes come first
+            made.append(listed_here(card_id, record, mapper))
+        return made
+
+    async def _take(self, page: Sequence[ListedCard], walk: _Walk) -> bool:
+        """Whether the site has all of the page now as it came: nothing waits of it, nothing was left out.
+
+        Within the turn, so that nothing that is written at the site meanwhile is overwritten.
+        """
+        async with self._cards.turn:
+            numbers = [theirs.card_id for theirs in page]
+            arriving = await self._held.arriving(KIND, numbers)
+            known = await self._cards.records_of(numbers)
+            put: list[ReadyCard] = []
+            in_step = True
+            for place, theirs in enumerate(page, start=1):
+                if place % _CARDS_AT_A_STRETCH == 0:
+                    await asyncio.sleep(0)
+                card_id, listed = theirs.card_id, theirs
+                if card_id in arriving.waiting:
+                    in_step = False
+                    record = arriving.shown(card_id, theirs.record)
+                    if record is None:
+                        continue
+                    listed = listed_here(card_id, record, None)
+                is_new = card_id not in known
+                if card_id in walk.made_here and not is_new and _is_another(known[card_id], theirs.record):
+                    in_step = False
+                    continue
+                if card_id in walk.written or (is_new and arriving.created and arriving.is_own(theirs.record)):
+                    in_step = False
+                    continue
+                differs = walk.anew or known.get(card_id) != listed.text
+                if not differs and self._judged_all:
+                    continue
+                judged = listed.judged(self._mapper)
+                _put_in(self._without_credential, card_id, member=not judged.has_credential)
+                _put_in(self._unread, card_id, member=judged.is_unread)
+                if differs:
+                    put.append(judged.ready())
+            for stretch in _stretches(put, _CARDS_IN_A_COMMIT):
+                done = await self._apply(walk, put=stretch)
+                walk.added += done.added
+                walk.changed += done.changed
+        return in_step
+
+    async def _apply(self, walk: _Walk, *, put: Sequence[ReadyCard] = (), remove: Sequence[int] = ()) -> CardChanges:
+        done = await self._cards.apply(put=put, remove=remove, now=self._clock.wall().micros)
+        walk.applied += 1
+        return done
+
+
+@dataclass(slots=True)
+class _Walk:
+    """A pull under way: whether all are mapped anew, and what was done.
+
+    `written`: cards that central has written since, which the pull may bring as they were before. `made_here`: cards
+    that central may have lost, and whose ids it may have given to others.
+    """
+
+    anew: bool
+    written: set[int]
+    made_here: frozenset[int] = frozenset()
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    applied: int = 0
+
+
+def _is_another(record: str, theirs: JsonObject) -> bool:
+    return not is_still(KIND, marks_of(KIND, json.loads(record)), theirs)
+
+
+def _stretches(items: Sequence[_T], length: int) -> Iterator[Sequence[_T]]:
+    for start in range(0, len(items), length):
+        yield items[start : start + length]
+
+
+def _put_in(members: set[int], card_id: int, *, member: bool) -> None:
+    if member:
+        members.add(card_id)
+    else:
+        members.discard(card_id)

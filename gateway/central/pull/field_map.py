@@ -1,0 +1,267 @@
+"""How central's access-card records become cards. Pure.
+
+The interface leaves a card's fields open, so each of our fields has several names under which it may come, the likelier
+first. What is not understood never opens a gate: a status or a date that cannot be read suspends the card. Where
+several fields say whether and how long a card counts, the strictest does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import tzinfo
+from functools import lru_cache
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from gateway.central.client.answers import JsonObject
+from gateway.central.client.times import is_no_date, read_moment
+from gateway.central.client.values import text_of, whole_of
+from gateway.central.pull.record_shape import Places, Shape, first, shape_of, stated
+from gateway.domain.credentials import (
+    MAX_TEXT,
+    Card,
+    CardStatus,
+    h10301_alias,
+    listed_text_alias,
+    near_alias,
+    plate_alias,
+)
+from gateway.domain.plates import plain_plate, skeleton
+from gateway.domain.printed import layout_named, number_aliases, uid_alias
+from gateway.domain.wiegand import H10301, Format
+from gateway.domain.writes import FIRST_PROVISIONAL_ID
+
+_VERSION = 6  # goes up when the same record is read otherwise than before
+_FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
+_PIN = re.compile(r"[0-9]{4,8}")
+_SHAPES_KNOWN = 64
+_STATUSES = {
+    CardStatus.ACTIVE: "active enabled valid ok open issued activated 1 true",
+    CardStatus.SUSPENDED: "suspended disabled inactive locked paused deleted revoked archived pending 0 false",
+    CardStatus.BLOCKED: "blocked blacklisted barred banned",
+    CardStatus.LOST: "lost stolen missing damaged",
+    CardStatus.EXPIRED: "expired ended",
+}
+_STRICTEST_FIRST = (
+    CardStatus.BLOCKED,
+    CardStatus.LOST,
+    CardStatus.SUSPENDED,
+    CardStatus.EXPIRED,
+    CardStatus.ACTIVE,
+)
+_YES, _NO = frozenset({"true", "1", "yes", "on", "y"}), frozenset({"false", "0", "no", "off", "n"})
+_STATUS_OF = {word: status for status, words in _STATUSES.items() for word in words.split()}
+
+
+class CardFieldMap(BaseModel):
+    """Names of fields in central's records, the likelier first. A dot goes into a nested object."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    printed: tuple[str, ...] = ("number", "printed_number", "card_no", "code", "card_number", "credential", "uid")
+    facility: tuple[str, ...] = ("facility_code", "facility", "site_code")
+    number: tuple[str, ...] = ("card_number", "card_code", "number", "code", "card_no")
+    status: tuple[str, ...] = ("status", "state", "card_status")
+    enabled: tuple[str, ...] = ("enabled", "is_enabled", "active", "is_active")
+    deleted: tuple[str, ...] = ("deleted", "is_deleted", "deleted_at")
+    valid_from: tuple[str, ...] = ("valid_from", "starts_at", "start_date", "activated_at")
+    valid_until: tuple[str, ...] = ("valid_until", "expires_at", "expiry_date", "end_date", "valid_to")
+    layout: tuple[str, ...] = ("card_format", "format")
+    uid: tuple[str, ...] = ("uid", "csn")
+    plate: tuple[str, ...] = ("plate", "license_plate", "licence_plate", "plate_number", "vehicle.plate")
+    zones: tuple[str, ...] = ("zones", "zone_ids", "access_zones", "zone_id", "zone")
+    schedules: tuple[str, ...] = ("schedules", "schedule_ids", "access_schedules", "schedule_id", "schedule")
+    owner: tuple[str, ...] = ("customer_id", "owner_id", "customer.id", "guest_id", "user_id")
+    first_person: tuple[str, ...] = ("first_person", "is_first_person")
+    duress: tuple[str, ...] = ("duress", "is_duress")
+    pin: tuple[str, ...] = ("pin", "pin_code")
+    holder: tuple[str, ...] = ("holder_name", "holder", "full_name", "name", "customer.name", "guest.name", "user.name")
+
+    def fingerprint(self, zone: tzinfo) -> str:
+        """Changes whenever the same record might become another card."""
+        return hashlib.sha256(f"{_VERSION} {zone} {self.model_dump_json()}".encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class MappedCard:
+    """A card, and what could not be read of its record ("" when all could)."""
+
+    card: Card
+    unread: str = ""
+
+    @property
+    def has_credential(self) -> bool:
+        """Whether any reading can ever match it."""
+        return bool(self.card.aliases)
+
+
+def record_id(record: JsonObject) -> int | None:
+    """The record's id, when it has a usable one."""
+    value = record.get("id")
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 18:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 < value < FIRST_PROVISIONAL_ID else None
+
+
+class CardMapper:
+    """Makes cards of records. Dates without an offset are of the site's time zone.
+
+    Most records of a list have the same fields: which of them mean what is found out once for each such shape.
+    """
+
+    def __init__(self, fields: CardFieldMap, zone: tzinfo) -> None:
+        self._names: dict[str, tuple[str, ...]] = dict(fields)
+        self._zone = zone
+        self._shapes: dict[tuple[str, ...], Shape] = {}
+
+    def map(self, card_id: int, record: JsonObject) -> MappedCard:
+        """The card of a record."""
+        names = tuple(record)
+        shape = self._shapes.get(names) or self._learn(names)
+        unread: list[str] = []
+        status = _status(record, shape, unread)
+        begins = _moments(record, shape.valid_from, self._zone, unread, ends=False)
+        ends = _moments(record, shape.valid_until, self._zone, unread, ends=True)
+        if unread and status is CardStatus.ACTIVE:
+            status = CardStatus.SUSPENDED
+        problem = ", ".join(unread)
+        card = Card(
+            card_id=card_id,
+            number=text_of(first(record, shape.printed))[:MAX_TEXT],
+            status=status,
+            valid_from=max(begins, default=None),
+            valid_until=min(ends, default=None),
+            holder=_holder(record, shape)[:MAX_TEXT],
+            zones=_names(first(record, shape.zones)) if shape.zones else (),
+            schedules=_names(first(record, shape.schedules)) if shape.schedules else (),
+            owner=text_of(first(record, shape.owner))[:MAX_TEXT],
+            first_person=bool(shape.first_person) and _is_yes(first(record, shape.first_person)),
+            duress=bool(shape.duress) and _is_yes(first(record, shape.duress)),
+            pin=_pin(first(record, shape.pin)) if shape.pin else "",
+            unread=problem,
+            aliases=tuple(dict.fromkeys(_aliases(record, shape))),
+        )
+        return MappedCard(card, problem)
+
+    def _learn(self, names: tuple[str, ...]) -> Shape:
+        if len(self._shapes) >= _SHAPES_KNOWN:
+            self._shapes.clear()
+        shape = self._shapes[names] = shape_of(self._names, frozenset(names))
+        return shape
+
+
+def map_card(card_id: int, record: JsonObject, fields: CardFieldMap, zone: tzinfo) -> MappedCard:
+    """The card of a single record; see `CardMapper`."""
+    return CardMapper(fields, zone).map(card_id, record)
+
+
+_layout_named = lru_cache(256)(layout_named)
+
+
+def _aliases(record: JsonObject, shape: Shape) -> list[str]:
+    found: list[str] = []
+    facility, number = whole_of(first(record, shape.facility)), whole_of(first(record, shape.number))
+    layout = _layout(record, shape)
+    built = layout or H10301
+    if facility is not None and number is not None and built.facility_bits and built.holds(facility, number):
+        found.append(built.alias(facility, number))
+    if shape.uid and (uid := uid_alias(text_of(first(record, shape.uid)))):
+        found.append(uid)
+    if shape.plate and (plate := plain_plate(text_of(first(record, shape.plate)))[:MAX_TEXT]):
+        found += (plate_alias(plate), near_alias(skeleton(plate)))
+    for place, (_, value) in enumerate(stated(record, shape.printed)):
+        # The bare number of a card with a facility means little: other facilities' cards carry the same one.
+        if place > 0 and facility is not None and whole_of(value) == number:
+            continue
+        text = text_of(value)
+        if not text or len(text) > MAX_TEXT:
+            continue
+        found.append(listed_text_alias(text))
+        if facility is None:
+            found += number_aliases(text, layout)
+        if not text.isalnum() and (pair := _FACILITY_AND_NUMBER.fullmatch(text)):
+            parts = int(pair[1]), int(pair[2])
+            if parts[0] <= 0xFF and parts[1] <= 0xFFFF:
+                found.append(h10301_alias(*parts))
+    return found
+
+
+def _layout(record: JsonObject, shape: Shape) -> Format | None:
+    return _layout_named(text_of(first(record, shape.layout))) if shape.layout else None
+
+
+def _pin(value: JsonValue) -> str:
+    """4 to 8 digits; what is no PIN opens nothing where one is wanted."""
+    text = text_of(value)
+    return text if _PIN.fullmatch(text) else ""
+
+
+def _names(value: JsonValue) -> tuple[str, ...]:
+    """Names or ids, alone, in a list, or as objects of a list that bear one. What bears none is a name nobody has."""
+    items = value if isinstance(value, list) else [value] if value not in (None, "") else []
+    named = [item for entry in items for item in (_named(entry) if isinstance(entry, dict) else (text_of(entry),))]
+    return tuple(dict.fromkeys(name[:MAX_TEXT] for name in named))
+
+
+def _named(entry: dict[str, JsonValue]) -> tuple[str, ...]:
+    """An object's id and name, of which the site file may use either."""
+    return tuple(name for key in ("id", "name") if (name := text_of(entry.get(key)))) or ("",)
+
+
+def _is_yes(value: JsonValue) -> bool:
+    return text_of(value).casefold() in {"true", "1", "yes"}
+
+
+def _status(record: JsonObject, shape: Shape, unread: list[str]) -> CardStatus:
+    """The strictest status that any field states; names those that cannot be read. Without any it is active."""
+    strictest = CardStatus.ACTIVE
+    for name, value in stated(record, shape.status):
+        status = _STATUS_OF.get(text_of(value).casefold())
+        if status is None:
+            unread.append(name)
+        strictest = _stricter(strictest, status or CardStatus.SUSPENDED)
+    for name, value in stated(record, shape.enabled):
+        word = text_of(value).casefold()
+        status = CardStatus.ACTIVE if word in _YES else CardStatus.SUSPENDED if word in _NO else _STATUS_OF.get(word)
+        if status is None:
+            unread.append(name)
+        strictest = _stricter(strictest, status or CardStatus.SUSPENDED)
+    if any(_says_deleted(value) for _, value in stated(record, shape.deleted)):
+        strictest = _stricter(strictest, CardStatus.SUSPENDED)
+    return strictest
+
+
+def _says_deleted(value: JsonValue) -> bool:
+    """Whether this is a yes, a moment, or an object that may be one."""
+    if isinstance(value, dict | list):
+        return bool(value)
+    text = text_of(value).casefold()
+    return text not in _NO and not is_no_date(text)
+
+
+def _stricter(one: CardStatus, other: CardStatus) -> CardStatus:
+    return one if one is other else min(one, other, key=_STRICTEST_FIRST.index)
+
+
+def _moments(record: JsonObject, places: Places, zone: tzinfo, unread: list[str], *, ends: bool) -> list[int]:
+    """Every bound that these fields state; names those that cannot be read."""
+    found = []
+    for name, value in stated(record, places):
+        moment, is_read = read_moment(value, zone, ends=ends)
+        if not is_read:
+            unread.append(name)
+        if moment is not None:
+            found.append(moment)
+    return found
+
+
+def _holder(record: JsonObject, shape: Shape) -> str:
+    stated = text_of(first(record, shape.holder))
+    if stated:
+        return stated
+    names = (text_of(record.get("first_name")), text_of(record.get("last_name")))
+    return " ".join(name for name in names if name)

@@ -1,0 +1,256 @@
+"""Walking over one of central's lists page by page, one page ahead of what is taken over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Generic, Protocol, TypeVar
+
+from gateway.central.client.answers import CentralSlow, JsonObject
+from gateway.central.client.client import CentralClient
+from gateway.central.client.connections import TooLarge
+from gateway.central.client.list_proof import Met, Page, Tally
+from gateway.central.client.page_size import PageSize, in_a_size_that_comes, is_by_size
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+
+_MOST_PAGES = 20_000
+
+_Item = TypeVar("_Item")
+Told = Callable[[int, int | None], None]
+SeePage = Callable[[Sequence[int]], Awaitable[None]]
+"""Gets the ids that a page brought, in their order, when the page was taken over."""
+
+
+def nobody(_received: int, _count: int | None) -> None:
+    """Nobody wants to know how far a walk has come."""
+
+
+class PageMemory:
+    """Pages of the last walk that were in step with the site, by what they weigh: such a page is not read again."""
+
+    def __init__(self) -> None:
+        self._met: dict[bytes, Met] = {}
+        self._walked: dict[bytes, Met] = {}
+
+    def recall(self, mark: bytes) -> Met | None:
+        """What a page of this weight held, if it was met in the last walk."""
+        met = self._met.get(mark)
+        if met is not None:
+            self._walked[mark] = met
+        return met
+
+    def note(self, mark: bytes, met: Met) -> None:
+        """A page that was read is in step."""
+        self._walked[mark] = met
+
+    def end_walk(self, *, keep: bool) -> None:
+        """The walk is over; without `keep` nothing of it is to be known again."""
+        self._met, self._walked = (self._walked if keep else {}), {}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPage(Generic[_Item]):
+    """A page that was read elsewhere.
+
+    Attributes:
+        ids: of every record as they came; None of one that has no usable id.
+        count: how many there are in all, as the page says.
+        made: what was made of each record by its id; of several with the same one the first.
+    """
+
+    ids: tuple[int | None, ...]
+    count: int | None
+    made: Mapping[int, _Item]
+
+
+class Apart(Protocol[_Item]):
+    """Reads pages elsewhere, of a list that is long enough for that."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether pages are to be read there; when it is so no more, it stays so."""
+        ...
+
+    async def expect(self, records: int) -> None:
+        """So many records are still to come."""
+        ...
+
+    async def read(self, raw: bytes) -> ReadPage[_Item] | None:
+        """What a page holds; None when it cannot be read there."""
+        ...
+
+
+class _Answer:
+    """A page as central sent it: what it weighs, and what it held when it was met before.
+
+    `raw` is a body that is to be read elsewhere.
+    """
+
+    def __init__(self, number: int, memory: PageMemory, *, apart: bool) -> None:
+        self.number = number
+        self._memory = memory
+        self._apart = apart
+        self.mark = b""
+        self.met: Met | None = None
+        self.whole: JsonObject = {}
+        self.raw = b""
+
+    def known(self, raw: bytes) -> JsonObject | None:
+        """An answer in place of a body that was met before, or is read elsewhere."""
+        self.mark = blake2b(raw, digest_size=16).digest()
+        self.met = self._memory.recall(self.mark)
+        if self._apart and self.met is None:
+            self.raw = raw
+        return {"success": True} if self.raw or self.met is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrived(Generic[_Item]):
+    """A page that was read.
+
+    Attributes:
+        ids: those that it brought and no page before it, in their order.
+        made: what was made of it; nothing of one that was met before, or brought nothing new.
+        mark: what it weighs.
+        met: what it held; None unless all of that was new.
+        received: how many records there have been so far.
+        count: how many there are, as the pages say.
+    """
+
+    ids: tuple[int, ...]
+    made: list[_Item]
+    mark: bytes
+    met: Met | None
+    received: int
+    count: int | None
+
+
+class PagedWalk(Generic[_Item]):
+    """A walk over a list by its pages, until one brings nothing new: only that proves the end, whatever `count` says.
+
+    `make` computes what a page alone suffices for. `take` takes it over, page after page, and says whether the site has
+    all of it just as it came: such a page of `memory` is not read again. While one page is taken over, the next one is
+    fetched and made. Where pages are made `apart`, the one after that is fetched meanwhile.
+    """
+
+    def __init__(
+        self,
+        client: CentralClient,
+        *,
+        path: str,
+        resource: str,
+        make: Callable[[Page], Awaitable[list[_Item]]],
+        take: Callable[[list[_Item]], Awaitable[bool]],
+        size: PageSize,
+        memory: PageMemory,
+        apart: Apart[_Item] | None = None,
+        told: Told = nobody,
+        see_page: SeePage | None = None,
+    ) -> None:
+        self._see_page = see_page
+        self._client = client
+        self._path = path
+        self._make = make
+        self._take = take
+        self._size = size
+        self._memory = memory
+        self._apart = apart
+        self._told = told
+        self._tally = Tally(resource)
+        self._ahead: _Answer | CentralRefused | CentralUnavailable | None = None
+
+    async def walk(self) -> Tally:
+        """Go to the end. Raises what the client, `make` and `take` raise; the pages before that are taken over."""
+        arrived = await self._read(await in_a_size_that_comes(self._client, self._size, self._first))
+        self._size.came(self._tally.received, self._tally.count)
+        for number in range(2, _MOST_PAGES + 2):
+            self._told(arrived.received, arrived.count)
+            if not arrived.ids:
+                self._size.walked()
+                return self._tally
+            # Each comes to its end: what central sent is taken over also when it does not send the next page.
+            taken, following = await asyncio.gather(
+                self._take_over(arrived), self._next(number), return_exceptions=True
+            )
+            if isinstance(taken, BaseException):
+                raise taken
+            if isinstance(following, BaseException):
+                raise following
+            arrived = following
+        self._tally.fault(f"no end after {_MOST_PAGES} pages")
+        return self._tally
+
+    async def _take_over(self, arrived: _Arrived[_Item]) -> None:
+        if arrived.made and await self._take(arrived.made) and arrived.met is not None:
+            self._memory.note(arrived.mark, arrived.met)
+        if self._see_page is not None:
+            await self._see_page(arrived.ids)
+
+    async def _next(self, number: int) -> _Arrived[_Item]:
+        if number == 2 and self._apart is not None:
+            await self._apart.expect((self._tally.count or 0) - self._tally.received)
+        answer, self._ahead = self._ahead or await self._ask_further(number), None
+        if not isinstance(answer, _Answer):
+            raise answer
+        if not answer.raw:
+            return await self._read(answer)
+        arrived, ahead = await asyncio.gather(self._read(answer), self._look_ahead(number + 1), return_exceptions=True)
+        if isinstance(ahead, BaseException):
+            raise ahead
+        if isinstance(arrived, BaseException):
+            raise arrived
+        self._ahead = ahead
+        return arrived
+
+    async def _look_ahead(self, number: int) -> _Answer | CentralRefused | CentralUnavailable | None:
+        """A page that is there beyond the one being read, or why it did not come; None when there is hardly one."""
+        if self._tally.received + self._size.limit >= (self._tally.count or 0):
+            return None
+        try:
+            return await self._ask_further(number)
+        except (CentralRefused, CentralUnavailable) as error:  # told when its turn comes
+            return error
+
+    async def _first(self, limit: int) -> _Answer:
+        return await self._ask(1, limit)
+
+    async def _ask_further(self, number: int, *, here: bool = False) -> _Answer:
+        try:
+            return await self._ask(number, self._size.limit, here=here)
+        except (TooLarge, CentralSlow) as error:  # its records are larger than those of the first page
+            if await is_by_size(self._client, error):
+                self._size.refused()
+            raise
+
+    async def _ask(self, number: int, limit: int, *, here: bool = False) -> _Answer:
+        apart = not here and self._apart is not None and self._apart.is_up
+        answer = _Answer(number, self._memory, apart=apart)
+        asked: JsonObject = {"page": number, "page_limit": limit}
+        answer.whole = await self._client.call("POST", self._path, asked, known=answer.known)
+        return answer
+
+    async def _read(self, answer: _Answer) -> _Arrived[_Item]:
+        tally = self._tally
+        if answer.met is not None:
+            return _Arrived(tally.again(answer.met), [], answer.mark, answer.met, len(tally.ids), tally.count)
+        before = tally.received
+        read = await self._apart.read(answer.raw) if self._apart is not None and answer.raw else None
+        if read is not None:
+            fresh_ids = tally.take_ids(read.ids, read.count)
+            made = [read.made[found] for found in fresh_ids]
+        else:
+            if answer.raw:  # no usual page, or nobody could read it there: what it is shows here
+                answer = await self._ask_further(answer.number, here=True)
+                if answer.met is not None:
+                    return await self._read(answer)
+            page = tally.take(answer.whole)
+            fresh_ids = tuple(found for found, _ in page)
+            made = []
+        whole = len(fresh_ids) == tally.received - before
+        met = Met(fresh_ids, tally.last_count) if whole else None
+        received, count = len(tally.ids), tally.count
+        if read is None and page:
+            made = await self._make(page)
+        return _Arrived(fresh_ids, made, answer.mark, met, received, count)

@@ -1,0 +1,223 @@
+"""Down-sync: central's devices, cameras and access cards, pulled into the store; only what changed is written."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from typing import TypeVar
+
+import structlog
+
+from gateway.central.client.answers import CentralFailed
+from gateway.central.client.client import CentralClient
+from gateway.central.client.list_proof import Tally
+from gateway.central.client.lists import Take, read_by_cursor, read_whole
+from gateway.central.client.not_found import doubt
+from gateway.central.client.page_size import MODEST, PageSize
+from gateway.central.pull.cards import CardPull, CardsPulled
+from gateway.central.pull.field_map import CardFieldMap
+from gateway.central.pull.paged_walk import Told
+from gateway.central.pull.records import Noun, RecordPull, RecordsPulled
+from gateway.central.pull.refresh import PARTS, Part, Refresh
+from gateway.central.push.restored_central import SetBack
+from gateway.domain.errors import CentralRefused
+from gateway.domain.events import Event, EventKind
+from gateway.runtime.clock import Clock, Stamp
+from gateway.store import Entry, Store
+
+log = structlog.get_logger(__name__)
+
+_P = TypeVar("_P", CardsPulled, RecordsPulled)
+
+
+@dataclass(frozen=True, slots=True)
+class PullReport:
+    """What the last pull brought.
+
+    Attributes:
+        at: when it ended.
+        devices: devices that central listed; of a part that was missed, what it listed before.
+        cameras: cameras that central listed.
+        devices_held_back: devices of a large removal that stay until the next whole pull misses them again.
+        cameras_held_back: the same of cameras.
+        cards: what became of the cards.
+        anew: whether all was written anew, or what was left of that.
+        missed: parts whose list central did not give this time.
+        never: those of them whose list it has not given since the start.
+        problems: why, or why a list could not be believed, a sentence each.
+    """
+
+    at: Stamp
+    devices: int = 0
+    cameras: int = 0
+    devices_held_back: int = 0
+    cameras_held_back: int = 0
+    cards: CardsPulled = field(default_factory=CardsPulled)
+    anew: bool = False
+    missed: frozenset[Part] = frozenset()
+    never: frozenset[Part] = frozenset()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a pull has come: how many records of its present part came, of how many; None when nobody said."""
+
+    part: str
+    received: int = 0
+    count: int | None = None
+
+
+class DownSync:
+    """Pulls everything that comes from central, one part after the other. A refused part does not stop the others."""
+
+    def __init__(
+        self,
+        *,
+        client: CentralClient,
+        store: Store,
+        clock: Clock,
+        zone: tzinfo = UTC,
+        fields: CardFieldMap | None = None,
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._clock = clock
+        self.set_back = SetBack(client=client, store=store, clock=clock)
+        self._card_pull = CardPull(
+            client=client,
+            store=store,
+            clock=clock,
+            zone=zone,
+            fields=fields or CardFieldMap(),
+            set_back=self.set_back,
+        )
+        self._devices = RecordPull(
+            noun="device", records=store.devices, read=self._read_devices, client=client, store=store, clock=clock
+        )
+        self._cameras = RecordPull(
+            noun="camera", records=store.cameras, read=self._read_cameras, client=client, store=store, clock=clock
+        )
+        self._device_pages = PageSize(MODEST)
+        self.anew = Refresh(store=store)
+        self._report: PullReport | None = None
+        self._doubted = False
+        self._progress: Progress | None = None
+        self._pulls_anew = False
+
+    @property
+    def report(self) -> PullReport | None:
+        """The last pull that reached its end; None before the first."""
+        return self._report
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the pull under way has come; None between pulls."""
+        return self._progress
+
+    @property
+    def refreshing(self) -> bool:
+        """Whether something is, or will be, fetched anew; the report tells of it when that is over."""
+        return self._pulls_anew or bool(self.anew.left)
+
+    async def pull(self) -> PullReport:
+        """Pull once, cards first: what was taken from people takes effect before all else.
+
+        Of what is to be fetched anew, every record is written, changed or not. Raises CentralUnavailable when central
+        cannot be reached, StoreError when the disk refuses.
+        """
+        try:
+            return await self._pull()
+        finally:
+            self._progress = None
+            self._pulls_anew = False
+
+    async def _pull(self) -> PullReport:
+        missed: dict[Part, str] = {}
+        await self.set_back.look()  # first: cards that were made here must not go with what central has lost
+        anew = self._pulls_anew = bool(self.anew.left)
+        cards = await self._part(
+            "access cards", lambda anew: self._card_pull.pull(self._telling("access cards"), anew=anew), missed
+        )
+        devices = await self._records("device", "devices", self._devices, missed)
+        cameras = await self._records("camera", "cameras", self._cameras, missed)
+        doubted = [part.problem for part in (devices, cameras, cards) if part is not None and part.problem]
+        problems = tuple(dict.fromkeys((*missed.values(), *doubted)))
+        before = self._report or PullReport(at=self._clock.wall(), never=frozenset(PARTS))
+        report = PullReport(
+            at=self._clock.wall(),
+            devices=devices.listed if devices else before.devices,
+            cameras=cameras.listed if cameras else before.cameras,
+            devices_held_back=devices.held_back if devices else before.devices_held_back,
+            cameras_held_back=cameras.held_back if cameras else before.cameras_held_back,
+            cards=cards or before.cards.unchanged(),
+            anew=anew,
+            missed=frozenset(missed),
+            never=before.never.intersection(missed),
+            problems=problems,
+        )
+        if problems and (self._report is None or self._report.problems != report.problems):
+            log.warning("pull_incomplete", problems=problems)
+        self._report = report
+        await self._tell(report.cards)
+        return report
+
+    async def _part(self, part: Part, pull: Callable[[bool], Awaitable[_P]], missed: dict[Part, str]) -> _P | None:
+        anew = part in self.anew.left
+        try:
+            pulled = await pull(anew)
+        except CentralFailed as error:
+            missed[part] = str(error)
+            return None
+        except CentralRefused as error:
+            missed[part] = str(error)
+            if anew and error.status and await doubt(self._client, error) is None:
+                await self.anew.fetched(part)  # central has none of it for this account, which is told
+            return None
+        if anew:
+            await self.anew.fetched(part, problem=pulled.problem)
+        return pulled
+
+    def _telling(self, part: str) -> Told:
+        self._progress = Progress(part)
+
+        def told(received: int, count: int | None) -> None:
+            self._progress = Progress(part, received, count)
+            self._store.changes.bump()
+
+        return told
+
+    async def _read_devices(self, take: Take) -> Tally:
+        return await read_by_cursor(
+            self._client, path="/v1/device/list", resource="devices", size=self._device_pages, take=take
+        )
+
+    async def _read_cameras(self, take: Take) -> Tally:
+        return await read_whole(self._client, path="/v1/camera/list", resource="cameras", take=take)
+
+    async def _records(self, noun: Noun, part: Part, pull: RecordPull, missed: dict[Part, str]) -> RecordsPulled | None:
+        self._telling(part)
+        pulled = await self._part(part, lambda anew: pull.pull(anew=anew), missed)
+        if pulled is not None and pulled.newly_held_back:
+            text = f"central lists {pulled.held_back} {noun}s fewer than before; they stay until the next pull agrees"
+            await self._record(EventKind.SWEEP_SUSPENDED, self._clock.wall(), text)
+        return pulled
+
+    async def _tell(self, cards: CardsPulled) -> None:
+        """Record what a technician should know of this pull."""
+        stamp = self._clock.wall()
+        if cards.added or cards.changed or cards.removed:
+            text = f"{cards.added} access cards added, {cards.changed} changed, {cards.removed} removed"
+            await self._record(EventKind.CARDS_CHANGED, stamp, text)
+        if cards.newly_held_back:
+            text = f"central lists {cards.held_back} cards fewer than before; they stay until the next pull agrees"
+            await self._record(EventKind.SWEEP_SUSPENDED, stamp, text)
+        if cards.problem and not self._doubted:
+            text = f"{cards.problem}; a card goes only when central says so of that card"
+            await self._record(EventKind.SWEEP_SUSPENDED, stamp, text)
+        self._doubted = bool(cards.problem)
+
+    async def _record(self, kind: EventKind, stamp: Stamp, text: str) -> None:
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
+        await self._store.journal.record(Entry(events=(event,)))

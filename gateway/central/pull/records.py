@@ -1,0 +1,128 @@
+"""Devices or cameras of central, brought into the site's own list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from gateway.central.client.client import CentralClient
+from gateway.central.client.list_proof import Page, Tally, is_large, read_waiting, waiting_text
+from gateway.central.client.lists import Take
+from gateway.central.pull.absence_proof import ById
+from gateway.domain.writes import FIRST_PROVISIONAL_ID
+from gateway.runtime.clock import Clock
+from gateway.store import KnownRecord, Records, Store
+from gateway.store.outbox.record_kinds import record_kind, record_name, record_text
+
+Noun = Literal["device", "camera"]
+ReadList = Callable[[Take], Awaitable[Tally]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsPulled:
+    """What a pull of the devices or cameras did.
+
+    Attributes:
+        listed: how many central listed.
+        held_back: how many of a large removal stay until the next whole pull misses them again.
+        newly_held_back: whether holding so many back began with this pull.
+        problem: why the list could not be believed, "" when it could.
+    """
+
+    listed: int = 0
+    held_back: int = 0
+    newly_held_back: bool = False
+    problem: str = ""
+
+
+class RecordPull:
+    """Pulls the devices, or the cameras.
+
+    What changed is taken over. What two whole pulls in a row did not bring goes, unless central, asked for that very
+    record, still has it; a large share of the list waits so across a restart too, and is told.
+    """
+
+    def __init__(
+        self,
+        *,
+        noun: Noun,
+        records: Records,
+        read: ReadList,
+        client: CentralClient,
+        store: Store,
+        clock: Clock,
+    ) -> None:
+        """`read` hands central's list to what it is given."""
+        self._noun = noun
+        self._records = records
+        self._read = read
+        self._by_id = ById(client=client, path=f"/v1/{noun}", names=(noun,))
+        self._store = store
+        self._clock = clock
+        self._missing: frozenset[int] = frozenset()
+        self._pending = f"pending_removal_{noun}"
+
+    async def pull(self, *, anew: bool) -> RecordsPulled:
+        """Bring the list in step. Raises what the client and the store raise; what was taken so far stays."""
+        written = self._store.held.pull_begins(self._noun)
+        known = {item.id: item.record for item in await self._records.all()}
+
+        async def take(page: Page) -> None:
+            await self._take(page, known=known, written=written, anew=anew)
+
+        tally = await self._read(take)
+        if not tally.reached_end:
+            return RecordsPulled(listed=len(tally.ids), problem=tally.problem)
+        centrals = {found for found, record in known.items() if record != "{}" and found < FIRST_PROVISIONAL_ID}
+        missing = frozenset(centrals - tally.ids - written)
+        waited = read_waiting(await self._store.cards.remembered(self._pending) or "")
+        due = missing & (self._missing | waited)
+        large = is_large(known=len(centrals), missing=len(missing))
+        waiting = missing - due if large else frozenset()
+        self._missing = missing
+        problem = await self._remove(due, tally=tally, take=take)
+        if waiting != waited:
+            await self._store.cards.remember(self._pending, waiting_text(waiting))
+        return RecordsPulled(
+            listed=len(tally.ids),
+            held_back=len(waiting),
+            newly_held_back=bool(waiting) and not waited,
+            problem=tally.problem or problem,
+        )
+
+    async def _take(self, page: Page, *, known: dict[int, str], written: set[int], anew: bool) -> None:
+        arriving = await self._store.held.arriving(self._noun, [found for found, _ in page])
+        changed = [
+            KnownRecord(
+                id=found,
+                name=record_name(self._noun, found, record),
+                kind=record_kind(record),
+                at_site=False,
+                record=text,
+            )
+            for found, record in page
+            if ((text := record_text(record)) != known.get(found) or anew)
+            and found not in written
+            and (found in known or not arriving.is_own(record))
+        ]
+        if changed:
+            await self._records.pulled(changed, removed=(), now=self._clock.wall().micros)
+
+    async def _remove(self, due: frozenset[int], *, tally: Tally, take: Take) -> str:
+        """Let those go that central has no more; return why not all of them went, "" when they did.
+
+        Of a list that contradicts itself only those go of which central says so one by one.
+        """
+        if not due:
+            return ""
+        asked = await self._by_id.ask_some(due, listed=sorted(tally.ids))
+        proven = asked.gone
+        if not tally.problem and not asked.there:
+            proven |= asked.unsaid | asked.unasked
+        if proven:
+            await self._records.pulled((), removed=proven, now=self._clock.wall().micros)
+        if not asked.there:
+            return ""
+        await take(asked.there)
+        return f"{self._noun}s: {len(asked.there)} that central still has are not on its list"

@@ -1,0 +1,143 @@
+"""Cards that central's list lacks, and what it takes to let them go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from gateway.central.client.list_proof import Tally, is_large, judge_removal
+from gateway.central.pull.absence_proof import MOST_ASKED, Asked, ById, Found
+from gateway.central.pull.page_gaps import PageGaps
+
+_IN_A_TURN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What is left of the missing cards after a pull.
+
+    Attributes:
+        waiting: they stay until the next list lacks them too.
+        newly: whether a large removal is waited with from this pull on.
+        pending: all that two lists have to agree about, to be remembered.
+        problem: why not all that may go did go; "" when they did.
+    """
+
+    waiting: frozenset[int]
+    newly: bool
+    pending: frozenset[int]
+    problem: str
+
+
+class GoneCards:
+    """Lets go, within one pull, of the cards that central has no more.
+
+    A card that the list lacks goes when central, asked for that very card, has it no more. A list in the order of ids
+    shows a missing card as soon as its page is read. A large removal waits for a second list that lacks the same cards.
+    A pull asks for a hundred single cards at most; where two lists that can be believed lack more, that sample is the
+    proof for all of them. A list that contradicts itself proves nothing by itself: only central's word on a card does.
+    """
+
+    def __init__(
+        self,
+        *,
+        by_id: ById,
+        known: Sequence[int],
+        own: Callable[[Collection[int]], Awaitable[frozenset[int]]],
+        let_go: Callable[[frozenset[int]], Awaitable[None]],
+        put: Callable[[Found], Awaitable[None]],
+    ) -> None:
+        """Begin with one pull.
+
+        Args:
+            by_id: asks central for single cards.
+            known: central's ids of the cards that the site had when the pull began, ascending.
+            own: gives those of some cards that were written meanwhile, or wait to go up.
+            let_go: deletes cards at the site.
+            put: takes over cards that central still has.
+        """
+        self._by_id = by_id
+        self._known = known
+        self._own = own
+        self._let_go = let_go
+        self._put = put
+        self._gaps = PageGaps(known)
+        self._suspects = 0
+        self._there: set[int] = set()
+        self._gone: set[int] = set()
+
+    async def see_page(self, ids: Sequence[int]) -> None:
+        """Let those cards go at once that this page lacks and that central has no more, while they are few."""
+        suspects = self._gaps.lacking(ids)
+        if not suspects:
+            return
+        suspects -= await self._own(suspects)
+        self._suspects += len(suspects)
+        if suspects and not self._are_many(self._suspects):
+            await self._ask(suspects, listed=ids)
+
+    async def settle(self, tally: Tally, *, waited: frozenset[int], again: Callable[[], Awaitable[Tally]]) -> Missing:
+        """Decide about every card that the walk did not bring.
+
+        Args:
+            tally: what the walk brought.
+            waited: what the walk before lacked.
+            again: walks over the list a second time.
+        """
+        nothing = Missing(frozenset(), newly=False, pending=waited, problem=tally.problem)
+        if not tally.reached_end:
+            return nothing
+        missing = await asyncio.to_thread(_without, self._known, tally.ids)
+        missing -= await self._own(missing)
+        many = self._are_many(len(missing))
+        removal = judge_removal(many=many, missing=missing - self._gone, waited=waited)
+        problem = await self._remove(removal.due - self._there, tally=tally, again=again)
+        if still := len(self._there - tally.ids):
+            problem = problem or f"access_cards: {still} that central still has are not on its list"
+        return Missing(
+            waiting=removal.waiting,
+            newly=bool(removal.waiting) and not waited,
+            pending=removal.waiting | (removal.due - self._gone if many else frozenset()),
+            problem=tally.problem or problem,
+        )
+
+    def _are_many(self, missing: int) -> bool:
+        return missing > MOST_ASKED or is_large(known=len(self._known), missing=missing)
+
+    async def _remove(self, due: frozenset[int], *, tally: Tally, again: Callable[[], Awaitable[Tally]]) -> str:
+        """Let go what is proven; return why not all went, "" when all did or central still has some."""
+        if not due:
+            return ""
+        asked = await self._ask(due, listed=sorted(tally.ids))
+        left = asked.unsaid | asked.unasked
+        if not left or asked.there or tally.problem:
+            return ""
+        if asked.unsaid:
+            second = await again()
+            if second.problem:
+                return second.problem
+            lacked_again = await asyncio.to_thread(_without, self._known, second.ids)
+            own = await self._own(lacked_again | left)
+            if lacked_again - own - self._gone != left - own:
+                return "access_cards: two looks disagree"
+        await self._drop(left)
+        return ""
+
+    async def _ask(self, suspects: frozenset[int], *, listed: Sequence[int]) -> Asked:
+        asked = await self._by_id.ask_some(suspects, listed=listed)
+        self._there.update(number for number, _ in asked.there)
+        await self._put(asked.there)
+        await self._drop(asked.gone)
+        return asked
+
+    async def _drop(self, gone: frozenset[int]) -> None:
+        going = sorted(gone)
+        for start in range(0, len(going), _IN_A_TURN):
+            await self._let_go(frozenset(going[start : start + _IN_A_TURN]))
+        self._gone |= gone
+
+
+def _without(known: Sequence[int], listed: set[int]) -> frozenset[int]:
+    """Return those that are not listed; in Python throughout, so that a thread leaves room for the loop."""
+    return frozenset(number for number in known if number not in listed)

@@ -1,0 +1,1 @@
+"""The site's records and writes, delivered to central through the outbox."""

@@ -1,0 +1,197 @@
+"""New records on their way up together: begun some at a time, several requests under way, answers kept as they come.
+
+A commit costs as much as a request, so neither waits for the other, and one commit serves many rows. What holds of a
+row that goes alone holds here: it is marked as begun, on disk, before its request goes out; it leaves the outbox when
+central's answer is there. Rows that were begun and not sent, because central went away before their turn or it
+is time to see what is urgent, are marked back. A convoy holds at most one row of a record, so nothing of a record
+overtakes another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from gateway.central.client.client import CentralClient
+from gateway.central.push.newest_ids import NewestIds
+from gateway.central.push.requests import Shipment, answered_record, given_id, shipment_of
+from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
+from gateway.domain.references import may_name_provisional
+from gateway.runtime.clock import Clock
+from gateway.store import Delivery, OutboxRow, Store
+
+log = structlog.get_logger(__name__)
+
+_KINDS = frozenset({"camera_event", "entry"})
+_AT_ONCE = 3  # of the client's connections; one is left to whatever else asks central
+_ROWS_FOR_ANOTHER = 8
+_BEGUN_TOGETHER = 50  # twice that, and answers that are not kept yet, have to be looked for after a power cut
+_ANSWERS_UNKEPT = 80
+_GATHER_SECONDS = 0.02  # a commit writes as much to the disk for one answer as for ten, and wakes two threads for it
+_STOP_SECONDS = 2.0
+_LONGEST_SECONDS = 2.0  # then it is seen what is urgent by now
+
+
+def goes_along(row: OutboxRow) -> bool:
+    """Whether a row may go with others: what the site records of vehicles, as long as central cannot have it yet."""
+    new = row.kind in _KINDS and row.action == "create" and not row.begun
+    return new and not may_name_provisional(row.body)
+
+
+class Convoy:
+    """Rows of different records, oldest first. Few go one after the other; many, several at once.
+
+    `park`, `missed` and `through` are told what became of a row that no operation takes, of one that central did not
+    take (that tells whether to go on), and which one central took.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: CentralClient,
+        store: Store,
+        clock: Clock,
+        rows: Sequence[OutboxRow],
+        park: Callable[[OutboxRow, str], Awaitable[None]],
+        missed: Callable[[OutboxRow, Shipment, CentralUnavailable | CentralRefused], Awaitable[bool]],
+        through: Callable[[OutboxRow], Awaitable[None]],
+        newest: NewestIds,
+    ) -> None:
+        self._newest = newest
+        self._client = client
+        self._store = store
+        self._clock = clock
+        self._rows = rows
+        self._park = park
+        self._missed = missed
+        self._through = through
+        self._at_once = min(_AT_ONCE, 1 + len(rows) // _ROWS_FOR_ANOTHER)
+        self._ends_at = clock.monotonic() + _LONGEST_SECONDS
+        self._begun: asyncio.Queue[OutboxRow | None] = asyncio.Queue(_BEGUN_TOGETHER)
+        self._answered: list[Delivery] = []
+        self._came = asyncio.Event()
+        self._room = asyncio.Semaphore(_ANSWERS_UNKEPT)
+        self._all_sent = asyncio.Event()
+        self._untried: set[int] = set()
+        self._stopped = False
+        self._fault: StoreError | None = None
+
+    async def send(self) -> bool:
+        """Send them, or as many as two seconds allow; whether central takes more at once.
+
+        Raises StoreError when the outcome of a row cannot be kept; that row is sent again, with its key.
+        """
+        try:
+            async with asyncio.TaskGroup() as keeping:
+                keeping.create_task(self._keep())
+                async with asyncio.TaskGroup() as sending:
+                    sending.create_task(self._begin())
+                    for _ in range(self._at_once):
+                        sending.create_task(self._send())
+                self._all_sent.set()
+                self._came.set()
+        except asyncio.CancelledError:
+            await self._end_early()
+            raise
+        if self._untried:
+            await self._store.outbox.not_begun(self._untried)
+        if self._fault is not None:
+            raise self._fault
+        return not self._stopped
+
+    async def _end_early(self) -> None:
+        """A stop: what is known of the rows by now is kept, so that less has to be looked for after the next start."""
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await self._keep_answered()
+                if self._untried:
+                    await self._store.outbox.not_begun(self._untried)
+        except (StoreError, TimeoutError) as error:
+            log.debug("convoy_ended_unkept", error=str(error))
+
+    async def _begin(self) -> None:
+        """Mark rows as begun, not far ahead of their requests."""
+        try:
+            for first in range(0, len(self._rows), _BEGUN_TOGETHER):
+                if self._stopped or (first and self._is_over()):
+                    break
+                together = self._rows[first : first + _BEGUN_TOGETHER]
+                self._untried.update(row.id for row in together)  # at once: a stop does not take the commit back
+                begun = await self._store.outbox.begin_together(
+                    together, newest=self._newest.seen, begun_at=self._newest.now()
+                )
+                self._untried -= {row.id for row in together} - {row.id for row in begun}
+                for row in begun:
+                    await self._begun.put(row)
+        except StoreError as error:
+            self._stop(error)
+        for _ in range(self._at_once):
+            await self._begun.put(None)
+
+    def _is_over(self) -> bool:
+        return self._clock.monotonic() >= self._ends_at
+
+    async def _send(self) -> None:
+        first = True
+        while (row := await self._begun.get()) is not None:
+            if self._stopped or (self._is_over() and not first):
+                continue  # it is marked back
+            first = False
+            try:
+                await self._try(row)
+            except StoreError as error:
+                self._stop(error)
+
+    async def _try(self, row: OutboxRow) -> None:
+        shipment = shipment_of(row)
+        if isinstance(shipment, str):
+            await self._park(row, shipment)
+            return
+        operation = shipment.operation
+        self._untried.discard(row.id)
+        try:
+            answer = await self._client.call(operation.method, operation.path, shipment.body, key=row.key)
+        except (CentralUnavailable, CentralRefused) as error:
+            if not await self._missed(row, shipment, error):
+                self._stopped = True
+            return
+        names = operation.resources
+        self._answered.append(Delivery(row, given_id(answer, names), answered_record(answer, names)))
+        self._came.set()
+        await self._through(row)
+        await self._room.acquire()
+
+    async def _keep(self) -> None:
+        """Keep what was answered, as much in one commit as came while the last one was on its way."""
+        while self._answered or not self._all_sent.is_set():
+            await self._came.wait()
+            self._came.clear()
+            if self._at_once > 1:
+                await self._gather()
+            try:
+                await self._keep_answered()
+            except StoreError as error:
+                self._stop(error)
+
+    async def _gather(self) -> None:
+        """Let more answers come, as long as any can."""
+        try:
+            async with asyncio.timeout(_GATHER_SECONDS):
+                await self._all_sent.wait()
+        except TimeoutError:
+            return
+
+    async def _keep_answered(self) -> None:
+        together, self._answered = self._answered, []
+        try:
+            if together:
+                now = self._clock.wall()
+                await self._store.outbox.delivered_together(together, now=now.micros, trusted=now.trusted)
+        finally:
+            for _ in together:
+                self._room.release()
+
+    def _stop(self, fault: StoreError) -> None:
+        self._stopped, self._fault = True, self._fault or fault

@@ -1,0 +1,84 @@
+"""Whether central still has, under the id that it gave, the record that was sent to it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from gateway.central.client.answers import CentralDenied
+from gateway.central.client.client import CentralClient
+from gateway.central.client.not_found import NOT_FOUND, doubt
+from gateway.central.push.requests import answered_record
+from gateway.domain.conflicts import READS
+from gateway.domain.errors import CentralRefused
+from gateway.domain.writes import CAMERA_EVENT_CREATE, CARD_CREATE, ENTRY_CREATE, JsonObject, Lookup, alike
+
+CREATES: Final = {item.kind: item for item in (CAMERA_EVENT_CREATE, ENTRY_CREATE, CARD_CREATE)}
+_SOURCE: Final = "source_id"
+_WITH_SOURCE: Final = frozenset({CAMERA_EVENT_CREATE.kind, ENTRY_CREATE.kind})
+_WHOSE: Final = ("username", "holder_name")
+"""A card whose number and plate were changed is still the card of its holder."""
+
+
+class Standing(Enum):
+    """What central has under an id that it gave."""
+
+    THERE = "the record that was sent"
+    GONE = "nothing, or another record"
+    UNSAID = "central does not say"
+
+
+def marks_of(kind: str, body: JsonObject) -> JsonObject:
+    """Pick the fields by which a record of this kind is told from others."""
+    groups = _groups(kind)
+    names = {name for group in groups for name in group} | ({_SOURCE} if kind in _WITH_SOURCE else set())
+    return {name: body[name] for name in names if body.get(name) not in (None, "")}
+
+
+def is_still(kind: str, marks: JsonObject, record: JsonObject) -> bool:
+    """Tell whether a record of central's is the one with these marks. One that shows none of them is.
+
+    One that comes from another record, of this box or of another, is not, however alike they are.
+    """
+    if _SOURCE in marks and record.get(_SOURCE) not in (None, "") and not alike(marks[_SOURCE], record[_SOURCE]):
+        return False
+    shown = [
+        group
+        for group in _groups(kind)
+        if all(name in marks for name in group) and all(record.get(name) not in (None, "") for name in group)
+    ]
+    return not shown or any(all(alike(marks[name], record[name]) for name in group) for group in shown)
+
+
+async def standing(client: CentralClient, kind: str, central_id: int, marks: JsonObject) -> Standing:
+    """Ask central for one record. Raises CentralUnavailable when it does not answer."""
+    path = READS.get(kind)
+    if path is None:
+        return Standing.UNSAID
+    try:
+        answer = await client.call("POST", path, {"id": central_id})
+    except CentralDenied:
+        return Standing.UNSAID
+    except CentralRefused as error:
+        if error.status != NOT_FOUND:
+            return Standing.UNSAID
+        if (doubtful := await doubt(client, error)) is not None:
+            raise doubtful from error
+        return Standing.GONE
+    record = answered_record(answer, CREATES[kind].resources)
+    if record is None:
+        return Standing.UNSAID
+    return Standing.THERE if is_still(kind, marks, record) else Standing.GONE
+
+
+def lookup_of(kind: str) -> Lookup:
+    """The list that shows records of this kind."""
+    lookup = CREATES[kind].lookup
+    if lookup is None:
+        raise ValueError(f"no list shows records of the kind {kind!r}")
+    return lookup
+
+
+def _groups(kind: str) -> tuple[tuple[str, ...], ...]:
+    own = tuple((name,) for name in _WHOSE) if kind == CARD_CREATE.kind else ()
+    return (*lookup_of(kind).marks, *own)

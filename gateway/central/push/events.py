@@ -1,0 +1,62 @@
+"""What the site's events tell of records on their way up: refused, gone at central, changed on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+
+from gateway.central.push.event_limit import Sparing
+from gateway.domain.conflicts import Conflict
+from gateway.domain.events import Event, EventKind, Scalar
+from gateway.runtime.clock import Clock
+from gateway.store import Entry, OutboxRow, Store
+
+log = structlog.get_logger(__name__)
+
+_PARKED_TOLD = 20  # an hour; the outbox lists them all
+_LONGEST_TOLD = 1000
+
+
+class OutboxNews:
+    """Tells. Every method raises StoreError."""
+
+    def __init__(self, *, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._parked = Sparing(monotonic=clock.monotonic, most=_PARKED_TOLD)
+
+    async def parked(self, row: OutboxRow, reason: str) -> None:
+        """A row waits for a person; of many, some an hour are told, with how many more there were."""
+        log.warning("record_parked", kind=row.kind, record_id=row.record_id, error=reason)
+        untold = self._parked.turn()
+        if untold is not None:
+            more = f"; {untold} more were refused since one was told last" if untold else ""
+            await self._about(row, f"{row.kind} {row.record_id} waits for a person: {reason}{more}")
+
+    async def dropped(self, row: OutboxRow, reason: str) -> None:
+        """A change has lost its point."""
+        await self._about(row, f"{row.kind} {row.record_id} was changed here, but central has it no more: {reason}")
+
+    async def conflicts(self, row: OutboxRow, conflicts: Sequence[Conflict]) -> None:
+        """Fields that were changed on both sides, and which side counts."""
+        said = "; ".join(conflict.sentence() for conflict in conflicts)
+        await self._tell(
+            EventKind.CHANGED_ON_BOTH_SIDES,
+            f"{row.kind} {row.record_id} was changed here and at central: {said}"[:_LONGEST_TOLD],
+            {
+                "kind": row.kind,
+                "record_id": row.record_id,
+                "fields": ", ".join(conflict.field for conflict in conflicts),
+                "centrals_count": ", ".join(conflict.field for conflict in conflicts if conflict.centrals_counts),
+            },
+        )
+
+    async def _about(self, row: OutboxRow, text: str) -> None:
+        about: dict[str, Scalar] = {"outbox_id": row.id, "kind": row.kind, "record_id": row.record_id}
+        await self._tell(EventKind.RECORD_PARKED, text, about)
+
+    async def _tell(self, kind: EventKind, text: str, data: dict[str, Scalar]) -> None:
+        stamp = self._clock.wall()
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
+        await self._store.journal.record(Entry(events=(event,)))

@@ -1,0 +1,299 @@
+"""Evidence on its way up: files of any size, one at a time, beside the outbox that must not wait for them.
+
+A file goes when central has its camera event, with a key that stays over all tries. Central's refusal parks it for a
+person; its absence makes it wait; one that was let go of meanwhile is not sent. One that is lost at the site waits for
+a person too, or until it is back. A file that may have arrived is looked for at central before it is sent again, whole:
+see `lookups`. What waits because central did not answer goes soon
+after it answers again; what central failed with waits out its own time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from gateway.central.client.answers import CentralDenied, CentralFailed
+from gateway.central.client.client import CentralClient
+from gateway.central.client.connections import Upload
+from gateway.central.client.not_found import doubt
+from gateway.central.pull.field_map import record_id
+from gateway.central.push.requests import answered_record, given_id
+from gateway.central.push.unknown_outcomes import ASK_AFTER, Found, Looks, NotThere, NotYet, Told, Unclear
+from gateway.domain.errors import CameraUnavailable, CentralRefused, CentralUnavailable, NotFoundError
+from gateway.domain.events import Event, EventKind
+from gateway.domain.evidence import FILE_LOST, Exhibit, download_name
+from gateway.runtime.clock import Clock, iso_utc
+from gateway.runtime.supervision import Backoff
+from gateway.store import Entry, OutboxRow, Store
+
+log = structlog.get_logger(__name__)
+
+PATH = "/v1/camera/event/evidence"
+_LOOK_SECONDS = 60.0
+_AWAY_SECONDS = 5.0
+_SPREAD_SECONDS = 10.0
+_LOST_SECONDS = 60.0
+_RESOURCES = ("evidence", "file")
+_EVENT_PATH = "/v1/camera/event"
+_EVENT_RESOURCES = ("event", "camera_event")
+
+
+class EvidenceFiles(Protocol):
+    """Where the files of exhibits are."""
+
+    async def at_hand(self, exhibit: Exhibit) -> Path:
+        """A file that can be read. Raises NotFoundError for one that is lost, CameraUnavailable, StoreError."""
+        ...
+
+    async def lose(self, exhibit: Exhibit, why: str) -> None:
+        """It could not be read after all. Raises StoreError."""
+        ...
+
+    async def find_waiting(self) -> None:
+        """See whether files are back that were lost; they go up then. Raises CameraUnavailable, StoreError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Why a file does not go up yet; `gone`: it never will."""
+
+    reason: str
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """An exhibit whose camera event central has."""
+
+    exhibit: Exhibit
+    event_id: int
+
+    def upload(self, file: Path) -> Upload:
+        """How it goes up."""
+        exhibit = self.exhibit
+        return Upload(
+            fields={
+                "id": str(self.event_id),
+                "name": exhibit.name,
+                "description": exhibit.description,
+                "date_at": iso_utc(exhibit.created_at),
+                "sha256": exhibit.sha256,
+            },
+            file=file,
+            name=download_name(exhibit.name, exhibit.media_type),
+            media_type=exhibit.media_type,
+            size=exhibit.size,
+        )
+
+
+class EvidenceSender:
+    """Sends exhibits. For `may_take` seconds central may still take a file in of which nobody heard the answer."""
+
+    def __init__(
+        self,
+        *,
+        client: CentralClient,
+        store: Store,
+        clock: Clock,
+        files: EvidenceFiles,
+        backoff: Backoff | None = None,
+        may_take: float = 60.0,
+        spread_seconds: float = _SPREAD_SECONDS,
+        ask_after: float = ASK_AFTER,
+    ) -> None:
+        """`spread_seconds`: files go that long after central came back, at most: it came back for other sites too.
+
+        `ask_after`: seconds after which a person is asked about a file of unknown outcome that looking does not settle.
+        """
+        self._spread = spread_seconds
+        self._answers_since = client.state.since
+        self._client = client
+        self._store = store
+        self._clock = clock
+        self._files = files
+        self._looked_for_lost = -math.inf
+        self._backoff = backoff or Backoff(first=5.0, longest=3600.0)
+        self._looks = Looks(monotonic=clock.monotonic, may_take=may_take, ask_after=ask_after)
+        self._longest = max(self._backoff.longest, self._looks.longest)
+
+    async def run(self) -> None:
+        """Send whatever is due, until cancelled. Raises StoreError."""
+        while True:
+            version = self._store.changes.version
+            wait = await self.send_due()
+            if wait > 0 and self._client.state.reachable is False:
+                await asyncio.sleep(wait)
+            elif wait > 0:
+                await self._store.changes.beyond(version, within=wait)
+
+    async def send_due(self) -> float:
+        """Send one file that is due; seconds until there may be another. Raises StoreError.
+
+        While central is known to be away nothing is tried: whoever asks it for something else finds it back.
+        """
+        if self._client.state.reachable is False:
+            return _AWAY_SECONDS
+        await self._heed_return()
+        await self._look_for_lost()
+        row = await self._store.exhibits.due(now=self._clock.wall().micros)
+        if row is None:
+            soonest = await self._store.exhibits.next_due()
+            if soonest is None:
+                return _LOOK_SECONDS
+            now = self._clock.wall().micros
+            if await self._store.outbox.bring_near(latest=now + int(self._longest * 1_000_000), files=True):
+                return 0.0
+            return min(max((soonest - now) / 1_000_000, 0.1), _LOOK_SECONDS)
+        await self._send(row)
+        return 0.0
+
+    async def _heed_return(self) -> None:
+        state = self._client.state
+        if state.reachable and state.since != self._answers_since:
+            spread = random.uniform(0, self._spread)  # noqa: S311 (spreads load)
+            await self._store.outbox.heard_again(at=self._clock.wall().micros + int(spread * 1_000_000))
+            self._answers_since = state.since
+
+    async def _look_for_lost(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._looked_for_lost < _LOST_SECONDS:
+            return
+        self._looked_for_lost = now
+        try:
+            await self._files.find_waiting()
+        except CameraUnavailable as error:
+            log.debug("lost_evidence_not_looked_for", error=str(error))  # whoever watches the folder tells of it
+
+    async def _send(self, row: OutboxRow) -> None:
+        going = await self._going(row)
+        if isinstance(going, _Held):
+            if going.gone:
+                log.warning("evidence_not_sent", evidence_id=row.record_id, reason=going.reason)
+                await self._store.exhibits.drop_row(row)
+            else:
+                await self._put_off(row, going.reason)
+                if not isinstance(await self._going(row), _Held):  # its camera event went up in this moment
+                    await self._store.outbox.failed(row, error=going.reason, next_at=self._clock.wall().micros)
+            return
+        if row.begun and not await self._is_still_to_go(row, going):
+            return
+        try:
+            upload = going.upload(await self._files.at_hand(going.exhibit))
+        except NotFoundError as error:
+            await self._store.outbox.park(row, error=str(error))  # that it is lost has been told
+        except CameraUnavailable as error:
+            await self._put_off(row, str(error), at_central=False)
+        else:
+            await self._try(row, going, upload)
+
+    async def _is_still_to_go(self, row: OutboxRow, going: _Going) -> bool:
+        """Whether a file that may have arrived goes again now, as `_is_to_go` has it; not when central did not say."""
+        try:
+            return await self._is_to_go(row, going)
+        except CentralDenied as error:
+            await self._put_off(row, str(error))
+        except CentralUnavailable as error:
+            await self._put_off(row, str(error), unheard=not isinstance(error, CentralFailed))
+        return False
+
+    async def _try(self, row: OutboxRow, going: _Going, upload: Upload) -> None:
+        if not await self._store.outbox.begin_together((row,)):
+            return
+        try:
+            answer = await self._client.upload(PATH, upload, key=row.key)
+        except CentralDenied as error:
+            await self._put_off(row, str(error), at_central=False)
+        except CentralUnavailable as error:
+            unheard = not isinstance(error, CentralFailed)
+            await self._put_off(row, str(error), unheard=unheard, at_central=error.sent)
+        except CentralRefused as error:
+            await self._refused(row, error)
+        except OSError as error:
+            why = f"cannot be read: {error.strerror or error}"
+            await self._files.lose(going.exhibit, why)
+            await self._store.outbox.park(row, error=f"{FILE_LOST} {why}")
+        else:
+            await self._store.exhibits.sent(row, central_id=given_id(answer, _RESOURCES))
+
+    async def _going(self, row: OutboxRow) -> _Going | _Held:
+        exhibit = await self._store.exhibits.get(row.record_id)
+        if exhibit is None:
+            return _Held("it was deleted", gone=True)
+        event_id = await self._store.held.central_id("camera_event", exhibit.camera_event_id)
+        if event_id is not None:
+            return _Going(exhibit, event_id)
+        if await self._store.held.waiting("camera_event", exhibit.camera_event_id):
+            return _Held("central does not have its camera event yet")
+        return _Held("central was never to have its camera event", gone=True)
+
+    async def _is_to_go(self, row: OutboxRow, going: _Going) -> bool:
+        """Whether a file that may have arrived is sent again now; otherwise it has arrived, or waits."""
+        if row.taken_as is not None:
+            await self._store.exhibits.sent(row, central_id=row.taken_as)
+            return False
+        told = await self._at_central(row, going)
+        match told:
+            case Found():
+                self._looks.forget(row.id)
+                await self._store.exhibits.sent(row, central_id=record_id(told.record))
+            case NotYet():
+                next_at = self._clock.wall().micros + int(told.wait * 1_000_000)
+                await self._store.unknown.look_later(row, reason=told.reason, next_at=next_at)
+            case Unclear():
+                if await self._store.unknown.leave_to_a_person(row, reason=f"it may be at central: {told.reason}"):
+                    await self._tell_parked(row, f"it is not known whether central has it: {told.reason}")
+            case NotThere():
+                return True
+        return False
+
+    async def _at_central(self, row: OutboxRow, going: _Going) -> Told:
+        """Whether central shows the file with its camera event: an answer that was lost says nothing of the file."""
+        try:
+            answer = await self._client.call("POST", _EVENT_PATH, {"id": going.event_id})
+        except CentralDenied as error:
+            if not error.status:
+                raise
+            return self._looks.unclear(row.id, f"central does not let it be looked for: {error}")
+        except CentralRefused as error:
+            if (doubtful := await doubt(self._client, error)) is not None:
+                raise doubtful from error
+            return self._looks.unclear(row.id, f"it cannot be looked for: {error}")
+        files = (answered_record(answer, _EVENT_RESOURCES) or {}).get("evidence")
+        if not isinstance(files, list):
+            return self._looks.unclear(row.id, "central does not show which files a camera event has")
+        for item in files:
+            if isinstance(item, dict) and item.get("sha256") == going.exhibit.sha256:
+                return Found(item)
+        if any(not isinstance(item, dict) or "sha256" not in item for item in files):
+            return self._looks.unclear(row.id, "central shows files without their SHA-256")
+        return self._looks.missed(row.id)
+
+    async def _put_off(self, row: OutboxRow, reason: str, *, unheard: bool = False, at_central: bool = True) -> None:
+        next_at = self._clock.wall().micros + int(self._backoff.wait(row.tries + 1) * 1_000_000)
+        await self._store.outbox.failed(row, error=reason, next_at=next_at, unheard=unheard, at_central=at_central)
+
+    async def _refused(self, row: OutboxRow, error: CentralRefused) -> None:
+        if (doubtful := await doubt(self._client, error)) is not None:
+            await self._put_off(row, str(doubtful), at_central=False)
+        else:
+            await self._store.outbox.park(row, error=str(error))
+            await self._tell_parked(row, str(error))
+
+    async def _tell_parked(self, row: OutboxRow, reason: str) -> None:
+        log.warning("evidence_parked", evidence_id=row.record_id, error=reason)
+        now = self._clock.wall()
+        event = Event(
+            kind=EventKind.RECORD_PARKED,
+            date_at=now.micros,
+            clock_trusted=now.trusted,
+            description=f"evidence {row.record_id} waits for a person: {reason}",
+            data={"outbox_id": row.id, "kind": row.kind, "record_id": row.record_id},
+        )
+        await self._store.journal.record(Entry(events=(event,)))

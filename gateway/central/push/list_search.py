@@ -1,0 +1,188 @@
+"""Looking for records of unknown outcome in one of central's lists, with few requests.
+
+A list of the newest records first (or last) is read from the newest down to an id that is older than what is looked
+for. Where that is far down, the newer bound is found by bisection: a record's own date is never later than its making,
+so records dated after the request cannot be what it made. Any other list is read whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gateway.central.client.client import CentralClient
+from gateway.central.client.list_pages import ListPage, Order, read_page
+from gateway.central.client.list_proof import Tally
+from gateway.central.push.list_coverage import Coverage
+from gateway.domain.writes import JsonObject, Lookup
+
+MOST_REQUESTS = 16
+"""Of one look at a list."""
+_SMALL = (100, 80)
+"""Records of the first page. Looks take turns, so that what one skips between two of its pages the next does not."""
+_LARGE = (500, 400)
+_PROBED = 10
+_AT_ONCE = 2000
+"""So many records are read rather than bisected."""
+_LATER = 0.5
+"""The share of probed records that must be dated later."""
+
+Compare = Callable[[tuple[tuple[int, JsonObject], ...]], Awaitable[bool]]
+"""Compares records with what is looked for; whether all of it was found."""
+
+
+class _TooFar(Exception):
+    """The requests of one look are used up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Between which records of a list it is looked.
+
+    Attributes:
+        older: an id that is older than what is looked for, None when none is known.
+        known: ids that central is known to have given last.
+        made_by: micros of central's clock after which it was not made, None when nobody knows.
+        share_later: the share of the time since the request that lies after `made_by`: where to look first.
+    """
+
+    older: int | None
+    known: Collection[int] = ()
+    made_by: int | None = None
+    share_later: float = 0.5
+
+
+class ListSearch:
+    """One look at a list. `turn` and `parts` decide how many records a page is asked to have."""
+
+    def __init__(self, client: CentralClient, lookup: Lookup, *, turn: int, parts: int, compare: Compare) -> None:
+        self._client = client
+        self._lookup = lookup
+        self._compare = compare
+        self._small = _SMALL[turn % len(_SMALL)] // parts
+        self._large = _LARGE[turn % len(_LARGE)] // parts
+        self._left = MOST_REQUESTS
+
+    async def look(self, bounds: Bounds) -> str:
+        """Compare what is between the bounds; why that proves nothing, "" when it does, or when all was found.
+
+        Raises CentralUnavailable, CentralRefused.
+        """
+        try:
+            return await self._look(bounds)
+        except _TooFar:
+            return f"{self._lookup.resource}: it is more than {MOST_REQUESTS} pages long"
+
+    async def _look(self, bounds: Bounds) -> str:
+        first = await self._read(1, self._small)
+        if not self._lookup.paged or first.order is Order.NONE or not first.records:
+            return await self._whole(bounds, first)
+        self._note_cap(first)
+        newest_first = first.order is Order.NEWEST_FIRST
+        if not newest_first and (bounds.older is None or first.count is None or first.count <= len(first.records)):
+            return await self._whole(bounds, first)
+        coverage = Coverage(limit=self._small, older=bounds.older, known=bounds.known)
+        if newest_first:
+            coverage.take(first)
+            if await self._compare(first.records) or coverage.over:
+                return self._said(coverage)
+            top = first
+        else:
+            top = await self._at(0, self._small, first.count or 0, newest_first=False)
+        return await self._down(bounds, top, newest_first=newest_first)
+
+    async def _down(self, bounds: Bounds, top: ListPage, *, newest_first: bool) -> str:
+        """Read from the upper bound down to the lower one."""
+        count, start = top.count or 0, 0
+        highest = max((number for number, _ in top.records), default=0)
+        depth = count if bounds.older is None else min(highest - bounds.older, count)
+        if depth > _AT_ONCE and bounds.made_by is not None:
+            start = await self._later(bounds, bounds.made_by, depth, count, newest_first=newest_first)
+        coverage = Coverage(limit=self._large, older=bounds.older, known=bounds.known, from_top=start < self._large)
+        number = _page_of(start, self._large, count, newest_first=newest_first)
+        while not coverage.over and number > 0:
+            page = await self._read(number, self._large)
+            coverage.take(page, newest_first=newest_first)
+            if await self._compare(page.records):
+                return ""
+            number += 1 if newest_first else -1
+        if not coverage.over:
+            coverage.give_up("no record is as old as one that was there before")
+        return self._said(coverage)
+
+    async def _later(self, bounds: Bounds, made_by: int, depth: int, count: int, *, newest_first: bool) -> int:
+        """A distance from the newest record, near the largest, from where up all is too late to be it."""
+        low, high, step = 0, depth, self._large
+        place = int(depth * bounds.share_later)
+        while high - low > 2 * self._large:
+            page = await self._at(place, _PROBED, count, newest_first=newest_first)
+            if _is_later(page, made_by):
+                low, place = place, place + step
+            else:
+                high, place = place, place - step
+            step *= 2
+            if not low < place < high:
+                place = (low + high) // 2
+        return low
+
+    async def _at(self, distance: int, limit: int, count: int, *, newest_first: bool) -> ListPage:
+        """The page with the record at a distance from the newest."""
+        return await self._read(_page_of(distance, limit, count, newest_first=newest_first), limit)
+
+    async def _whole(self, bounds: Bounds, first: ListPage) -> str:
+        """Read all of a list that is in no usable order."""
+        tally, page, number, limit = Tally(self._lookup.resource), first, 1, self._small
+        if self._lookup.paged and first.ids and first.count != len(first.ids):
+            limit = self._large
+            page = await self._read(1, limit)
+        while True:
+            fresh = tally.take_ids(page.ids, page.count)
+            if await self._compare(page.records):
+                return ""
+            if not self._lookup.paged or not fresh or tally.count == len(tally.ids):
+                break
+            number += 1
+            page = await self._read(number, limit)
+        if bounds.known and not frozenset(bounds.known) & tally.ids:
+            return f"{self._lookup.resource}: it shows none of the records that central has taken last"
+        return tally.problem
+
+    async def _read(self, number: int, limit: int) -> ListPage:
+        if self._left <= 0:
+            raise _TooFar
+        self._left -= 1
+        return await read_page(self._client, self._lookup, number, limit)
+
+    def _note_cap(self, first: ListPage) -> None:
+        """Central may give shorter pages than asked for, and counts them by that."""
+        if len(first.ids) < self._small and first.count is not None and first.count > len(first.ids):
+            self._small = self._large = len(first.ids)
+
+    def _said(self, coverage: Coverage) -> str:
+        return f"{self._lookup.resource}: {coverage.problem}" if coverage.problem else ""
+
+
+def _page_of(distance: int, limit: int, count: int, *, newest_first: bool) -> int:
+    """The number of the page that has the record at a distance from the newest."""
+    return distance // limit + 1 if newest_first else max(count - distance - 1, 0) // limit + 1
+
+
+def _is_later(page: ListPage, made_by: int) -> bool:
+    """Return whether most of a page's records are dated after a moment."""
+    dated = [_micros(record.get("date_at")) for _, record in page.records]
+    later = [moment for moment in dated if moment is not None and moment > made_by]
+    return len(page.records) >= _PROBED and len(later) > len(page.records) * _LATER
+
+
+def _micros(value: object) -> int | None:
+    """A moment with its offset; a text without one says too little."""
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        return None
+    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)

@@ -1,0 +1,81 @@
+"""The highest id that central has given to a kind of records, known before a record is sent.
+
+Should the answer be lost, the record is above that id: central's list need not be looked through any further down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from gateway.central.client.client import CentralClient
+from gateway.central.client.list_pages import ListPage, Order, read_page
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.writes import Lookup, WriteOperation
+from gateway.runtime.clock import Clock
+
+_FRESH_SECONDS = 300.0
+_TRIES = 3
+
+
+class NewestIds:
+    """Asks for the newest record of a list, unless central has given this site an id of its kind just now."""
+
+    def __init__(self, *, client: CentralClient, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._seen: dict[str, int] = {}
+        self._fresh_until: dict[str, float] = {}
+        self._failures: Counter[str] = Counter()
+
+    def heard(self, kind: str) -> None:
+        """Note that central has answered a create of a kind: the id that it gave is kept."""
+        self._fresh_until[kind] = self._clock.monotonic() + _FRESH_SECONDS
+
+    @property
+    def seen(self) -> Mapping[str, int]:
+        """The highest ids that central was seen to have given, by kind."""
+        return self._seen
+
+    async def refresh(self, operations: Iterable[WriteOperation]) -> None:
+        """Ask central for the newest record of each list of which nothing was heard for some minutes.
+
+        Raises CentralUnavailable: what is sent now may be lost as well, and would have to be looked for from far back.
+        """
+        for operation in operations:
+            kind, lookup = operation.kind, operation.lookup
+            if lookup is None or not lookup.is_long:
+                continue
+            if self._clock.monotonic() >= self._fresh_until.get(kind, -math.inf):
+                await self._ask(kind, lookup)
+
+    def now(self) -> int | None:
+        """Micros of central's clock, None while that is unknown."""
+        offset = self._client.state.clock_offset
+        return None if offset is None else self._clock.wall().micros + int(offset.seconds * 1_000_000)
+
+    async def _ask(self, kind: str, lookup: Lookup) -> None:
+        try:
+            newest = await self._newest(lookup)
+        except CentralUnavailable:
+            self._failures[kind] += 1
+            if self._failures[kind] < _TRIES:
+                raise
+            newest = None  # this list alone does not come; nothing shall wait for that
+        except CentralRefused:
+            newest = None  # the account may not see the list
+        self._failures[kind] = 0
+        if newest is not None:
+            self._seen[kind] = newest
+        self.heard(kind)
+
+    async def _newest(self, lookup: Lookup) -> int | None:
+        page = await read_page(self._client, lookup, 1, 2)
+        if page.order is Order.OLDEST_FIRST and page.count is not None:
+            page = await read_page(self._client, lookup, max(page.count, 1), 1)
+        return _highest(page)
+
+
+def _highest(page: ListPage) -> int | None:
+    return max((number for number, _ in page.records), default=None)

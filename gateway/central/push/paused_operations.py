@@ -1,0 +1,87 @@
+"""Operations that central does not carry out for now: what waits for them holds up nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.runtime.supervision import Backoff
+from gateway.store import OutboxRow
+
+_FAILURES = 3  # in a row: till then it may be the records
+
+Action = tuple[str, str]
+"""A kind of record and what is done to it, as rows of the outbox have them."""
+
+
+def action_of(row: OutboxRow) -> Action:
+    """What a row asks central to do."""
+    return row.kind, row.action
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """`times` it was denied or failed in a row; it is not tried before `until` (monotonic seconds, 0: at any time).
+
+    `said`: what it failed with; "" of one that is denied, which the client tells of.
+    """
+
+    times: int = 0
+    until: float = 0.0
+    said: str = ""
+
+
+class PausedOperations:
+    """Told how each try went. An operation that is denied, or fails again and again, is tried more and more rarely."""
+
+    def __init__(
+        self,
+        *,
+        monotonic: Callable[[], float],
+        denied_backoff: Backoff | None = None,
+        failing_backoff: Backoff | None = None,
+    ) -> None:
+        self._monotonic = monotonic
+        self._denied_backoff = denied_backoff or Backoff(first=2.0, longest=60.0)
+        self._failing_backoff = failing_backoff or Backoff(first=0.5, longest=15.0)
+        self._troubles: dict[Action, _Trouble] = {}
+
+    def denied(self, action: Action) -> bool:
+        """Central does not permit it: it pauses. Whether that is new."""
+        trouble = self._troubles.setdefault(action, _Trouble())
+        trouble.times += 1
+        trouble.said = ""
+        trouble.until = self._monotonic() + self._denied_backoff.wait(trouble.times)
+        return trouble.times == 1
+
+    def failed(self, action: Action, said: str) -> int:
+        """Central failed with it; how often in a row. At the third time it pauses."""
+        trouble = self._troubles.setdefault(action, _Trouble())
+        trouble.times += 1
+        trouble.said = said
+        if trouble.times >= _FAILURES:
+            trouble.until = self._monotonic() + self._failing_backoff.wait(trouble.times - _FAILURES + 1)
+        return trouble.times
+
+    def went_through(self, action: Action) -> bool:
+        """Central took it, or refused that one record; whether it had paused before."""
+        trouble = self._troubles.pop(action, None)
+        return trouble is not None and trouble.until > 0
+
+    def is_doubtful(self, action: Action) -> bool:
+        """Whether the last try did not go through."""
+        return action in self._troubles
+
+    def now(self) -> frozenset[Action]:
+        """Those that are not to be tried now."""
+        now = self._monotonic()
+        return frozenset(action for action, trouble in self._troubles.items() if trouble.until > now)
+
+    def failing(self) -> tuple[str, ...]:
+        """Those that central fails with again and again, each with what it said last."""
+        return tuple(trouble.said for trouble in self._troubles.values() if trouble.until > 0 and trouble.said)
+
+    def left(self) -> float | None:
+        """Seconds until the next of them may be tried; None when none pauses."""
+        now = self._monotonic()
+        return min((trouble.until - now for trouble in self._troubles.values() if trouble.until > now), default=None)

@@ -1,0 +1,317 @@
+"""Comparing what the site has sent with what central has, and sending again what is missing there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from gateway.central.client.client import CentralClient
+from gateway.central.client.list_proof import read_listing
+from gateway.central.client.page_size import PageSize, in_a_size_that_comes
+from gateway.central.push.delivered_record import Standing, is_still, lookup_of, marks_of, standing
+from gateway.central.push.restored_central import SetBack
+from gateway.central.site_cards import KIND, SiteCards
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.events import Event, EventKind
+from gateway.domain.writes import CARD_CREATE, JsonObject
+from gateway.runtime.clock import Clock
+from gateway.runtime.supervision import Backoff
+from gateway.store import Entry, Held, Store
+from gateway.store.outbox.delivered_records import Kind
+
+log = structlog.get_logger(__name__)
+
+_NOTE = "to_reconcile"
+_DAY = 86_400 * 1_000_000
+_SIZES = ((500, 250, 100, 25), (400, 200, 80, 25))
+"""Two walks cut the list into different pages, so that a record that one skips between two pages is in the other."""
+_MOST_PAGES = 20_000
+_AT_ONCE = 100
+_CARD_FIELDS = frozenset(
+    {
+        "number", "facility_code", "card_number", "card_format", "uid", "plate", "type", "status", "enabled",
+        "username", "holder_name", "customer_id", "company_id", "valid_from", "valid_until", "pin", "zones",
+        "schedules", "first_person", "duress", "note",
+    }
+)  # fmt: skip
+"""What creates a card; the rest of its record is central's own."""
+
+
+@dataclass(slots=True)
+class _Sent:
+    """What was sent again, by what it is."""
+
+    compared: int = 0
+    cards: int = 0
+    camera_events: int = 0
+    entries: int = 0
+    changes: int = 0
+    files: int = 0
+
+    def sentence(self) -> str:
+        """For people."""
+        again = (
+            (self.cards, "access cards"),
+            (self.camera_events, "camera events"),
+            (self.entries, "entries"),
+            (self.changes, "changes of entries"),
+            (self.files, "files"),
+        )
+        named = ", ".join(f"{count:,} {noun}" for count, noun in again if count)
+        return f"{self.compared:,} records compared with central; sent again: {named or 'nothing'}"
+
+
+@dataclass(slots=True)
+class _Compared:
+    """Records of one kind that central should have, and what its list showed.
+
+    Attributes:
+        marks: by central's ids, what each record is known by.
+        site_ids: the site's ids by central's.
+        exits: when entries ended, by central's ids.
+        disowned: the site's ids of records whose id central gave to others.
+        present: central's ids of those that it has.
+        open_there: those entries whose end central lacks.
+        files: SHA-256 of the files that central shows with camera events.
+        oldest: the lowest id that central has at all; what was below it went for its age.
+    """
+
+    marks: dict[int, JsonObject] = field(default_factory=dict)
+    site_ids: dict[int, int] = field(default_factory=dict)
+    exits: dict[int, str] = field(default_factory=dict)
+    disowned: list[int] = field(default_factory=list)
+    present: set[int] = field(default_factory=set)
+    open_there: set[int] = field(default_factory=set)
+    files: dict[int, frozenset[str]] = field(default_factory=dict)
+    oldest: int = 0
+
+    def missing(self) -> list[int]:
+        """Central's ids of those that it was not seen to have, ascending."""
+        return sorted(number for number in self.marks.keys() - self.present if number >= self.oldest)
+
+    def see(self, kind: str, central_id: int, record: JsonObject) -> None:
+        """Note what central has under an id."""
+        if central_id not in self.marks or not is_still(kind, self.marks[central_id], record):
+            return
+        self.present.add(central_id)
+        if central_id in self.exits and record.get("exit_at", self.exits[central_id]) in (None, ""):
+            self.open_there.add(central_id)
+        files = record.get("evidence")
+        if isinstance(files, list):
+            self.files[central_id] = frozenset(str(item.get("sha256")) for item in files if isinstance(item, dict))
+
+
+class Reconcile:
+    """Compares cards that were made here, camera events with their files, and entries, when a technician asks for it.
+
+    What is missing at central goes into the outbox again. A camera event or a card is missing when central, asked for
+    it, has it no more; an entry, when two walks over the list do not show it. Where the list shows no entry of the
+    site, the outbox looks for each before it sends it.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: CentralClient,
+        store: Store,
+        clock: Clock,
+        cards: SiteCards,
+        set_back: SetBack,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._clock = clock
+        self._cards = cards
+        self._set_back = set_back
+        self._backoff = backoff or Backoff(first=2.0, longest=60.0)
+        self._wanted = asyncio.Event()
+        self._days = 0
+        self.progress = ""
+        self.result = ""
+
+    @property
+    def under_way(self) -> bool:
+        """Return whether it is, or will be, done."""
+        return self._days > 0
+
+    async def ask(self, days: int) -> None:
+        """Compare what is not older than this, as soon as central answers. Raises StoreError."""
+        await self._store.cards.remember(_NOTE, str(days))
+        self._days, self.result = days, ""
+        self._wanted.set()
+        self._store.changes.bump()
+
+    async def run(self) -> None:
+        """Do what is asked for, until cancelled; also what was asked for before the last stop. Raises StoreError."""
+        noted = await self._store.cards.remembered(_NOTE) or ""
+        if noted.isdecimal() and not self._days:
+            self._days = int(noted)
+        failures = 0
+        while True:
+            if not self._days:
+                await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                await self._reconcile(self._days)
+                failures = 0
+            except (CentralUnavailable, CentralRefused) as error:
+                failures += 1
+                self._tell_progress(f"waits for central: {error}")
+                await asyncio.sleep(self._backoff.wait(failures))
+
+    async def _reconcile(self, days: int) -> None:
+        sent = _Sent()
+        since = self._clock.wall().micros - days * _DAY
+        await self._make_cards_again(sent)
+        await self._compare("camera_event", since, sent)
+        await self._compare("entry", since, sent)
+        await self._set_back.reconciled()
+        now = self._clock.wall()
+        event = Event(
+            kind=EventKind.CENTRAL_RECONCILED,
+            date_at=now.micros,
+            clock_trusted=now.trusted,
+            description=sent.sentence(),
+        )
+        await self._store.journal.record(Entry(events=(event,)))
+        await self._store.cards.remember(_NOTE, "")
+        self._days, self.result = 0, sent.sentence()
+        self._tell_progress("")
+
+    async def _make_cards_again(self, sent: _Sent) -> None:
+        compared = _Compared()
+        for some in _stretches(await self._store.given.cards()):
+            for number, text in (await self._store.cards.records_of(some)).items():
+                compared.marks[number] = marks_of(KIND, json.loads(text))
+        sent.compared += len(compared.marks)
+        if compared.marks:
+            await self._walk(KIND, PageSize(_SIZES[0]), compared)
+        compared.oldest = 0  # a card does not go for its age
+        for central_id in compared.missing():
+            if await standing(self._client, KIND, central_id, compared.marks[central_id]) is not Standing.GONE:
+                continue
+            async with self._store.cards.turn:
+                record = await self._cards.record(central_id)
+                if record is None:
+                    continue
+                body: JsonObject = {
+                    name: value for name, value in record.items() if name in _CARD_FIELDS and value is not None
+                }
+                made = await self._store.given.make_card_again(central_id, body, now=self._clock.wall().micros)
+                if made is not None:
+                    await self._cards.forget(central_id)
+                    await self._cards.follow(CARD_CREATE, Held(made, None, waits=True), body)
+                    sent.cards += 1
+
+    async def _compare(self, kind: Kind, since: int, sent: _Sent) -> None:
+        compared = await self._known(kind, since)
+        sent.compared += len(compared.marks) + len(compared.disowned)
+        for sizes in _SIZES:
+            if compared.missing():
+                await self._walk(kind, PageSize(sizes), compared)
+        missing = compared.missing()
+        proven, doubtful = missing, list[int]()
+        if kind == "camera_event":
+            proven, doubtful = await self._asked(missing, compared)
+        elif missing and not compared.present:
+            proven, doubtful = [], missing
+        site_ids = compared.site_ids
+        again = await self._send(kind, [site_ids[number] for number in proven] + compared.disowned, doubtful=False)
+        again += await self._send(kind, [site_ids[number] for number in doubtful], doubtful=True)
+        if kind == "camera_event":
+            sent.camera_events += again
+            sent.files += await self._send_files(compared)
+        else:
+            sent.entries += again
+            for some in _stretches([site_ids[number] for number in sorted(compared.open_there)]):
+                records = await self._store.given.of(kind, some)
+                now = self._clock.wall().micros
+                sent.changes += await self._store.given.send_changes_again(kind, records, now=now)
+
+    async def _known(self, kind: Kind, since: int) -> _Compared:
+        compared, behind = _Compared(), 0
+        while records := await self._store.given.since(kind, since, behind=behind):
+            behind = records[-1].id
+            for record in records:
+                if record.central_id is None:
+                    compared.disowned.append(record.id)
+                    continue
+                compared.marks[record.central_id] = marks_of(kind, record.body)
+                compared.site_ids[record.central_id] = record.id
+                ended = next((change["exit_at"] for change in record.changes if "exit_at" in change), None)
+                if isinstance(ended, str):
+                    compared.exits[record.central_id] = ended
+            await asyncio.sleep(0)
+        return compared
+
+    async def _walk(self, kind: str, size: PageSize, compared: _Compared) -> None:
+        """See what central's list shows, down to the lowest id that is wanted where the newest come first."""
+        lookup, lowest, seen = lookup_of(kind), min(compared.marks), set[int]()
+        falling, page = True, 1
+
+        async def ask(limit: int) -> JsonObject:
+            return await self._client.call("POST", lookup.path, {"page": page, "page_limit": limit})
+
+        while page <= _MOST_PAGES:
+            answer = await (in_a_size_that_comes(self._client, size, ask) if page == 1 else ask(size.limit))
+            listing = read_listing(answer, lookup.resource)
+            if listing is None or not listing.records.keys() - seen:
+                compared.oldest = min(seen, default=0)
+                return
+            ids = [number for number in listing.ids if number is not None]
+            falling = falling and ids == sorted(ids, reverse=True)
+            seen.update(ids)
+            for place, (number, record) in enumerate(listing.records.items(), start=1):
+                compared.see(kind, number, record)
+                if place % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            self._tell_progress(f"{lookup.resource}: {len(seen):,} looked at")
+            if falling and ids[-1] < lowest:
+                return
+            page += 1
+
+    async def _asked(self, missing: Sequence[int], compared: _Compared) -> tuple[list[int], list[int]]:
+        """Ask for each single record that the list lacks; those that are gone, and those of which nobody knows."""
+        gone, unsaid = list[int](), list[int]()
+        for place, number in enumerate(missing, start=1):
+            self._tell_progress(f"asked for {place:,} of {len(missing):,} that the list lacks")
+            match await standing(self._client, "camera_event", number, compared.marks[number]):
+                case Standing.GONE:
+                    gone.append(number)
+                case Standing.UNSAID:
+                    unsaid.append(number)
+                case Standing.THERE:
+                    compared.present.add(number)
+        return gone, unsaid
+
+    async def _send(self, kind: Kind, site_ids: Sequence[int], *, doubtful: bool) -> int:
+        again = 0
+        for some in _stretches(sorted(site_ids)):
+            records = await self._store.given.of(kind, some)
+            now = self._clock.wall().micros
+            again += await self._store.given.send_again(kind, records, now=now, doubtful=doubtful)
+        return again
+
+    async def _send_files(self, compared: _Compared) -> int:
+        """Send files again that central does not show with a camera event that it has."""
+        again = 0
+        for number, shown in compared.files.items():
+            delivered = await self._store.given.evidence_of(compared.site_ids[number])
+            lost = [exhibit_id for exhibit_id, digest in delivered if digest not in shown]
+            if lost:
+                again += await self._store.given.send_files_again(lost, now=self._clock.wall().micros)
+        return again
+
+    def _tell_progress(self, text: str) -> None:
+        self.progress = text
+        self._store.changes.bump()
+
+
+def _stretches(items: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(items), _AT_ONCE):
+        yield items[start : start + _AT_ONCE]

@@ -1,0 +1,167 @@
+"""What a person does with what central refused, or may have: send again, change, let go, say. Each is an event."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, tzinfo
+
+from gateway.central.client.answers import CentralDenied
+from gateway.central.client.client import CentralClient
+from gateway.central.client.not_found import NOT_FOUND, doubt
+from gateway.central.pull.field_map import CardFieldMap
+from gateway.central.push.requests import answered_record
+from gateway.central.site_cards import KIND as CARD
+from gateway.central.site_cards import SiteCards
+from gateway.domain.conflicts import READS
+from gateway.domain.errors import CentralRefused, CentralUnavailable, CommandRefused
+from gateway.domain.events import Event, EventKind
+from gateway.domain.record_match import Likeness, likeness
+from gateway.domain.writes import WRITES, Effect, JsonObject, changed_by
+from gateway.runtime.clock import Clock
+from gateway.store import Books, Held, OutboxRow, Reason, Store
+from gateway.store.outbox.rows import body_object, body_text
+
+_LONGEST_TOLD = 300
+_UNLOOKED = ", who is believed: the gateway's account may not look at it there"
+
+
+class OutboxDesk:
+    """Every method that takes a number raises NotFoundError, CommandRefused and StoreError as `RefusedRows` says."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        zone: tzinfo = UTC,
+        fields: CardFieldMap | None = None,
+        client: CentralClient | None = None,
+    ) -> None:
+        """`client` asks central for a record that a person says it has; without one that is believed."""
+        self._client = client
+        self._store = store
+        self._clock = clock
+        self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
+
+    async def page(self, *, after: int, limit: int, refused: bool) -> tuple[OutboxRow, ...]:
+        """Rows above a number, oldest first; those that central refused, or all that wait."""
+        return await self._store.refused.page(after=after, limit=limit, refused=refused)
+
+    async def books(self) -> Books:
+        """How many rows there ever were, and what became of them."""
+        return await self._store.outbox.books()
+
+    async def reasons(self) -> tuple[Reason, ...]:
+        """Why what central has not refused still waits."""
+        return await self._store.refused.reasons()
+
+    async def get(self, row_id: int) -> OutboxRow:
+        """One row."""
+        return await self._store.refused.get(row_id)
+
+    async def retry(self, row_id: int, *, by: str) -> OutboxRow:
+        """Send it to central again as it is."""
+        row = await self._store.refused.get(row_id)
+        told = self._told(EventKind.RECORD_RELEASED, row, f"sent again by {by}")
+        return replace(await self._store.refused.retry(row_id, told), parked=False, error="")
+
+    async def edit(self, row_id: int, fields: JsonObject, *, by: str) -> OutboxRow:
+        """Send it again with other fields; null takes a field out. What results counts at the site too."""
+        row = await self._store.refused.get(row_id)
+        body = body_object(row.body)
+        operation = WRITES.get((row.kind, row.action))
+        if body is None or operation is None:
+            raise CommandRefused("it is of no operation that this program knows: let it go")
+        if operation.effect is Effect.DELETE:
+            raise CommandRefused("a deletion has no fields to edit: send it again, or let it go")
+        edited: JsonObject = {name: value for name, value in changed_by(body, fields).items() if value is not None}
+        if not edited.keys() - {"id"}:
+            raise CommandRefused("nothing would be left of it: let it go instead")
+        what = f"edited ({', '.join(sorted(fields))}) and sent again by {by}"
+        told = self._told(EventKind.RECORD_RELEASED, row, what)
+        async with self._store.cards.turn:
+            row = await self._store.refused.edit(row_id, edited, told, key=row.key)
+            if row.kind == CARD:
+                await self._cards.follow(operation, Held(row.record_id, None, waits=True), edited)
+        return replace(row, body=body_text(edited), parked=False, error="")
+
+    async def settle(self, row_id: int, central_id: int | None, *, by: str) -> OutboxRow:
+        """Say of one of which nobody knows whether central has it under which id it does; None: it does not.
+
+        Raises CommandRefused also for an id under which central has nothing, or something else; and while central does
+        not answer, for then nobody can tell.
+        """
+        row = await self._store.refused.get(row_id)
+        if central_id is None:
+            told = self._told(
+                EventKind.RECORD_RELEASED, row, f"sent again by {by}, who says that central does not have it"
+            )
+            row = await self._store.unknown.send_unseen(row_id, told)
+        else:
+            looked = await self._check(row, central_id)
+            what = f"found at central as {central_id} by {by}{'' if looked else _UNLOOKED}"
+            row = await self._store.unknown.take_as(
+                row_id, central_id, self._told(EventKind.RECORD_RELEASED, row, what)
+            )
+        return replace(row, parked=False, error="")
+
+    async def _check(self, row: OutboxRow, central_id: int) -> bool:
+        """Raise CommandRefused where the record of that id cannot be this row's; one digit is soon mistyped.
+
+        Whether it could be looked at: a person may see more than the gateway's account, and is believed then.
+        """
+        name = f"central's {row.kind} {central_id}"
+        if await self._store.unknown.was_here(row.kind, central_id, row.created_at):
+            raise CommandRefused(f"{name} is another one, which the site has had from before")
+        path, operation = READS.get(row.kind), WRITES.get((row.kind, row.action))
+        if self._client is None or path is None or operation is None or operation.lookup is None:
+            return False
+        try:
+            answer = await self._client.call("POST", path, {"id": central_id})
+        except CentralDenied as error:
+            if not error.status:
+                raise CommandRefused(f"central does not let {name} be looked at now: {error}") from error
+            return False
+        except CentralUnavailable as error:
+            raise CommandRefused(f"{name} cannot be looked at now, try again later: {error}") from error
+        except CentralRefused as error:
+            if error.status != NOT_FOUND:
+                return False
+            if (doubtful := await doubt(self._client, error)) is not None:
+                raise CommandRefused(f"{name} cannot be looked at now, try again later: {doubtful}") from error
+            raise CommandRefused(f"central has no {row.kind} {central_id}") from error
+        record, sent = answered_record(answer, operation.resources), body_object(row.body)
+        if record is None or sent is None:
+            return False
+        sent = (await self._store.references.resolve(sent)).body
+        if likeness(operation.lookup, sent, record, newer=None) is Likeness.OTHER:
+            raise CommandRefused(f"{name} is another one: it differs in what such a record is known by")
+        return True
+
+    async def drop(self, row_id: int, *, by: str) -> OutboxRow:
+        """Let go of it. Central's record counts again with the next pull; one that central never had goes."""
+        row = await self._store.refused.get(row_id)
+        told = self._told(EventKind.RECORD_DROPPED, row, f"let go by {by}; central never gets it")
+        async with self._store.cards.turn:
+            row, gone = await self._store.refused.drop(row_id, told)
+            if gone and row.kind == CARD:
+                await self._cards.forget(row.record_id)
+        return row
+
+    def _told(self, kind: EventKind, row: OutboxRow, what: str) -> Event:
+        stamp = self._clock.wall()
+        why = "of which it was not known whether central has it" if row.begun else "refused by central"
+        if row.lost:
+            why = "whose file is lost"
+        return Event(
+            kind=kind,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=f"{row.kind} {row.record_id} ({row.action}), {why}, was {what}",
+            data={
+                "outbox_id": row.id,
+                "kind": row.kind,
+                "record_id": row.record_id,
+                "refused_because": row.error[:_LONGEST_TOLD],
+            },
+        )

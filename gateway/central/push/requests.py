@@ -1,0 +1,61 @@
+"""A row of the outbox as the request that delivers it, and what central's answer says of the record. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter, ValidationError
+
+from gateway.central.client.answers import JsonObject
+from gateway.central.client.connections import Method
+from gateway.central.pull.field_map import record_id
+from gateway.domain.writes import WRITES, WriteOperation
+from gateway.store import OutboxRow
+
+_BODY = TypeAdapter(JsonObject)
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """A row as the operation that delivers it."""
+
+    operation: WriteOperation
+    body: JsonObject
+
+    @property
+    def method(self) -> Method:
+        """The operation's method."""
+        return self.operation.method
+
+    @property
+    def path(self) -> str:
+        """The operation's path."""
+        return self.operation.path
+
+
+def shipment_of(row: OutboxRow) -> Shipment | str:
+    """The operation for a row, or why there is none."""
+    try:
+        body = _BODY.validate_json(row.body)
+    except ValidationError:
+        return "its body is not a JSON object"
+    operation = WRITES.get((row.kind, row.action))
+    return f"no operation takes '{row.action}' of '{row.kind}'" if operation is None else Shipment(operation, body)
+
+
+def answered_record(answer: JsonObject, resources: tuple[str, ...]) -> JsonObject | None:
+    """The record in central's answer to a write, None when there is none."""
+    for name in resources:
+        record = answer.get(name)
+        if isinstance(record, dict) and record:
+            return record
+    return answer if "success" not in answer and record_id(answer) is not None else None
+
+
+def given_id(answer: JsonObject, resources: tuple[str, ...]) -> int | None:
+    """The id that central gave a new record, or None when its answer does not say."""
+    for name in resources:
+        record = answer.get(name)
+        if isinstance(record, dict) and (found := record_id(record)) is not None:
+            return found
+    return record_id(answer)

@@ -1,0 +1,258 @@
+"""The one way of writing what central also keeps: through to central while it answers, held at the site while not."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, tzinfo
+from enum import Enum
+from weakref import WeakValueDictionary
+
+import structlog
+
+from gateway.central.client.client import CentralClient
+from gateway.central.client.not_found import NOT_FOUND, doubt
+from gateway.central.pull.field_map import CardFieldMap
+from gateway.central.push.event_limit import Sparing
+from gateway.central.push.newest_ids import NewestIds
+from gateway.central.push.requests import answered_record, given_id
+from gateway.central.site_cards import KIND as CARD
+from gateway.central.site_cards import SiteCards
+from gateway.domain.errors import CentralRefused, CentralUnavailable, NoRoom, StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
+from gateway.runtime.clock import Clock
+from gateway.store import Entry, Held, Store
+from gateway.store.outbox.rows import new_key
+
+log = structlog.get_logger(__name__)
+
+_CONFLICT = 409
+
+
+class _Way(Enum):
+    THROUGH = "to central, now"
+    WAITS = "held, and goes up later"
+    ALONE = "kept at the site; central never had the record"
+
+
+class CentralWrites:
+    """Writes records. A site without a central keeps them alone.
+
+    Writes of one record go one after the other, and never past one of it that still waits.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: CentralClient | None,
+        store: Store,
+        clock: Clock,
+        zone: tzinfo = UTC,
+        fields: CardFieldMap | None = None,
+        newest: NewestIds | None = None,
+    ) -> None:
+        self._newest = newest or (None if client is None else NewestIds(client=client, clock=clock))
+        self._client = client
+        self._store = store
+        self._clock = clock
+        self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
+        self._turned_away = Sparing(monotonic=clock.monotonic, most=1)
+        self._turns: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is no central, so that what is written stays at the site."""
+        return self._client is None
+
+    async def recall(self) -> None:
+        """After a start: cards that a crash left behind what was written. Raises StoreError."""
+        async with self._store.cards.turn:
+            await self._cards.recall()
+
+    async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
+        """Carry a write out.
+
+        Args:
+            operation: one of `gateway.domain.writes`.
+            body: as the interface has it; for a record that exists with its `id`, which may be any that it ever had.
+
+        Raises:
+            CentralRefused: central's refusal; nothing has changed.
+            CommandRefused: another card has the number, where central cannot be asked; nothing has changed.
+            StoreError: the disk takes nothing. When central has carried the write out, the next pull brings it.
+            NoRoom: too much waits for central; nothing has changed.
+        """
+        try:
+            return await self._in_turn(operation, body)
+        except NoRoom as error:
+            await self._tell_turned_away(error)
+            raise
+
+    async def admit(self) -> None:
+        """Raise NoRoom when the backlog is full, for what is written by another way."""
+        if self._client is None:
+            return
+        try:
+            await self._store.backlog.admit()
+        except NoRoom as error:
+            await self._tell_turned_away(error)
+            raise
+
+    async def _in_turn(self, operation: WriteOperation, body: JsonObject) -> Written:
+        if operation.effect is Effect.CREATE:
+            return await self._write(operation, None, body)
+        asked = body.get("id")
+        if not isinstance(asked, int):
+            raise TypeError(f"{operation.path} needs the id of a record")
+        known = await self._store.held.site_id(operation.kind, asked)
+        turn = self._turns.setdefault((operation.kind, known), asyncio.Lock())
+        async with turn:
+            return await self._write(operation, known, body)
+
+    async def _write(self, operation: WriteOperation, record_id: int | None, body: JsonObject) -> Written:
+        if record_id is not None:
+            record_id = await self._store.held.site_id(operation.kind, record_id)  # it may have changed meanwhile
+        central_id, way = await self._way(operation, record_id)
+        if self._client is None or self._newest is None or way is not _Way.THROUGH:
+            return await self._hold(operation, record_id, body, sends=way is not _Way.ALONE)
+        resolved = await self._store.references.resolve(body)
+        if resolved.waits_for is not None:
+            return await self._hold(operation, record_id, body)
+        if resolved.reason:
+            raise CentralRefused(resolved.reason, status=_CONFLICT)
+        sent = resolved.body if central_id is None else {**resolved.body, "id": central_id}
+        key, begun_at, before, asked = new_key(), self._newest.now(), None, False
+        try:
+            before = await self._newest_before(operation)
+            asked = True
+            answer = await self._client.call(operation.method, operation.path, sent, key=key)
+        except CentralUnavailable as error:
+            begun = asked and error.sent
+            return await self._hold(
+                operation, record_id, body, key=key, begun=begun, newest_before=before, begun_at=begun_at
+            )
+        except CentralRefused as error:
+            if not error.status:  # it refuses the gateway's account, and has not seen the write
+                return await self._hold(operation, record_id, body)
+            if await doubt(self._client, error, of=operation) is not None:  # whoever said so is not central
+                return await self._hold(operation, record_id, body, key=key)
+            if record_id is not None and error.status == NOT_FOUND:
+                await self._forget(operation, record_id)
+            raise
+        return await self._keep(operation, record_id, sent, answer)
+
+    async def _newest_before(self, operation: WriteOperation) -> int | None:
+        """The highest id that central has given to the kind of a record that is about to be made."""
+        if operation.effect is not Effect.CREATE or self._newest is None:
+            return None
+        await self._newest.refresh((operation,))
+        given = await self._store.unknown.given(operation.kind, most=1)
+        return max([*given, self._newest.seen.get(operation.kind, 0)]) or None
+
+    async def _way(self, operation: WriteOperation, record_id: int | None) -> tuple[int | None, _Way]:
+        """Central's id of a record that exists, and which way a write of it goes."""
+        if self._client is None:
+            return None, _Way.ALONE
+        away = self._client.away()
+        if record_id is None:
+            return None, _Way.WAITS if away else _Way.THROUGH
+        central_id = await self._store.held.central_id(operation.kind, record_id)
+        waiting = await self._store.held.waiting(operation.kind, record_id)
+        if not all(write.holds_up_nothing for write in waiting):
+            return central_id, _Way.WAITS
+        if central_id is None:
+            return None, _Way.ALONE
+        return central_id, _Way.WAITS if away else _Way.THROUGH
+
+    async def _hold(
+        self,
+        operation: WriteOperation,
+        record_id: int | None,
+        body: JsonObject,
+        *,
+        sends: bool = True,
+        key: str = "",
+        begun: bool = False,
+        newest_before: int | None = None,
+        begun_at: int | None = None,
+    ) -> Written:
+        now = self._clock.wall().micros
+        async with self._store.cards.turn:
+            if operation.kind == CARD and not begun:
+                await self._cards.refuse_taken_number(operation, record_id, body)
+            before = await self._cards.record(record_id) if operation.kind == CARD and record_id is not None else None
+            held = await self._store.held.hold(
+                operation,
+                record_id,
+                body,
+                now=now,
+                sends=sends,
+                key=key,
+                begun=begun,
+                newest_before=newest_before,
+                begun_at=begun_at,
+                before=before,
+            )
+            record = held.record
+            if operation.kind == CARD:
+                record = await self._follow(operation, held, body)
+        shown = record or {**body, "id": held.record_id}
+        return Written(held.record_id, shown, held=held.waits, taken_back=held.taken_back)
+
+    async def _follow(self, operation: WriteOperation, held: Held, body: JsonObject) -> JsonObject | None:
+        """The card as it is now. What waits counts also where the cards' disk refuses: nobody is to write it again."""
+        try:
+            return await self._cards.follow(operation, held, body)
+        except StoreError as error:
+            if not held.waits:
+                raise
+            log.warning("card_follows_later", record_id=held.record_id, error=str(error))
+            return None
+
+    async def _tell_turned_away(self, error: NoRoom) -> None:
+        """One event an hour, however many writes are turned away."""
+        untold = self._turned_away.turn()
+        if untold is None:
+            return
+        stamp = self._clock.wall()
+        event = Event(
+            kind=EventKind.WRITES_REFUSED,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=f"{error}.",
+            data={"refused_since_last_told": untold + 1},
+        )
+        try:
+            await self._store.journal.record(Entry(events=(event,)))
+        except StoreError as failed:
+            log.warning("turned_away_not_recorded", error=str(failed))  # the caller is told all the same
+
+    async def _keep(
+        self, operation: WriteOperation, record_id: int | None, sent: JsonObject, answer: JsonObject
+    ) -> Written:
+        """Keep what central has carried out."""
+        said = answered_record(answer, operation.resources)
+        known = record_id if record_id is not None else given_id(answer, operation.resources)
+        if known is None:
+            return Written(None, said or sent, held=False)
+        now = self._clock.wall().micros
+        async with self._store.cards.turn:
+            before = await self._at_site(operation, known)
+            # An answer may hold less than the whole record; to a deletion it may hold anything.
+            record = before if operation.effect is Effect.DELETE else {**before, **(said or sent)}
+            shown = await self._store.held.written(operation, known, record, sent=sent, now=now)
+            if operation.kind == CARD:
+                shown = await self._cards.settle(operation, known, record)
+        return Written(known, shown or record, held=False)
+
+    async def _at_site(self, operation: WriteOperation, record_id: int) -> JsonObject:
+        if operation.kind == CARD:
+            return await self._cards.record(record_id) or {}
+        return await self._store.held.record(operation.kind, record_id) or {}
+
+    async def _forget(self, operation: WriteOperation, record_id: int) -> None:
+        """Central has no such record: the site shall not go on with one that is gone."""
+        if operation.kind != CARD:
+            return
+        async with self._store.cards.turn:
+            await self._cards.forget(record_id)

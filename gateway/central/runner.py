@@ -1,0 +1,250 @@
+"""In step with central: pulling and sending, side by side, for as long as the gateway runs."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from gateway.central.client.client import CentralClient
+from gateway.central.client.clock import CLOCKS_AGREE
+from gateway.central.client.state import CentralState
+from gateway.central.commands.lane_commands import LaneCommands
+from gateway.central.pull.interval import DEFAULT_BYTES_PER_SECOND, bandwidth_rest, rest_after
+from gateway.central.pull.pull import DownSync, PullReport
+from gateway.central.push.backlog import BacklogNews
+from gateway.central.push.evidence import EvidenceSender
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.reconcile import Reconcile
+from gateway.domain.errors import CentralUnavailable, StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.runtime.clock import Clock
+from gateway.runtime.supervision import Backoff, Supervisor
+from gateway.store import Books, Entry, Store
+
+log = structlog.get_logger(__name__)
+
+_JITTER = 0.1
+_REFUSED_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSnapshot:
+    """How sync is, for the page: central, the last whole pull, and the outbox's books."""
+
+    central: CentralState
+    pull: PullReport | None
+    books: Books
+
+
+class Sync:
+    """Runs down-sync and the outbox. A failure of one does not reach the other."""
+
+    def __init__(
+        self,
+        *,
+        client: CentralClient,
+        down: DownSync,
+        sender: OutboxSender,
+        store: Store,
+        clock: Clock,
+        pull_seconds: float,
+        bytes_per_second: float = DEFAULT_BYTES_PER_SECOND,
+        evidence: EvidenceSender | None = None,
+        commands: LaneCommands | None = None,
+        reconcile: Reconcile | None = None,
+        clock_alert_seconds: float = 30.0,
+        away_backoff: Backoff | None = None,
+    ) -> None:
+        """`bytes_per_second`: the average bandwidth that pulls may take.
+
+        `clock_alert_seconds`: central's clock and this machine's may differ by so much.
+        `away_backoff` spaces pulls while central does not answer, unless they come more often anyway.
+        """
+        self._backlog = BacklogNews(store=store, clock=clock)
+        self._evidence = evidence
+        self._commands = commands
+        self._reconcile = reconcile
+        self.clock_alert_seconds = clock_alert_seconds
+        self._away_backoff = away_backoff or Backoff(first=2.0, longest=60.0)
+        self._clocks_differ = False
+        self._told_not_permitted: frozenset[str] = frozenset()
+        self._telling = asyncio.Lock()
+        self._client = client
+        self._down = down
+        self._sender = sender
+        self._store = store
+        self._clock = clock
+        self._pull_seconds = pull_seconds
+        self._bytes_per_second = bytes_per_second
+        self._wanted = asyncio.Event()
+        self._told_reachable: bool | None = None
+
+    async def run(self) -> None:
+        """Keep in step until cancelled, then sign out."""
+        try:
+            async with Supervisor(clock=self._clock) as supervisor:
+                supervisor.keep("pull", partial(self._while_disk_refuses, self._keep_pulling))
+                supervisor.keep("outbox", partial(self._while_disk_refuses, self._keep_sending))
+                if self._evidence is not None:
+                    supervisor.keep("evidence", partial(self._while_disk_refuses, self._evidence.run))
+                if self._commands is not None:
+                    supervisor.keep("central commands", partial(self._while_disk_refuses, self._commands.run))
+                if self._reconcile is not None:
+                    supervisor.keep("reconcile", partial(self._while_disk_refuses, self._reconcile.run))
+                await asyncio.Event().wait()
+        except asyncio.CancelledError:  # only then is it over for good: a closed client stays closed
+            await self._client.close()
+            raise
+
+    async def trust_anew(self) -> None:
+        """Read again who may sign central's certificate, for connections to come; those of the relay too."""
+        await self._client.trust.renew()
+
+    def pull_soon(self) -> None:
+        """Pull now instead of at the next turn."""
+        self._wanted.set()
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """What central fails with again and again, of what is to go up, a sentence each."""
+        return self._sender.failing
+
+    @property
+    def refreshing(self) -> bool:
+        """Whether everything is, or will be, fetched anew."""
+        return self._down.refreshing
+
+    async def refresh(self) -> None:
+        """Pull now, and write every record anew, changed or not; on disk until the whole was looked at.
+
+        Raises StoreError.
+        """
+        await self._down.anew.ask()
+        self._wanted.set()
+
+    async def reconcile(self, *, days: int) -> None:
+        """Compare with central what was sent in these days, and send again what is missing. Raises StoreError."""
+        if self._reconcile is not None:
+            await self._reconcile.ask(days)
+
+    @property
+    def reconciling(self) -> bool:
+        """Return whether records are, or will be, compared with central."""
+        return self._reconcile is not None and self._reconcile.under_way
+
+    @property
+    def reconcile_progress(self) -> str:
+        """Return how far comparing is."""
+        return self._reconcile.progress if self._reconcile is not None else ""
+
+    @property
+    def reconciled(self) -> str:
+        """Return what the last comparing found, in words."""
+        return self._reconcile.result if self._reconcile is not None else ""
+
+    @property
+    def backlog_notice(self) -> str:
+        """One sentence while the backlog is nearly full, else empty."""
+        return self._backlog.notice
+
+    @property
+    def unread_events(self) -> int:
+        """How many of central's events could not be read as they were last looked at."""
+        return self._commands.unread if self._commands is not None else 0
+
+    async def snapshot(self) -> SyncSnapshot:
+        """How sync is at this moment. Raises StoreError when the books cannot be read."""
+        return SyncSnapshot(central=self._client.state, pull=self._down.report, books=await self._store.outbox.books())
+
+    async def _while_disk_refuses(self, child: Callable[[], Awaitable[None]]) -> None:
+        """Begin `child` again after each refusal of the store, which tells of itself."""
+        while True:
+            try:
+                await child()
+            except StoreError as error:
+                log.debug("sync_waits_for_disk", error=str(error))
+                await asyncio.sleep(_REFUSED_SECONDS * random.uniform(1, 1 + _JITTER))  # noqa: S311 (spreads load)
+
+    async def _keep_pulling(self) -> None:
+        await self._down.anew.recall()
+        failures = 0
+        while True:
+            self._wanted.clear()
+            began, before = self._clock.monotonic(), self._client.received
+            failed = ""
+            try:
+                await self._down.pull()
+            except CentralUnavailable as error:
+                failed = str(error)
+                log.debug("pull_put_off", error=failed)  # the client tells of loss and recovery, once each
+            took, received = self._clock.monotonic() - began, self._client.received - before
+            failures = failures + 1 if failed or self._down.anew.left else 0
+            rest = rest_after(took=took, pull_seconds=self._pull_seconds)
+            if failures:  # a technician may wait for the rest of it
+                backoff = self._away_backoff.wait(failures)
+                rest = min(self._pull_seconds, backoff if failed else max(backoff, took))
+            rest = max(rest, bandwidth_rest(took=took, received=received, bytes_per_second=self._bytes_per_second))
+            await self._tell()
+            self._store.changes.bump()
+            await _sleep_or(self._wanted, rest * random.uniform(1 - _JITTER, 1))  # noqa: S311 (spreads load)
+
+    async def _keep_sending(self) -> None:
+        await self._sender.run(lambda _: self._tell())
+
+    async def _tell(self) -> None:
+        """Record once what a technician should know of central; pulling and sending both ask for it."""
+        async with self._telling:
+            await self._tell_reached()
+            await self._tell_of_clocks()
+            await self._tell_of_permissions()
+            await self._backlog.look()
+
+    async def _tell_of_clocks(self) -> None:
+        offset = self._client.state.clock_offset
+        if offset is None or self._clocks_differ is offset.exceeds(self.clock_alert_seconds):
+            return
+        differ = not self._clocks_differ
+        kind = EventKind.CLOCKS_DIFFER if differ else EventKind.CLOCKS_AGREE
+        text = f"{offset.sentence()}; cards' dates and commands depend on it" if differ else CLOCKS_AGREE
+        log.warning("clocks_differ", seconds=round(offset.seconds)) if differ else log.info("clocks_agree")
+        await self._record(kind, text)
+        self._clocks_differ = differ
+
+    async def _tell_of_permissions(self) -> None:
+        missing = dict(self._client.state.not_permitted)
+        for operation in sorted(missing.keys() - self._told_not_permitted):
+            await self._record(
+                EventKind.NOT_PERMITTED, f"{operation}: {missing[operation] or 'central does not say why'}"
+            )
+        self._told_not_permitted = frozenset(missing)
+
+    async def _record(self, kind: EventKind, text: str) -> None:
+        stamp = self._clock.wall()
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
+        await self._store.journal.record(Entry(events=(event,)))
+
+    async def _tell_reached(self) -> None:
+        """Record once that central was reached or lost."""
+        state = self._client.state
+        if state.told is None or state.told == self._told_reachable:
+            return
+        told, self._told_reachable = self._told_reachable, state.told
+        kind = EventKind.CENTRAL_REACHED if state.told else EventKind.CENTRAL_LOST
+        try:
+            await self._record(kind, "central answers" if state.told else state.last_error)
+        except StoreError:
+            self._told_reachable = told
+            raise
+
+
+async def _sleep_or(wake: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await wake.wait()
+    except TimeoutError:
+        return

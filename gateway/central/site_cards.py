@@ -1,0 +1,164 @@
+"""The site's cards as they follow what is written: in a file of their own, right behind the commit that holds a write.
+
+A crash in between is made good at the next start, and a disk that refuses once it takes them: what waits and which ids
+central gave is in the other file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, tzinfo
+
+from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.domain.errors import CommandRefused, StoreError
+from gateway.domain.writes import (
+    FIRST_PROVISIONAL_ID,
+    Effect,
+    JsonObject,
+    WaitingWrite,
+    WriteOperation,
+    changed_by,
+    laid_over,
+)
+from gateway.runtime.clock import Clock
+from gateway.store import CardRecord, Held, Store
+from gateway.store.outbox.record_kinds import record_text
+
+KIND = "access_card"
+_CARDS_AT_ONCE = 500
+_CARDS_AT_A_STRETCH = 20
+
+
+class SiteCards:
+    """Cards at the site. Each method is called within `store.cards.turn`."""
+
+    def __init__(self, *, store: Store, clock: Clock, zone: tzinfo = UTC, fields: CardFieldMap | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._zone = zone
+        self._fields = fields or CardFieldMap()
+
+    async def record(self, card_id: int) -> JsonObject | None:
+        """A card's record as the site has it."""
+        known = await self._store.cards.get(card_id)
+        return None if known is None else _object(known.record)
+
+    async def refuse_taken_number(self, operation: WriteOperation, card_id: int | None, body: JsonObject) -> None:
+        """Refuse a number that another card of the site has, as central does. Raises CommandRefused."""
+        if operation.effect is Effect.DELETE:
+            return
+        before = None if card_id is None else await self.record(card_id)
+        record = body if before is None else changed_by(before, body)
+        number = map_card(card_id or 0, record, self._fields, self._zone).card.number
+        if before is not None and number == map_card(card_id or 0, before, self._fields, self._zone).card.number:
+            return
+        if number and any(one != card_id for one in await self._store.cards.ids_of_number(number)):
+            raise CommandRefused(f"number: {number} is already used")
+
+    async def follow(self, operation: WriteOperation, held: Held, body: JsonObject) -> JsonObject:
+        """Do to the card what was held; returns its record as it is now, or was when it was deleted."""
+        card_id = held.record_id
+        before = await self.record(card_id)
+        if operation.effect is Effect.DELETE:
+            await self._apply(remove=(card_id,))
+            return before or {"id": card_id}
+        record: JsonObject = {**body, "id": card_id}
+        if operation.effect is Effect.CHANGE:
+            if before is None:
+                return record  # it went meanwhile
+            record = changed_by(before, body)
+        await self._put(card_id, record)
+        return record
+
+    async def settle(
+        self, operation: WriteOperation, card_id: int, record: JsonObject | None, *, formerly: int | None = None
+    ) -> JsonObject | None:
+        """Central has carried a write out: its record counts, under what still waits; None for a card that is gone.
+
+        `formerly`: the id that the card had until then.
+        """
+        old = formerly if formerly != card_id else None
+        if operation.effect is Effect.DELETE:
+            await self._apply(remove=(card_id,))
+            return None
+        at_site = await self.record(card_id if old is None else old)
+        whole: JsonObject | None = None
+        if at_site is not None or record is not None:
+            whole = {
+                **(at_site or {}),
+                **(record or {}),
+                "id": card_id,
+            }  # an answer may hold less than the whole record
+        shown = None if whole is None else laid_over(whole, await self._store.held.waiting(KIND, card_id))
+        if shown is None:
+            await self._apply(remove=(card_id, *((old,) if old else ())))
+            return None
+        await self._put(card_id, shown, instead_of=old)
+        return shown
+
+    async def forget(self, card_id: int) -> None:
+        """Central has the card no more."""
+        await self._apply(remove=(card_id,))
+
+    async def catch_up(self) -> None:
+        """Bring the cards behind what their disk did not take when it was written. Takes the turn itself."""
+        if self._store.cards.behind:
+            async with self._store.cards.turn:
+                await self.recall()
+
+    async def recall(self) -> None:
+        """After a start: bring the cards behind the writes that are known in the other file."""
+        for card_id in await self._store.cards.made_here():
+            known = await self._store.held.site_id(KIND, card_id)
+            if known >= FIRST_PROVISIONAL_ID or (record := await self.record(card_id)) is None:
+                continue
+            if await self.record(known) is not None:  # it came down since, and is newer
+                await self._apply(remove=(card_id,))
+            else:
+                await self._put(known, {**record, "id": known}, instead_of=card_id)
+        after = 0
+        while ids := await self._store.held.waiting_records(KIND, after=after, limit=_CARDS_AT_ONCE):
+            waiting = (await self._store.held.arriving(KIND, ids)).waiting
+            await self._lay_over(waiting, await self._store.cards.records_of(ids))
+            after = ids[-1]
+        self._store.cards.behind = False
+
+    async def _lay_over(self, waiting: Mapping[int, Sequence[WaitingWrite]], known: Mapping[int, str]) -> None:
+        """Bring some cards to what their waiting writes make of them, in one commit."""
+        put: list[CardRecord] = []
+        remove: list[int] = []
+        for place, (card_id, writes) in enumerate(waiting.items()):
+            if place % _CARDS_AT_A_STRETCH == 0:
+                await asyncio.sleep(0)  # lanes come first
+            created = next((write.body for write in writes if write.operation.effect is Effect.CREATE), None)
+            record = _object(known[card_id]) if card_id in known else None
+            if created is not None:
+                record = {**created, "id": card_id}
+            shown = None if record is None else laid_over(record, writes)
+            if shown is None:
+                remove.append(card_id)
+            else:
+                put.append(self._mapped(card_id, shown))
+        await self._apply(put=put, remove=remove)
+
+    def _mapped(self, card_id: int, record: JsonObject) -> CardRecord:
+        mapped = map_card(card_id, record, self._fields, self._zone)
+        return CardRecord(mapped.card, record_text(record))
+
+    async def _put(self, card_id: int, record: JsonObject, *, instead_of: int | None = None) -> None:
+        gone = () if instead_of is None else (instead_of,)
+        await self._apply(put=(self._mapped(card_id, record),), remove=gone)
+
+    async def _apply(self, *, put: Sequence[CardRecord] = (), remove: Sequence[int] = ()) -> None:
+        try:
+            await self._store.cards.apply(put=put, remove=remove, now=self._clock.wall().micros)
+        except StoreError:
+            self._store.cards.behind = True
+            raise
+
+
+def _object(text: str) -> JsonObject | None:
+    record = json.loads(text)
+    return record if isinstance(record, dict) else None

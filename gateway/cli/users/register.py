@@ -1,0 +1,72 @@
+"""Where a change is made: by the gateway that runs on the data folder, or here while none does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.domain.errors import ConfigError, GatewayError
+from gateway.runtime.clock import SystemClock
+from gateway.web.register.changes import Answer, Change
+
+_USUAL = Path("/var/lib/edge-gateway")
+
+Data = Annotated[
+    Path,
+    typer.Option(
+        "--data", metavar="DIR", envvar="EDGE_GATEWAY_DATA", help="The gateway's data folder.", show_default=True
+    ),
+]
+USUAL_DATA = _USUAL
+
+
+def made(change: Change, data: Path) -> Answer:
+    """Make a change and give what there is afterwards. Raises GatewayError when it is refused."""
+    answer = asyncio.run(_made(change, data))
+    if answer.error:
+        raise GatewayError(answer.error)
+    return answer
+
+
+async def _made(change: Change, data: Path) -> Answer:
+    from gateway.web.register.socket import NobodyThere, ask  # noqa: PLC0415  # other commands answer faster without it
+
+    if not (data / "site.db").exists():
+        raise ConfigError(f"no gateway has run on {data} yet; start it once, or say with --data where its data is")
+    try:
+        return await ask(change, run_folder=data / "run")
+    except NobodyThere:
+        return await _here(change, data)
+
+
+async def _here(change: Change, data: Path) -> Answer:
+    """Make the change in this process, which holds the folder meanwhile, so that no gateway starts on it."""
+    from gateway.runtime.data_folder import DataFolder  # noqa: PLC0415  # other commands answer faster without it
+    from gateway.store import Store  # noqa: PLC0415  # likewise
+    from gateway.web.register.register import Register  # noqa: PLC0415  # likewise
+
+    _act_as_owner(data)
+    try:
+        folder = DataFolder.open(data)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; if that gateway has only just started, try again in a moment") from error
+    with folder:
+        store = Store(folder=folder.path, site_name="", sends=False)
+        await store.open()
+        try:
+            return await Register(store=store, clock=SystemClock()).ask(change)
+        finally:
+            await store.close_as_found()
+
+
+def _act_as_owner(data: Path) -> None:
+    """Root leaves no file of root's behind in the gateway's folder, which the gateway then could not write."""
+    owner = data.stat()
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        os.setgroups([])
+        os.setegid(owner.st_gid)
+        os.seteuid(owner.st_uid)

@@ -1,0 +1,249 @@
+"""What drivers report, brought to the lanes that it concerns, and each device as it was reported last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from drivers.contract import (
+    CardPresented,
+    DeviceConnected,
+    DeviceLost,
+    GateMoved,
+    GatePosition,
+    KeysPressed,
+    LossExplained,
+    PlateSeen,
+    PointChanged,
+    PointState,
+    PollMissed,
+    Report,
+    TamperChanged,
+)
+from gateway.domain.credentials import Credential, plate_alias
+from gateway.domain.events import EventKind
+from gateway.domain.reader_bits import ReaderBits
+from gateway.lanes.machine import messages as m
+from gateway.lanes.runner import LaneRunner
+from gateway.lanes.snapshots import DeviceSnapshot, PointSnapshot
+from gateway.runtime.clock import Clock
+from gateway.site import LaneSection, OsdpReaderDevice, SerialReaderDevice, Site
+from gateway.store.cards.cards import Cards
+
+log = structlog.get_logger(__name__)
+
+_LONGEST_PLATE = 32
+_AS_SENT = ReaderBits()
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """Where an input's reports go, and what it means there."""
+
+    runner: LaneRunner
+    role: m.Role
+    index: int = 0
+
+
+class Intake:
+    """Takes every report of the site's devices.
+
+    Args:
+        site: the site.
+        runners: its lanes, in the site file's order.
+        clock: the clock.
+        cards: whose plate was read.
+        changed: called when a device is no longer as it was shown.
+        tell: has an event of a device recorded and shown.
+    """
+
+    def __init__(
+        self,
+        *,
+        site: Site,
+        runners: Sequence[LaneRunner],
+        clock: Clock,
+        cards: Cards,
+        changed: Callable[[], None],
+        tell: Callable[[EventKind, str, int], None],
+    ) -> None:
+        self._clock = clock
+        self._cards = cards
+        self._changed = changed
+        self._tell = tell
+        self._devices = {
+            device.id: DeviceSnapshot(
+                device_id=device.id,
+                name=device.name,
+                kind=device.driver,
+                online=None,
+                since=clock.wall().micros,
+                detail="",
+                position=None,
+                points=(),
+            )
+            for device in site.devices
+        }
+        self._by_gate = {runner.rules.gate_id: runner for runner in runners}
+        self._by_reader = {
+            reader: runner for lane, runner in zip(site.lanes, runners, strict=True) for reader in lane.readers
+        }
+        self._reader_bits = {
+            device.id: device.bits.undoing()
+            for device in site.devices
+            if isinstance(device, SerialReaderDevice | OsdpReaderDevice)
+        }
+        self._points = _routes(zip(site.lanes, runners, strict=True))
+
+    def device(self, device_id: int) -> DeviceSnapshot:
+        """One device of the site."""
+        return self._devices[device_id]
+
+    def devices(self) -> tuple[DeviceSnapshot, ...]:
+        """Every device, in the site file's order."""
+        return tuple(self._devices.values())
+
+    def take(self, report: Report) -> None:
+        """Take a driver's report. Called on the loop's thread; never blocks."""
+        match report:
+            case CardPresented():
+                self._card(report)
+            case PlateSeen():
+                self._plate(report)
+            case KeysPressed():
+                self._keys(report)
+            case TamperChanged():
+                self._tampered(report)
+            case PointChanged():
+                self._point(report.device_id, report.point, report.state, report.at)
+            case PollMissed():
+                self._missed(report)
+            case GateMoved():
+                self._moved(report)
+            case DeviceConnected():
+                self._connected(report)
+            case DeviceLost():
+                self._lost(report)
+            case LossExplained():
+                self._still_lost(report)
+
+    def _card(self, report: CardPresented) -> None:
+        runner = self._by_reader.get(report.device_id)
+        turned = self._reader_bits.get(report.device_id, _AS_SENT)
+        bit_length, bits = turned.undo(report.bit_length, report.bits)
+        credential = Credential(bit_length=bit_length, bits=bits, text=report.text[:128])
+        if runner is None:
+            log.warning("card_at_no_lane", reader=report.device_id)
+            return
+        runner.post(m.CardRead(reader_id=report.device_id, credential=credential, at=report.at))
+
+    def _plate(self, report: PlateSeen) -> None:
+        runner = self._by_reader.get(report.device_id)
+        if runner is None:
+            log.warning("plate_at_no_lane", camera=report.device_id)
+            return
+        plate = report.plate[:_LONGEST_PLATE]
+        cards = self._cards.at_once((plate_alias(plate),)) or ()
+        runner.post(
+            m.PlateRead(
+                camera_id=report.device_id,
+                plate=plate,
+                confidence=report.confidence,
+                vehicle=report.vehicle,
+                direction=report.direction,
+                at=report.at,
+                cards=frozenset(card.card_id for card in cards),
+            )
+        )
+
+    def _keys(self, report: KeysPressed) -> None:
+        runner = self._by_reader.get(report.device_id)
+        if runner is None:
+            log.warning("keys_at_no_lane", reader=report.device_id)
+            return
+        runner.post(m.KeysTyped(reader_id=report.device_id, keys=report.keys, at=report.at))
+
+    def _tampered(self, report: TamperChanged) -> None:
+        device = self._devices[report.device_id]
+        kind = EventKind.DEVICE_TAMPERED if report.tampered else EventKind.TAMPER_ENDED
+        text = f"{device.name}: its housing was {'opened' if report.tampered else 'closed again'}"
+        self._tell(kind, text, report.device_id)
+
+    def _point(self, device_id: int, name: str, state: PointState, at: float) -> None:
+        for route in self._points.get((device_id, name), ()):
+            route.runner.post(m.InputReported(role=route.role, state=state, at=at, index=route.index))
+        device = self._devices[device_id]
+        if PointSnapshot(name, state) not in device.points:
+            others = tuple(point for point in device.points if point.name != name)
+            points = tuple(sorted((*others, PointSnapshot(name, state)), key=lambda point: point.name))
+            self._devices[device_id] = replace(device, points=points)
+            self._changed()
+
+    def _missed(self, report: PollMissed) -> None:
+        for (device_id, _), routes in self._points.items():
+            if device_id == report.device_id:
+                for route in routes:
+                    route.runner.post(m.InputMissed(route.role, report.in_a_row, route.index))
+
+    def _moved(self, report: GateMoved) -> None:
+        runner = self._by_gate.get(report.device_id)
+        if runner is not None:
+            runner.post(m.GateReported(position=report.position, at=report.at))
+        device = self._devices[report.device_id]
+        if device.position is not report.position:
+            self._devices[report.device_id] = replace(device, position=report.position)
+            self._changed()
+
+    def _connected(self, report: DeviceConnected) -> None:
+        device = self._devices[report.device_id]
+        self._devices[report.device_id] = replace(device, online=True, since=self._clock.wall().micros, detail="")
+        runner = self._by_gate.get(report.device_id)
+        if runner is not None:
+            runner.post(m.GateRegained())
+        self._tell(EventKind.DEVICE_CONNECTED, f"{device.name} answers", report.device_id)
+
+    def _lost(self, report: DeviceLost) -> None:
+        device = self._devices[report.device_id]
+        unknown = tuple(PointSnapshot(point.name, PointState.UNKNOWN) for point in device.points)
+        self._devices[report.device_id] = replace(
+            device,
+            online=False,
+            since=self._clock.wall().micros,
+            detail=report.reason,
+            answers=report.answers,
+            position=None if device.position is None else GatePosition.UNKNOWN,
+            points=unknown,
+        )
+        for (device_id, _), routes in self._points.items():
+            if device_id == report.device_id:
+                for route in routes:
+                    route.runner.post(m.InputReported(route.role, PointState.UNKNOWN, report.at, route.index))
+        runner = self._by_gate.get(report.device_id)
+        if runner is not None:
+            runner.post(m.GateLost(reason=report.reason))
+        self._tell(EventKind.DEVICE_LOST, self._devices[report.device_id].away, report.device_id)
+
+    def _still_lost(self, report: LossExplained) -> None:
+        """The newest reason is shown; the loss itself was told when it came."""
+        device = self._devices[report.device_id]
+        self._devices[report.device_id] = replace(device, detail=report.reason, answers=report.answers)
+        runner = self._by_gate.get(report.device_id)
+        if runner is not None:
+            runner.post(m.GateLossExplained(reason=report.reason))
+        log.info("device_still_lost", device=report.device_id, reason=report.reason)
+        self._changed()
+
+
+def _routes(lanes: Iterable[tuple[LaneSection, LaneRunner]]) -> dict[tuple[int, str], list[_Route]]:
+    routes: dict[tuple[int, str], list[_Route]] = {}
+    for lane, runner in lanes:
+        routes.setdefault((lane.arming.device, lane.arming.point), []).append(_Route(runner, m.Role.ARMING))
+        routes.setdefault((lane.closing.device, lane.closing.point), []).append(_Route(runner, m.Role.CLOSING))
+        for role, point in ((m.Role.FAR, lane.far), (m.Role.FIRE, lane.fire), (m.Role.LOCAL, lane.local)):
+            if point is not None:
+                routes.setdefault((point.device, point.point), []).append(_Route(runner, role))
+        for index, ref in enumerate(lane.safety):
+            routes.setdefault((ref.device, ref.point), []).append(_Route(runner, m.Role.SAFETY, index))
+    return routes

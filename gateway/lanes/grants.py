@@ -1,0 +1,109 @@
+"""Grants given and revoked by people and their programs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.domain.grants import Grant
+from gateway.lanes.places import devices_of
+from gateway.runtime.clock import Clock, Stamp
+from gateway.site import LaneSection, Site
+from gateway.store import Store
+from gateway.store.cards.grants import NewGrant
+
+MOST_GRANTS = 10_000
+_DIGITS = 12
+
+
+class Granting:
+    """Gives and revokes. Codes are digits, so that a keypad can send them as well as a printed pattern."""
+
+    def __init__(self, *, site: Site, store: Store, clock: Clock) -> None:
+        self._lanes = site.lanes
+        self._names: Mapping[int, str] = {device.id: device.name for device in site.devices}
+        self._store = store
+        self._clock = clock
+
+    def lane_of(self, device_id: int) -> LaneSection:
+        """The lane that a device serves.
+
+        Raises NotFoundError for a device of no lane, CommandRefused for one of several.
+        """
+        lanes = [lane for lane in self._lanes if device_id in devices_of(lane)]
+        if len(lanes) > 1:  # an input module may be of many lanes; a gate or reader says which one is meant
+            lanes = [lane for lane in lanes if device_id in (lane.gate, *lane.readers)]
+            if len(lanes) != 1:
+                name = self._names.get(device_id, f"device {device_id}")
+                raise CommandRefused(f"{name} serves several lanes; name the gate or a reader of the one that is meant")
+        if not lanes:
+            raise NotFoundError(f"device {device_id} is of no lane of this site")
+        return lanes[0]
+
+    def standing(self) -> tuple[Grant, ...]:
+        """Grants that stand now, the newest first."""
+        return self._store.grants.standing(now=self._clock.wall().micros)
+
+    async def give(self, *, user_id: str, device_id: int, length: int | None, by: str) -> Grant:
+        """Let a user pass the lane of a device for `length` micros, or for good. Returns once that is on disk.
+
+        Raises NotFoundError, CommandRefused, and StoreError when it cannot be recorded: then nothing was given.
+        """
+        lane, stamp = self.lane_of(device_id), self._clock.wall()
+        until = None if length is None else stamp.micros + length
+        new = NewGrant(
+            access_id=_code(),
+            user_id=user_id,
+            device_id=device_id,
+            lane_id=lane.id,
+            given_at=stamp.micros,
+            valid_until=until,
+            given_by=by,
+        )
+        how_long = "for good" if length is None else f"for {length / 3_600_000_000:g} h"
+        text = f"{by.removeprefix('user:')} lets {user_id} pass {lane.name} {how_long}"
+        told = _event(EventKind.GRANT_GIVEN, text, stamp, lane, device_id, user_id=user_id, by=by)
+        grant = await self._store.grants.give(new, told=told, most=MOST_GRANTS, forgets=stamp.trusted)
+        if grant is None:
+            raise CommandRefused(f"there are {MOST_GRANTS} grants already; revoke those that are not needed")
+        return grant
+
+    async def revoke(self, access_id: str, *, by: str) -> None:
+        """From now on the grant opens nothing. One that was revoked already stays so.
+
+        Raises NotFoundError, and StoreError when it holds but is not recorded.
+        """
+        grant, stamp = await self._store.grants.get(access_id), self._clock.wall()
+        if grant is None:
+            raise NotFoundError("there is no grant with this access_id")
+        lane = next((lane for lane in self._lanes if lane.id == grant.lane_id), None)
+        text = f"{by.removeprefix('user:')} has revoked {grant.shown} at {lane.name if lane else grant.lane_id}"
+        about: dict[str, str | int | None] = {"user_id": grant.user_id, "by": by, "grant": grant.number}
+        told = _event(EventKind.GRANT_REVOKED, text, stamp, lane, grant.device_id, **about)
+        try:
+            await self._store.grants.revoke(access_id, by=by, now=stamp.micros, told=told)
+        except StoreError as error:
+            raise StoreError(
+                "the grant opens nothing any more, but that is not recorded: it may come back with a restart"
+            ) from error
+
+
+def _code() -> str:
+    """Digits that nobody guesses at a reader; the first is no 0, which some readers leave out."""
+    return str(secrets.randbelow(9) + 1) + "".join(str(secrets.randbelow(10)) for _ in range(_DIGITS - 1))
+
+
+def _event(
+    kind: EventKind, text: str, stamp: Stamp, lane: LaneSection | None, device_id: int, **data: str | int | None
+) -> Event:
+    return Event(
+        kind=kind,
+        date_at=stamp.micros,
+        clock_trusted=stamp.trusted,
+        description=text,
+        device_id=device_id,
+        lane_id=lane.id if lane is not None else "",
+        data=data,
+    )

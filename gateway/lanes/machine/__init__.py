@@ -1,0 +1,1 @@
+"""The lane machine: pure. One module per concern."""

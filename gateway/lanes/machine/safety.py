@@ -1,0 +1,90 @@
+"""The one question before any close: is it known, and fresh, that nothing is in the way, and for long enough?
+
+Force limits and entrapment protection are the hardware controller's (EN 12453); what software owes is never to ask for
+a close that is not known to be safe. A loop drops out under a vehicle, so one reading is no proof: every point that a
+vehicle holds must have been off for a while, and read so more than once.
+"""
+
+from __future__ import annotations
+
+from drivers.contract import GatePosition, PointState
+from gateway.lanes.machine.inputs import SeenPoint
+from gateway.lanes.machine.rules import LaneRules
+from gateway.lanes.machine.state import LaneState
+
+_MISSED_WHILE_CLOSING = 2
+"""So many polls in a row without an answer while the gate closes, and it is opened again."""
+
+
+def why_not_close(rules: LaneRules, state: LaneState, now: float) -> str:
+    """One sentence on what forbids closing at `now` (monotonic seconds); "" when every point is known to be clear."""
+    return what_forbids(rules, state, now) or what_is_not_clear(rules, state, now)
+
+
+def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa: PLR0911 (one per reason)
+    """What is in the way, or not known, at `now`; "" for nothing."""
+    if state.gate_lost:
+        return f"the gate's controller is away: {state.gate_lost}"
+    if state.kept_open:
+        return state.kept_open
+    if state.gate.fresh(now, rules.stale) is GatePosition.UNKNOWN:
+        return "the gate's position is not known: open it first, then close it"
+    if len(state.safety) != rules.safety_points:
+        return "a safety point has not been read yet"
+    for name, point in points_that_forbid(rules, state):
+        fresh = point.fresh(now, rules.stale)
+        if fresh is PointState.ON:
+            return f"{name} is active"
+        if fresh is PointState.UNKNOWN:
+            return f"{name} is unknown or stale"
+        if point.missed:
+            return f"{name} did not answer when it was last asked"
+        if now < point.chatters_until():
+            return f"{name} chatters"
+    return ""
+
+
+def what_is_not_clear(rules: LaneRules, state: LaneState, now: float) -> str:
+    """Which point that a vehicle may hold is free, but not for long enough yet; "" for none."""
+    for name, point in obstructions(rules, state):
+        if now < clears_at(rules, state, point) or not point.is_confirmed:
+            longer = now < point.returned + rules.clear_after_loss
+            seconds, why = (rules.clear_after_loss, ", after it was not known") if longer else (rules.clear, "")
+            return f"{name} has not been free for {seconds:g} s yet{why}"
+    return ""
+
+
+def clears_at(rules: LaneRules, state: LaneState, point: SeenPoint) -> float:
+    """From when on this point counts as clear, if it stays off."""
+    return max(point.clears_at(rules.clear, rules.clear_after_loss), state.kept.until + rules.clear)
+
+
+def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> str:
+    """Which point that was clear when a close was sent is not known to be free any more; "" for none."""
+    for name, point in obstructions(rules, state):
+        if point.is_on():
+            return f"{name} is active"
+        if not point.is_off() or now >= point.at + rules.stale:
+            return f"{name} is unknown or stale"
+        if point.missed >= _MISSED_WHILE_CLOSING:
+            return f"{name} does not answer"
+        if now < point.returned + rules.clear_after_loss:
+            return f"{name} has just come back and is not believed yet"
+    return ""
+
+
+def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, SeenPoint], ...]:
+    """Each input that must be free for a close, with its name for people."""
+    points = list(obstructions(rules, state))
+    if rules.fire_input:
+        points.append(("the fire input", state.fire))
+    if rules.local_input:
+        points.append(("the key switch", state.local))
+    return tuple(points)
+
+
+def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[str, SeenPoint], ...]:
+    """The inputs that a vehicle under the gate holds, with their names for people."""
+    names = rules.safety_names or tuple(f"safety point {number}" for number, _ in enumerate(state.safety, start=1))
+    others = zip(names, state.safety, strict=False)  # before the first reading there are no points
+    return (("the closing loop", state.closing), *others)

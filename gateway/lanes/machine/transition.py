@@ -1,0 +1,181 @@
+"""One turn of the lane machine: the state as it becomes, and the commands so far. Lives for one `handle` call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.credentials import Credential
+from gateway.domain.events import Event, EventKind, Scalar
+from gateway.domain.passages import Moment, Passage, PassageOutcome
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.observations import observe
+from gateway.lanes.machine.plates import Votes
+from gateway.lanes.machine.rules import LaneRules, Side
+from gateway.lanes.machine.state import LaneState
+from gateway.lanes.machine.vehicles import Visit
+from gateway.lanes.snapshots import Phase
+from gateway.store import Entry
+
+_LONGEST_FOOTAGE = 110.0
+LANE = "lane"
+"""The source of commands that a lane makes by itself."""
+
+
+class Turn:
+    """The state in the making. The machine's parts change it; nothing outside a `handle` call sees it."""
+
+    def __init__(self, rules: LaneRules, state: LaneState, now: m.Now) -> None:
+        self.rules = rules
+        self.state = state
+        self.now = now
+        self.commands: list[m.LaneCommand] = []
+
+    def set(self, **changes: Any) -> None:
+        """Change fields of the state."""
+        self.state = replace(self.state, **changes)
+
+    def enter(self, phase: Phase, visit: Visit | None) -> None:
+        """Go to a phase with this visit."""
+        self.set(phase=phase, since=self.now.at, since_stamp=self.now.stamp, visit=visit)
+
+    def rest(self, *, passed: bool = False) -> None:
+        """The visit is over: wait for the next vehicle, which may already stand on an arming loop."""
+        rules = self.rules
+        waiting = [side for side in self.sides() if self.state.loop(side).is_on() and not self.is_leaving(side)]
+        votes, behind = self.state.votes.ended(self.now.at, passed=passed), self.state.votes_behind
+        if waiting or passed:
+            votes = votes.followed_by(behind, settle=rules.plate_settle, sure=rules.plate_sure)
+        self.set(votes=votes, votes_behind=Votes(), awaited_pin=None, second_until=None, queued=None)
+        if waiting:
+            side = min(waiting, key=lambda one: self.state.loop(one).since)
+            self.enter(Phase.ARMED, Visit(arrived=self.now.stamp, vehicle_seen=True, side=side))
+        else:
+            self.enter(Phase.IDLE, None)
+
+    def sides(self) -> tuple[Side, ...]:
+        """From where vehicles come."""
+        return (Side.NEAR, Side.FAR) if self.rules.two_way else (Side.NEAR,)
+
+    def is_leaving(self, side: Side) -> bool:
+        """Whether what is on this side's loop is the vehicle that has just passed."""
+        leaving = self.state.leaving
+        return leaving is not None and leaving.side is side
+
+    def direction(self, side: Side) -> str:
+        """Which way a vehicle from this side goes: "entry" or "exit"."""
+        return self.rules.direction_of(side)
+
+    def passage(self, visit: Visit, outcome: PassageOutcome, *, reason: str = "") -> Passage:
+        """This visit's end as a passage; `reason` for one that nobody decided on."""
+        decision = visit.decision
+        card = decision.card if decision else None
+        return Passage(
+            lane_id=self.rules.lane_id,
+            direction=self.direction(visit.side),
+            outcome=outcome,
+            started_at=min(visit.arrived.micros, self.now.stamp.micros),
+            ended_at=self.now.stamp.micros,
+            clock_trusted=visit.arrived.trusted and self.now.stamp.trusted,
+            card_id=card.card_id if card else None,
+            credential=visit.credential.shown() if visit.credential else "",
+            reason=reason or (decision.reason if decision else visit.opened_by),
+            plate=visit.credential.plate if visit.credential else "",
+            holder=decision.holder if decision else "",
+            opens=decision.opens if decision else False,
+        )
+
+    def observe(self, event: m.LaneEvent) -> None:
+        """Note what the event says of the world."""
+        self.state = observe(self.rules, self.state, event)
+
+    def command(self, action: GateAction) -> Command:
+        """A new command of the lane's own."""
+        number = self.state.commands + 1
+        self.set(commands=number)
+        now = self.now.stamp.micros
+        return Command(
+            command_id=f"{self.rules.boot}-{self.rules.lane_id}-{number}",
+            device_id=self.rules.gate_id,
+            lane_id=self.rules.lane_id,
+            action=action,
+            source=LANE,
+            requested_at=now,
+            deadline_at=now + int(self.rules.command_life * 1_000_000),
+        )
+
+    def write(self, command: Command, state: CommandState, detail: str = "") -> None:
+        """Record how far a command has come. Of a person's command each step is an event, of a lane's the failures."""
+        reached = replace(command, state=state, detail=detail)
+        kind = _COMMAND_EVENTS[state]
+        failed = state in {CommandState.REFUSED, CommandState.UNKNOWN}
+        events: tuple[Event, ...] = ()
+        if failed or command.source != LANE:
+            who = "the lane" if command.source == LANE else command.source.removeprefix("user:")
+            text = f"{command.action} by {who}" + (f": {detail}" if detail else "")
+            events = (self.event(kind, text, command_id=command.command_id, action=command.action.value),)
+        self.commands.append(m.Record(Entry(events=events, commands=(reached,))))
+
+    def refuse(self, command: Command, reason: str) -> None:
+        """A command will not be sent."""
+        self.write(command, CommandState.REFUSED, reason)
+
+    def event(self, kind: EventKind, text: str, *, device_id: int | None = None, **data: Scalar) -> Event:
+        """An event of this lane at this moment."""
+        return Event(
+            kind=kind,
+            date_at=self.now.stamp.micros,
+            clock_trusted=self.now.stamp.trusted,
+            description=text,
+            device_id=self.rules.gate_id if device_id is None else device_id,
+            lane_id=self.rules.lane_id,
+            data=data,
+        )
+
+    def tell(
+        self,
+        kind: EventKind,
+        text: str,
+        *,
+        device_id: int | None = None,
+        passage: Passage | None = None,
+        filmed_from: int | None = None,
+        **data: Scalar,
+    ) -> None:
+        """Record an event, with the passage it ends and, when `filmed_from` (wall micros) is given, its footage."""
+        event = self.event(kind, text, device_id=device_id, **data)
+        moments = self._moments(event, filmed_from) if filmed_from is not None else ()
+        self.commands.append(m.Record(Entry(events=(event,), passage=passage, moments=moments)))
+
+    def _moments(self, event: Event, filmed_from: int) -> tuple[Moment, ...]:
+        before, after = int(self.rules.clip_before * 1_000_000), int(self.rules.clip_after * 1_000_000)
+        earliest = event.date_at - int(_LONGEST_FOOTAGE * 1_000_000)
+        return tuple(
+            Moment(
+                camera_id=camera_id,
+                name=event.name,
+                description=event.description,
+                pinned_from=max(filmed_from, earliest) - before,
+                pinned_until=event.date_at + after,
+                clock_trusted=event.clock_trusted,
+            )
+            for camera_id in self.rules.cameras
+        )
+
+
+def named(credential: Credential | None) -> str:
+    """A reading for people: "card 0007", "plate ABC123"."""
+    if credential is None:
+        return "a card"
+    return f"{'plate' if credential.plate else 'card'} {credential.shown()}"
+
+
+_COMMAND_EVENTS = {
+    CommandState.RECORDED: EventKind.COMMAND_RECORDED,
+    CommandState.SENT: EventKind.COMMAND_SENT,
+    CommandState.ACKNOWLEDGED: EventKind.COMMAND_ACKNOWLEDGED,
+    CommandState.DONE: EventKind.COMMAND_DONE,
+    CommandState.REFUSED: EventKind.COMMAND_REFUSED,
+    CommandState.UNKNOWN: EventKind.COMMAND_UNKNOWN,
+}

@@ -1,0 +1,94 @@
+"""Who is in which area: presence in memory for decisions, recorded with what changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gateway.domain.access import holder_of
+from gateway.domain.errors import NotFoundError, StoreError
+from gateway.domain.events import Event, EventKind
+from gateway.domain.presence import Correction, CountCorrection, Forgiveness, Movement, Presence, card_holder
+from gateway.lanes.recorder import Recorder
+from gateway.lanes.snapshots import AreaSnapshot
+from gateway.runtime.clock import Clock
+from gateway.site import Site
+from gateway.store import Entry, Store
+
+_RECORDED_WITHIN = 5.0
+
+
+class Areas:
+    """The site's areas. All lanes look at one presence; each change is on its way to disk when it takes effect."""
+
+    def __init__(self, *, site: Site, store: Store, recorder: Recorder, clock: Clock) -> None:
+        self._areas = {area.id: area for area in site.areas}
+        self._by_owner = site.policy.anti_passback_by == "owner"
+        self._store = store
+        self._recorder = recorder
+        self._clock = clock
+        self._presence = Presence()
+
+    @property
+    def presence(self) -> Presence:
+        """Who is where, to look at."""
+        return self._presence
+
+    async def recall(self) -> None:
+        """Take up what was recorded before the start. Raises StoreError when it cannot be read."""
+        self._presence = await self._store.presence.load()
+
+    def counts(self) -> Mapping[str, int]:
+        """How many are in each area of the site file, in its order."""
+        return {area_id: self._presence.count(area_id) for area_id in self._areas}
+
+    def areas(self) -> tuple[AreaSnapshot, ...]:
+        """See `AreaBoard.areas`."""
+        return tuple(
+            AreaSnapshot(area.id, area.name, self._presence.count(area.id), area.limit) for area in self._areas.values()
+        )
+
+    def move(self, movement: Movement) -> None:
+        """A passage is being recorded: from now on decisions know of it."""
+        self._presence.move(movement)
+
+    def card_renamed(self, card_id: int, new_id: int) -> None:
+        """Central gave a card its id: whoever went in with it comes out with it. The store has noted that already."""
+        self._presence.rename(card_holder(card_id), card_holder(new_id))
+
+    async def correct_count(self, area_id: str, count: int, *, source: str) -> None:
+        """An operator says how many are in an area; recorded on return.
+
+        Raises NotFoundError for an area that the site has not, StoreError when it is not on disk in time (it takes
+        effect and stays queued), ValueError for a count below 0.
+        """
+        area = self._areas.get(area_id)
+        if area is None:
+            raise NotFoundError(f"area '{area_id}' is not of this site")
+        correction = CountCorrection(area_id, count)
+        before, who = self._presence.count(area_id), source.removeprefix("user:")
+        text = f"{area.name}: {count} inside, says {who} ({before} were counted)"
+        await self._correct(correction, EventKind.COUNT_CORRECTED, text, area=area_id, count=count, counted=before)
+
+    async def forgive(self, card_id: int | None, *, source: str) -> None:
+        """An operator lets a card's next passage be its first, None everybody's. Raises as `correct_count`.
+
+        Where owners are counted instead of cards, all of the owner's cards are meant.
+        """
+        holder, whom, who = "", "every card", source.removeprefix("user:")
+        if card_id is not None:
+            known = await self._store.cards.get(card_id)
+            if known is None:
+                raise NotFoundError(f"there is no access card {card_id}")
+            holder, whom = holder_of(known.card, by_owner=self._by_owner), f"card {known.card.number or card_id}"
+        text = f"the next passage of {whom} counts as the first, says {who}"
+        await self._correct(Forgiveness(holder), EventKind.PASSBACK_FORGIVEN, text, holder=holder)
+
+    async def _correct(self, correction: Correction, kind: EventKind, text: str, **data: str | int) -> None:
+        stamp = self._clock.wall()
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
+        # Through the recorder's queue: passages that wait in it came first.
+        lost = self._recorder.lost
+        self._presence.correct(correction)
+        self._recorder.put(Entry(events=(event,), corrections=(correction,)))
+        if not await self._recorder.recorded(lost=lost, within=_RECORDED_WITHIN):
+            raise StoreError("the correction counts from now on, but is not recorded: it may not outlive a restart")

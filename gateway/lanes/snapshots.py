@@ -1,0 +1,163 @@
+"""The board: what is seen of lanes and devices from outside, as frozen values. Pages and the interface read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from drivers.contract import GatePosition, PointState
+from gateway.domain.commands import Command, GateAction
+from gateway.lanes.machine.order_values import OrderKind
+
+
+class Phase(StrEnum):
+    """Where a lane is with its vehicle."""
+
+    IDLE = "idle"
+    ARMED = "armed"
+    DECIDING = "deciding"
+    OPENING = "opening"
+    OPEN = "open"
+    PASSING = "passing"
+    CLEARED = "cleared"
+    CLOSING = "closing"
+    FAULT = "fault"
+
+
+@dataclass(frozen=True, slots=True)
+class PointSnapshot:
+    """An input as last reported."""
+
+    name: str
+    state: PointState
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSnapshot:
+    """A device of the site file as it is now.
+
+    Attributes:
+        device_id: its id.
+        name: its name in the site file.
+        kind: its driver, e.g. "modbus-gate".
+        online: whether it answers; None before the first answer or loss.
+        since: wall micros since when that is so.
+        detail: why it is lost, "" while online.
+        answers: whether something is there all the same, while it is lost: it refuses, or has another key.
+        position: of a gate, else None.
+        points: its inputs.
+    """
+
+    device_id: int
+    name: str
+    kind: str
+    online: bool | None
+    since: int
+    detail: str
+    position: GatePosition | None
+    points: tuple[PointSnapshot, ...]
+    answers: bool = False
+
+    @property
+    def away(self) -> str:
+        """One sentence for people: it is not there, or there and of no use."""
+        what = "cannot be used" if self.answers else "does not answer"
+        return f"{self.name} {what}" + (f": {self.detail}" if self.detail else "")
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSnapshot:
+    """A lane as it is now.
+
+    Attributes:
+        lane_id: its id.
+        name: its name.
+        direction: "entry", "exit" or "two-way".
+        phase: where it is with its vehicle.
+        since: wall micros since when.
+        gate_id: its gate's device id.
+        position: the gate's position, `UNKNOWN` while not fresh.
+        vehicle: the arming loop.
+        under: the closing loop.
+        can_stop: whether its gate has a command to stop.
+        note: why it is as it is, in one line, orders and troubles aside; "" when all is as usual.
+        order: the standing order that counts: "hold_open", "lock_down" or "".
+        order_text: the same in one sentence, with who gave it and why.
+        unable: why it cannot admit vehicles or let them out, a sentence each; empty while it can.
+        troubles: what is wrong and lasts, a sentence each; first that a person stopped the gate.
+    """
+
+    lane_id: str
+    name: str
+    direction: str
+    phase: Phase
+    since: int
+    gate_id: int
+    position: GatePosition
+    vehicle: PointState
+    under: PointState
+    note: str
+    can_stop: bool = False
+    order: str = ""
+    order_text: str = ""
+    troubles: tuple[str, ...] = ()
+    unable: tuple[str, ...] = ()
+
+
+class Board(Protocol):
+    """What the web layer knows of lanes. Reading never waits; every change bumps the store's `Changes`."""
+
+    def lanes(self) -> tuple[LaneSnapshot, ...]:
+        """Every lane, in the site file's order."""
+        ...
+
+    def devices(self) -> tuple[DeviceSnapshot, ...]:
+        """Every device, in the site file's order."""
+        ...
+
+    async def command(self, *, device_id: int, action: GateAction, source: str) -> Command:
+        """Record a command for a gate and set it going; returns once it is on disk.
+
+        A disk that refuses, or does not answer in time, does not keep a person from commanding a gate: the command is
+        carried out, and its `recorded` is False. Raises NotFoundError for an id that is no gate of this site,
+        CommandRefused when the device is away or the command is not allowed now (the refusal is recorded).
+        """
+        ...
+
+    async def order(self, *, lane_id: str, kind: OrderKind | None, reason: str, source: str) -> None:
+        """Hold a lane open, lock it down, or let it work as usual against its schedule; None: as the schedule says.
+
+        Returns once that is on disk. Raises NotFoundError for an id that is no lane of this site, StoreError when it
+        cannot be recorded in time: it holds all the same, and is recorded as soon as the disk takes it.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AreaSnapshot:
+    """An area as it is now: how many are inside, and how many may be (None: no limit)."""
+
+    area_id: str
+    name: str
+    count: int
+    limit: int | None
+
+
+class AreaBoard(Protocol):
+    """What the web layer knows of areas. Corrections return once they are on disk.
+
+    They raise StoreError when they are not on disk in time; they take effect and are recorded later.
+    """
+
+    def areas(self) -> tuple[AreaSnapshot, ...]:
+        """Every area, in the site file's order."""
+        ...
+
+    async def correct_count(self, area_id: str, count: int, *, source: str) -> None:
+        """An operator says how many (0 or more) are in an area. Raises NotFoundError for one that is not here."""
+        ...
+
+    async def forgive(self, card_id: int | None, *, source: str) -> None:
+        """An operator lets a card's next passage be its first, None everybody's. NotFoundError for an unknown card."""
+        ...

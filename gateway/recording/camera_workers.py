@@ -1,0 +1,164 @@
+"""The camera workers of the site: which cameras each has, and with what it is to record them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+import structlog
+
+from gateway.domain.errors import CameraUnavailable, ConfigError
+from gateway.domain.footage import CameraCondition, RtspServing, WorkerCamera
+from gateway.domain.viewing import LiveViewing
+from gateway.recording.assignment import groups, regrouped, worker_camera
+from gateway.recording.watch import CameraWatch
+from gateway.recording.worker_client import WorkerClient
+from gateway.recording.worker_pool import CAMERAS_PER_WORKER, CameraWorker
+from gateway.runtime.clock import Clock
+from gateway.runtime.supervision import Progress
+from gateway.site import Camera, Secrets, Site
+
+log = structlog.get_logger(__name__)
+
+_NO_SECRET = (CameraCondition.REFUSED, "its password cannot be read at the gateway")
+
+
+class Fleet:
+    """Forms the workers and gives them their cameras; they are run by whoever formed it.
+
+    Args:
+        site: the site, of which all but the cameras counts here.
+        media: the media folder.
+        marker: the file without which nothing is written there.
+        clock: the clock.
+        progress: where workers show that they go on.
+        secrets: the passwords of cameras and of serving them on.
+        watch: hears what workers tell, and why a camera is off.
+        segment_seconds: how long a segment lasts at least.
+    """
+
+    def __init__(
+        self,
+        *,
+        site: Site,
+        media: Path,
+        marker: str,
+        clock: Clock,
+        progress: Progress,
+        secrets: Secrets,
+        watch: CameraWatch,
+        segment_seconds: float,
+    ) -> None:
+        self._site = site
+        self._media = media
+        self._marker = marker
+        self._clock = clock
+        self._progress = progress
+        self._secrets = secrets
+        self._watch = watch
+        self._segment_seconds = segment_seconds
+        self._workers: tuple[CameraWorker, ...] = ()
+        self._wanted: dict[int, WorkerCamera] = {}
+        self._sockets = Path()
+        self._rtsp: RtspServing | None = None
+
+    @property
+    def workers(self) -> tuple[CameraWorker, ...]:
+        """All that there are."""
+        return self._workers
+
+    async def form(self, cameras: tuple[Camera, ...], sockets: Path) -> None:
+        """Make a worker for each few of these cameras; `sockets` is the folder of their sockets."""
+        self._wanted = await asyncio.to_thread(self._with_credentials, cameras)
+        self._rtsp = await asyncio.to_thread(self._rtsp_account)
+        self._sockets = sockets
+        ids = [camera.id for camera in cameras]
+        self._workers = tuple(
+            self._worker(number, frozenset(own)) for number, own in enumerate(groups(ids, most=CAMERAS_PER_WORKER), 1)
+        )
+
+    async def regroup(self, cameras: tuple[Camera, ...]) -> tuple[CameraWorker, ...]:
+        """These are the cameras from now on, each left with the worker that it has; the workers that are new."""
+        wanted = await asyncio.to_thread(self._with_credentials, cameras)
+        before = self._wanted
+        self._watch.connected_anew(key for key in wanted.keys() & before.keys() if wanted[key] != before[key])
+        self._wanted = wanted
+        own = regrouped(
+            [worker.cameras for worker in self._workers], [camera.id for camera in cameras], most=CAMERAS_PER_WORKER
+        )
+        for worker, ids in zip(self._workers, own, strict=False):
+            worker.cameras = ids
+        added = tuple(
+            self._worker(number, ids) for number, ids in enumerate(own[len(self._workers) :], len(self._workers) + 1)
+        )
+        self._workers += added
+        return added
+
+    def disband(self) -> None:
+        """There are no workers any more."""
+        self._workers = ()
+
+    async def assign(self, why_not: tuple[CameraCondition, str] | None, *, in_memory: AbstractSet[int]) -> None:
+        """Tell every worker what to record. With `why_not` nothing is written, and no camera is read but those that are
+        held `in_memory` until an event wants them.
+        """
+        wanted = self._wanted
+        own = frozenset().union(*(worker.cameras for worker in self._workers))
+        off = dict.fromkeys(own - wanted.keys(), _NO_SECRET)
+        if why_not is not None:
+            off |= dict.fromkeys(wanted, why_not)
+        self._watch.turn_off(off)
+        # what is held in memory until an event wants it must not be lost because the disk is away for a while
+        assigned = wanted.keys() & (in_memory | (wanted.keys() - off.keys()))
+        for worker in self._workers:
+            cameras = [wanted[camera_id] for camera_id in sorted(worker.cameras & assigned)]
+            await worker.assign(cameras, may_write=why_not is None)
+
+    def living(self, camera_id: int) -> WorkerClient:
+        """The camera's own worker, or any other: each can read all of the media folder. Raises CameraUnavailable."""
+        for worker in sorted(self._workers, key=lambda worker: camera_id not in worker.cameras):
+            if worker.client is not None:
+                return worker.client
+        raise CameraUnavailable("the camera worker is being restarted; try again in a few seconds")
+
+    def _worker(self, number: int, cameras: frozenset[int]) -> CameraWorker:
+        live, rtsp = self._site.live, self._rtsp
+        return CameraWorker(
+            name=f"camera-worker-{number}",
+            cameras=cameras,
+            media=self._media,
+            marker=self._marker,
+            socket=self._sockets / f"camera-worker-{number}.sock",
+            clock=self._clock,
+            progress=self._progress,
+            listener=self._watch,
+            live=LiveViewing(addresses=live.addresses, viewers_per_camera=live.viewers_per_camera),
+            rtsp=None if rtsp is None else rtsp.model_copy(update={"port": rtsp.port + number - 1}),
+        )
+
+    def _with_credentials(self, cameras: tuple[Camera, ...]) -> dict[int, WorkerCamera]:
+        wanted: dict[int, WorkerCamera] = {}
+        for camera in cameras:
+            try:
+                wanted[camera.id] = worker_camera(
+                    camera,
+                    self._secrets,
+                    segment_seconds=self._segment_seconds,
+                    clip_before=self._site.events.clip_before_seconds,
+                )
+            except ConfigError as error:
+                log.error("camera_without_credentials", camera_id=camera.id, error=str(error))  # noqa: TRY400 (the sentence suffices)
+        return wanted
+
+    def _rtsp_account(self) -> RtspServing | None:
+        """How cameras are served on by RTSP: where, and to whom; None: they are not."""
+        section = self._site.rtsp
+        if section is None:
+            return None
+        try:
+            password = self._secrets.get(section.password)
+        except ConfigError as error:
+            log.error("rtsp_not_served", error=str(error))  # noqa: TRY400 (the sentence suffices)
+            return None
+        return RtspServing(host=section.host, port=section.port, username=section.username, password=password)

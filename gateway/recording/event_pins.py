@@ -1,0 +1,82 @@
+"""What events want of cameras that are recorded for events only, told to their workers as soon as it is recorded."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+
+import structlog
+
+from gateway.domain.errors import StoreError
+from gateway.domain.footage import Pin
+from gateway.recording.worker_pool import CameraWorker
+from gateway.runtime.clock import Clock
+from gateway.site import Camera
+from gateway.store import Store
+
+log = structlog.get_logger(__name__)
+
+_MICROS = 1_000_000
+_LONGEST_WAIT_SECONDS = 600
+"""What is pinned waits in memory so long for a disk that is away, where it has room."""
+_LOOK_SECONDS = 5.0
+_MOST_PINS = 10_000
+
+
+class PinWatch:
+    """Keeps workers told of all that is pinned and may still be in memory or come. Keep `run` alive as a task."""
+
+    def __init__(self, *, store: Store, cameras: Iterable[Camera], clock: Clock, boot_id: str = "") -> None:
+        """`boot_id`: of this run of the machine; what was stamped in it is told with its monotonic times too."""
+        self._boot_id = boot_id
+        self._store = store
+        self._clock = clock
+        self._seconds: Mapping[int, int] = {}
+        self.change(cameras)
+
+    def change(self, cameras: Iterable[Camera]) -> None:
+        """These are the site's cameras from now on."""
+        self._seconds = {camera.id: camera.pre_roll_seconds for camera in cameras if camera.record == "events"}
+
+    @property
+    def cameras(self) -> frozenset[int]:
+        """Those that are recorded for events only."""
+        return frozenset(self._seconds)
+
+    async def run(self, workers: Callable[[], tuple[CameraWorker, ...]]) -> None:
+        """Look whenever something was recorded, until cancelled."""
+        version = -1
+        while True:
+            version = await self._store.changes.beyond(version, within=_LOOK_SECONDS)
+            try:
+                await self.look(workers())
+            except StoreError as error:
+                log.warning("pins_not_told", error=str(error))
+
+    async def look(self, workers: tuple[CameraWorker, ...]) -> None:
+        """Tell what is pinned now. Raises StoreError."""
+        if not self._seconds:
+            for worker in workers:
+                await worker.pin(())
+            return
+        held = max(self._seconds.values()) + _LONGEST_WAIT_SECONDS
+        since = self._clock.wall().micros - held * _MICROS
+        pins: defaultdict[int, list[Pin]] = defaultdict(list)
+        uptime = int(self._clock.monotonic() * _MICROS) - held * _MICROS
+        found = await self._store.camera_events.pinned_since(self._seconds, since)
+        lately = await self._store.camera_events.stamped_in(self._boot_id, pinned_after=uptime)
+        for event in {event.id: event for event in (*found, *lately)}.values():
+            if event.camera_id not in self._seconds:
+                continue
+            ours = event.boot_id == self._boot_id != ""
+            pins[event.camera_id].append(
+                Pin(
+                    camera_id=event.camera_id,
+                    begin=event.pinned_from,
+                    until=event.pinned_until,
+                    clock_offset=event.clock_offset if ours else None,
+                )
+            )
+        for worker in workers:
+            wanted = [pin for camera_id in sorted(worker.cameras & pins.keys()) for pin in pins[camera_id]]
+            await worker.pin(wanted[-_MOST_PINS:])

@@ -1,0 +1,216 @@
+"""Camera workers kept alive: one child process for every few cameras, restarted when it crashes or hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from gateway.domain.errors import CameraUnavailable
+from gateway.domain.footage import (
+    Pin,
+    PinnedFootage,
+    RtspServing,
+    WorkerAssignment,
+    WorkerBeat,
+    WorkerCamera,
+    WorkerReport,
+)
+from gateway.domain.viewing import LiveViewing
+from gateway.recording.worker_client import WorkerClient, WorkerSilent
+from gateway.recording.worker_process import WorkerProcess
+from gateway.runtime.clock import Clock
+from gateway.runtime.supervision import Backoff, Progress
+
+log = structlog.get_logger(__name__)
+
+CAMERAS_PER_WORKER = 4
+MOVES_WITHIN_SECONDS = 60.0
+_START_SECONDS = 15.0
+_POLL_SECONDS = 0.03
+_END_SECONDS = 2.0
+_SETTLED_SECONDS = 60.0
+
+
+class WorkerListener(Protocol):
+    """Who hears of a worker: of its reports, on the loop and without waiting, and of its losses."""
+
+    def worker_reported(self, worker: CameraWorker, report: WorkerReport) -> None:
+        """The worker told something."""
+        ...
+
+    async def worker_lost(self, worker: CameraWorker, reason: str) -> None:
+        """The worker died or was killed; it is started again when this returns."""
+        ...
+
+
+class CameraWorker:
+    """One worker and its cameras. Keep `run` alive as a task; it returns only by cancellation.
+
+    A crash is followed by a start at once, crashes in a row by starts with a backoff.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        cameras: frozenset[int],
+        media: Path,
+        marker: str = "",
+        socket: Path,
+        clock: Clock,
+        progress: Progress,
+        listener: WorkerListener,
+        live: LiveViewing | None = None,
+        rtsp: RtspServing | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        """`cameras`: the ids of the cameras that are its own, whether assigned just now or not; they may be others
+        later.
+        """
+        self.name = name
+        self.cameras = cameras
+        self.pid = 0
+        self.viewers = 0
+        self._media = media
+        self._marker = marker
+        self._socket = socket
+        self._clock = clock
+        self._progress = progress
+        self._listener = listener
+        self._live_viewing = live or LiveViewing()
+        self._rtsp = rtsp
+        self._backoff = backoff or Backoff()
+        self._assigned: tuple[WorkerCamera, ...] = ()
+        self._may_write = True
+        self._pinned = PinnedFootage(pins=())
+        self._client: WorkerClient | None = None
+
+    @property
+    def client(self) -> WorkerClient | None:
+        """The living worker, or None while there is none."""
+        return self._client
+
+    async def assign(self, cameras: Sequence[WorkerCamera], *, may_write: bool = True) -> None:
+        """Make these its cameras, now if it lives and whenever it is started. If it may not write, it holds in memory
+        what it can of those that are recorded for events only; others are not to be assigned then.
+        """
+        self._assigned = tuple(cameras)
+        self._may_write = may_write
+        if self._client is not None:
+            with contextlib.suppress(CameraUnavailable):  # it gets them when it has been started again
+                await self._client.assign(self._assignment())
+
+    async def pin(self, pins: Sequence[Pin]) -> None:
+        """What is wanted of its cameras that are recorded for events only, now if it lives and whenever it starts."""
+        pinned = PinnedFootage(pins=tuple(pins))
+        if pinned == self._pinned:
+            return
+        self._pinned = pinned
+        if self._client is not None:
+            with contextlib.suppress(CameraUnavailable):  # likewise
+                await self._client.pin(pinned)
+
+    async def run(self) -> None:
+        """Keep the worker alive until cancelled; then let it finish its open segments."""
+        failures = 0
+        self._progress.expect(self.name, within=MOVES_WITHIN_SECONDS)
+        try:
+            while True:
+                self._progress.beat(self.name)
+                started = self._clock.monotonic()
+                reason = await self._live()
+                failures = 1 if self._clock.monotonic() - started > _SETTLED_SECONDS else failures + 1
+                log.error("camera_worker_lost", worker=self.name, reason=reason, failures=failures)
+                self._progress.beat(self.name)
+                await self._listener.worker_lost(self, reason)
+                if failures > 1:
+                    await asyncio.sleep(self._backoff.wait(failures - 1))
+        finally:
+            self._progress.forget(self.name)
+
+    async def _live(self) -> str:
+        """One life of the process; returns why it ended."""
+        process = WorkerProcess(name=self.name, socket=self._socket)
+        try:
+            async with process:
+                self.pid = process.pid
+                reason = await self._talk(process)
+                # None is started beside one that cannot die: those that wait for a hung disk would only become more.
+                while not await process.killed(within=1.0):
+                    self._progress.beat(self.name)
+                return reason
+        except OSError as error:
+            return f"it cannot be started: {error.strerror or error}"
+
+    async def _talk(self, process: WorkerProcess) -> str:
+        async with WorkerClient(socket=self._socket) as client:
+            try:
+                await self._begin(process, client)
+                await self._follow(process, client)
+            except WorkerSilent as error:
+                return f"it hung: {error}"
+            except CameraUnavailable as error:
+                return await process.ending() or str(error)
+            finally:
+                self._client = None
+                self.pid = 0
+                self.viewers = 0
+            return await process.ending() or "it closed its reports"
+
+    async def _begin(self, process: WorkerProcess, client: WorkerClient) -> None:
+        """Wait until it serves and give it its cameras."""
+        deadline = self._clock.monotonic() + _START_SECONDS
+        while not self._socket.exists():
+            if process.has_ended or self._clock.monotonic() > deadline:
+                raise CameraUnavailable(f"it did not serve within {_START_SECONDS:g} s")
+            await asyncio.sleep(_POLL_SECONDS)
+        told = None
+        while told != (now := self._assignment()):  # it may change while the worker is being told
+            told = now
+            await client.assign(told)
+        self._client = client
+        if self._pinned.pins:
+            await client.pin(self._pinned)
+
+    async def _follow(self, process: WorkerProcess, client: WorkerClient) -> None:
+        """Hear its reports until it ends, those of its last segments included when it is we who end it."""
+        async with asyncio.TaskGroup() as group:
+            hearing = group.create_task(self._hear(client), name=f"{self.name} reports")
+            try:
+                failure = await asyncio.shield(hearing)
+            except asyncio.CancelledError:
+                process.terminate()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_END_SECONDS):
+                        await asyncio.shield(hearing)
+                hearing.cancel()
+                raise
+        if failure is not None:
+            raise failure
+
+    async def _hear(self, client: WorkerClient) -> WorkerSilent | CameraUnavailable | None:
+        """Hand its reports on until they end; returns why."""
+        try:
+            async for report in client.reports():
+                self._progress.beat(self.name)
+                if isinstance(report, WorkerBeat):
+                    self.viewers = report.viewers
+                self._listener.worker_reported(self, report)
+        except (WorkerSilent, CameraUnavailable) as error:
+            return error
+        return None
+
+    def _assignment(self) -> WorkerAssignment:
+        return WorkerAssignment(
+            media=str(self._media),
+            marker=self._marker,
+            may_write=self._may_write,
+            cameras=self._assigned,
+            live=self._live_viewing,
+            rtsp=self._rtsp,
+        )

@@ -1,0 +1,1 @@
+"""What every process of the gateway uses: time, supervision, logs, files and sockets."""

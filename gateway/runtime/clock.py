@@ -1,0 +1,198 @@
+"""Time, injected. Intervals come from the monotonic clock; stamps are wall time with the trust it had.
+
+Nothing else in the product reads a clock of the system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PLAIN_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC all the same; what writes a thousand moments is quicker so)
+_TIME_ERROR = 5
+_TIMEX_BYTES = 512
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+WATCH_MARK = Path("/run/edge-gateway-clock/synchronized")
+"""Renewed by `gateway.app.clock_watch`: the shipped unit's ProtectClock keeps the gateway from asking the kernel."""
+_MARKS = (Path("/run/systemd/timesync/synchronized"), WATCH_MARK)
+_TRUST_CHECK_SECONDS = 10.0
+_STEP_MICROS = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A moment in wall time.
+
+    Attributes:
+        micros: microseconds since 1970-01-01 UTC.
+        trusted: whether the clock was known to be synchronised when this was stamped.
+        least: the earliest moment that it can be; None: the same as `micros`.
+    """
+
+    micros: int
+    trusted: bool
+    least: int | None = None
+
+    @property
+    def at_least(self) -> int:
+        """The earliest moment that it can be: nothing ends by a time that is only believed."""
+        return self.micros if self.least is None else self.least
+
+    def as_datetime(self) -> datetime:
+        """The moment as an aware UTC datetime."""
+        return _EPOCH + timedelta(microseconds=self.micros)
+
+
+class Clock(Protocol):
+    """Both clocks of the process."""
+
+    def monotonic(self) -> float:
+        """Seconds; never steps, comparable only within this process's life."""
+        ...
+
+    def wall(self) -> Stamp:
+        """Now, in UTC, with its trust."""
+        ...
+
+
+class KeptTime:
+    """Wall time that follows the machine's clock only while that is trusted.
+
+    Otherwise it goes on from the last trusted moment by monotonic time, whatever the machine's clock is set to. Before
+    the first trusted moment it shows the machine's clock, but never less than is known to have passed.
+    """
+
+    def __init__(self) -> None:
+        self._ahead: int | None = None
+        self._least: int | None = None
+
+    def recall(self, last: TrustedTime, *, boot_id: str) -> None:
+        """Go on from the last trusted moment of an earlier run of the program.
+
+        In the same run of the machine monotonic time went on. After a boot it is only known what it is at least.
+        """
+        if boot_id and last.boot_id == boot_id:
+            self._ahead = last.at - last.monotonic
+        else:
+            self._least = last.at
+
+    def stamp(self, machine: int, *, monotonic: int, trusted: bool) -> Stamp:
+        """The moment at which the machine's clock shows `machine` (all in micros)."""
+        if trusted:
+            self._ahead = machine - monotonic
+            return Stamp(machine, trusted=True)
+        if self._ahead is not None:
+            return Stamp(monotonic + self._ahead, trusted=False)
+        if self._least is None:
+            self._least = machine - monotonic
+        least = monotonic + self._least
+        return Stamp(max(machine, least), trusted=False, least=least)
+
+
+class MachineClock:
+    """What the machine itself says of the time."""
+
+    def monotonic(self) -> float:
+        """Seconds on CLOCK_MONOTONIC, the clock of the event loop too."""
+        return time.monotonic()
+
+    def wall(self) -> int:
+        """Micros since 1970, as the machine's clock is set."""
+        return time.time_ns() // 1_000
+
+    def is_synchronised(self) -> bool:
+        """Return whether the kernel says so: adjtimex(2), read without changing anything."""
+        try:
+            libc = ctypes.CDLL(None, use_errno=True)
+            state = libc.adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+        except (OSError, AttributeError):
+            state = _TIME_ERROR
+        return state not in (-1, _TIME_ERROR)
+
+    def marked(self) -> int | None:
+        """When timesyncd or the clock watch marked the clock as synchronised, in nanoseconds by that clock."""
+        newest = None
+        for mark in _MARKS:
+            with contextlib.suppress(OSError):  # not there, or not to be seen by this user
+                newest = max(newest or 0, mark.stat().st_mtime_ns)
+        return newest
+
+
+class SystemClock:
+    """The machine's clocks. Wall time is trusted once the kernel or a mark says that it is synchronised."""
+
+    def __init__(self, machine: MachineClock | None = None) -> None:
+        self._machine = machine or MachineClock()
+        self._kept = KeptTime()
+        self._trusted = False
+        self._mark_before: int | None = None
+        self._ahead: int | None = None
+        self._checked_at = float("-inf")
+
+    def recall(self, last: TrustedTime, *, boot_id: str) -> None:
+        """See `KeptTime.recall`."""
+        self._kept.recall(last, boot_id=boot_id)
+
+    def monotonic(self) -> float:
+        """Seconds on CLOCK_MONOTONIC, the clock of the event loop too."""
+        return self._machine.monotonic()
+
+    def wall(self) -> Stamp:
+        """Now. The question of trust is asked again at most every 10 s, and whenever the clock was set.
+
+        The kernel takes its word back when the clock is set; a mark stays, and counts once it is newer.
+        """
+        now, machine = self._machine.monotonic(), self._machine.wall()
+        monotonic = int(now * 1_000_000)
+        was_set = self._ahead is not None and abs(machine - monotonic - self._ahead) > _STEP_MICROS
+        self._ahead = machine - monotonic
+        if was_set:
+            self._mark_before = self._machine.marked()
+        if was_set or now - self._checked_at >= _TRUST_CHECK_SECONDS:
+            self._checked_at = now
+            marked = self._machine.marked()
+            self._trusted = self._machine.is_synchronised() or marked not in (None, self._mark_before)
+        return self._kept.stamp(machine, monotonic=monotonic, trusted=self._trusted)
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedTime:
+    """A moment at which the clock was trusted, by both clocks (micros), and the run of the machine it was in."""
+
+    boot_id: str
+    monotonic: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """By how many micros wall time is ahead of monotonic time in a run of the machine, and whether that is true."""
+
+    boot_id: str
+    micros: int
+    trusted: bool
+
+
+def offset_of(clock: Clock, boot_id: str) -> ClockOffset:
+    """As it is now."""
+    wall = clock.wall()
+    return ClockOffset(boot_id=boot_id, micros=wall.micros - int(clock.monotonic() * 1_000_000), trusted=wall.trusted)
+
+
+def boot_id() -> str:
+    """Which run of the machine this is, in which monotonic times can be compared; "" where the kernel does not say."""
+    try:
+        return _BOOT_ID.read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+def iso_utc(micros: int) -> str:
+    """ISO 8601 in UTC with milliseconds, as the interface writes moments: `2026-01-31T12:00:00.000Z`."""
+    return (_PLAIN_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="milliseconds") + "Z"

@@ -1,0 +1,300 @@
+"""The data folder: one gateway's files on one machine, held by a lock for as long as the gateway runs."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import uuid
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gateway.domain.errors import ConfigError, StoreError
+from gateway.runtime.durable_files import sync_folder
+
+_MODE = 0o750
+_PROBE_BYTES = 64 * 1024
+MEDIA_MARKER = ".edge-gateway-media"
+"""In the media folder while its disk is mounted."""
+MADE_OF_FOOTAGE = ("clips", "thumbs", "stills")
+"""Folders in it of what is made of footage on request."""
+
+_RECORD = "media.uuid"
+_TAKES_NOTHING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+
+
+class MediaCondition(StrEnum):
+    """What the marker in the media folder says. Footage may be written when it is `READY`, and only then."""
+
+    READY = "ready"
+    MARKER_MISSING = "marker_missing"
+    """No marker, though there was one: the media disk is not mounted, or was emptied or replaced."""
+    OTHER_DISK = "other_disk"
+    """Another gateway's marker, or an older one of this gateway."""
+    READ_ONLY = "read_only"
+    NOT_WRITABLE = "not_writable"
+
+
+class DataFolder:
+    """Where everything durable of this gateway is. Made by `open`, which holds the lock until `close`.
+
+    A media folder that is not ready does not keep a gateway from starting: lanes work without footage.
+    """
+
+    def __init__(self, *, path: Path, lock: int, media_condition: MediaCondition, takes_nothing: str = "") -> None:
+        """`takes_nothing`: why nothing can be written in it now, "" when that can be done."""
+        self.path = path
+        self.takes_nothing = takes_nothing
+        self.media_condition = media_condition
+        self._lock: int | None = lock
+
+    @classmethod
+    def open(cls, path: Path) -> DataFolder:
+        """Create the folder where needed, take its lock and try writing in it. Blocks on the disk.
+
+        A folder that a gateway has used is opened when its disk is full or read-only too: gates open by what is known
+        there. `takes_nothing` says so then. Raises ConfigError when another gateway runs on it or it is no usable
+        folder, StoreError for a new one whose disk is full or read-only.
+        """
+        path = path.absolute()
+        try:
+            path.mkdir(mode=_MODE, parents=True, exist_ok=True)
+            lock = _open_lock(path / "lock")
+        except OSError as error:
+            raise _refusal_at_start(path, error) from error
+        try:
+            _take(lock, path)
+            takes_nothing = ""
+            try:
+                (path / "run").mkdir(mode=_MODE, exist_ok=True)
+                _try_writing(path)
+            except OSError as error:
+                if error.errno not in _TAKES_NOTHING or not (path / "site.db").exists():
+                    raise
+                takes_nothing = str(_refusal(path, error))
+            return cls(path=path, lock=lock, media_condition=media_condition(path), takes_nothing=takes_nothing)
+        except OSError as error:
+            os.close(lock)
+            raise _refusal_at_start(path, error) from error
+        except BaseException:  # another gateway has the folder, or it was interrupted: nobody would give the lock back
+            os.close(lock)
+            raise
+
+    def close(self) -> None:
+        """Give the lock back. Harmless when done twice."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def site_db(self) -> Path:
+        """The database of events and everything else but cards."""
+        return self.path / "site.db"
+
+    @property
+    def cards_db(self) -> Path:
+        """The database of access cards; apart, so that one damaged file does not take the other along."""
+        return self.path / "cards.db"
+
+    @property
+    def media(self) -> Path:
+        """Footage. May be a mount point."""
+        return self.path / "media"
+
+    @property
+    def run(self) -> Path:
+        """Sockets of this life of the gateway; nothing in it is worth keeping."""
+        return self.path / "run"
+
+
+def takes_data(folder: Path) -> bool:
+    """Whether something can be written in this folder just now. Blocks on the disk."""
+    try:
+        _try_writing(folder)
+    except OSError:
+        return False
+    return True
+
+
+def _open_lock(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o640)
+    except OSError as error:
+        if error.errno != errno.EROFS or not path.exists():
+            raise
+        return os.open(path, os.O_RDONLY)
+
+
+def _take(lock: int, path: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
+        who = f"process {holder}" if holder.isdecimal() else "another process"
+        raise ConfigError(f"data folder {path} is in use by another edge-gateway, {who}") from error
+    with contextlib.suppress(OSError):  # on a disk that takes nothing the lock holds all the same
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+
+
+def _try_writing(folder: Path) -> None:
+    """Write some bytes to the disk and remove them again. Raises OSError."""
+    probe = folder / ".probe"
+    try:
+        with probe.open("wb") as file:
+            file.write(b"\0" * _PROBE_BYTES)
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        _remove(probe)
+
+
+def _remove(probe: Path) -> None:
+    with contextlib.suppress(OSError):  # a read-only disk refuses to remove even what is not there
+        probe.unlink(missing_ok=True)
+
+
+def _refusal(path: Path, error: OSError) -> ConfigError | StoreError:
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return StoreError(f"data folder {path} is full; free some space on its disk")
+        case errno.EROFS:
+            return StoreError(f"data folder {path} is on a read-only disk")
+        case errno.EACCES | errno.EPERM:
+            return ConfigError(f"data folder {path} may not be written by user {os.geteuid()}")
+        case errno.EEXIST | errno.ENOTDIR:
+            return ConfigError(f"data folder {path} is not a folder")
+        case _:
+            return StoreError(f"data folder {path} cannot be used: {error.strerror or error}")
+
+
+def _refusal_at_start(path: Path, error: OSError) -> ConfigError | StoreError:
+    """A folder that no gateway has used has no cards and no events: there is nothing to open gates by."""
+    refusal = _refusal(path, error)
+    if error.errno not in _TAKES_NOTHING or (path / "site.db").exists():
+        return refusal
+    return StoreError(f"{refusal}; it is new, so no gate is driven until it takes data")
+
+
+def media_condition(path: Path) -> MediaCondition:
+    """Whether footage may be written in the media folder of data folder `path` now. Blocks on the disk.
+
+    Its marker is compared with the one this data folder knows; the first time both are made. A full disk is ready:
+    whoever deletes footage makes room on it.
+    """
+    try:
+        (path / "media").mkdir(mode=_MODE, exist_ok=True)
+        marker = _read_id(path / "media" / MEDIA_MARKER)
+        known = _read_id(path / _RECORD)
+        if known is None:  # the first start, or a lost data folder whose footage is still there
+            _mark(path, marker or str(uuid.uuid4()))
+        elif marker is None:
+            return MediaCondition.MARKER_MISSING
+        elif marker != known:
+            return MediaCondition.OTHER_DISK
+        _try_making(path / "media")
+    except OSError as error:  # recording stays off and says why; a gate must not wait for a disk of pictures
+        match error.errno:
+            case errno.ENOSPC | errno.EDQUOT:
+                return MediaCondition.READY
+            case errno.EROFS:
+                return MediaCondition.READ_ONLY
+            case _:
+                return MediaCondition.NOT_WRITABLE
+    return MediaCondition.READY
+
+
+def adopt_media(path: Path, *, same_disk: bool = False) -> bool:
+    """Take the present media folder of data folder `path` as ours, whatever disk it is on. Blocks on the disk.
+
+    For a technician who has put in another disk; a gateway that runs notices. Returns whether there was anything to
+    do. What is made belongs to whoever the data folder belongs to, and so does the top of the disk.
+
+    Raises ConfigError when `path` is no data folder of a gateway, or when the folder is on the data folder's own disk,
+    as it is while its disk is not mounted, and `same_disk` does not say that this is meant; StoreError when the marker
+    cannot be written.
+    """
+    media = path / "media"
+    try:
+        if _read_id(path / _RECORD) is None and not (path / "site.db").exists():
+            raise ConfigError(f"{path} is not the data folder of a gateway that has run")
+        owner = path.stat()
+        if media_condition(path) is MediaCondition.READY:
+            return False
+        if not same_disk and media.stat().st_dev == owner.st_dev:
+            raise ConfigError(
+                f"{media} is on the disk of {path} itself: mount the new disk there first,"
+                " or add --same-disk when footage is to be kept there"
+            )
+        _forget_made(media)
+        _mark(path, _read_id(media / MEDIA_MARKER) or str(uuid.uuid4()))
+        if os.geteuid() == 0:  # a new disk's top is root's, and the gateway is not
+            for made in (media, media / MEDIA_MARKER, path / _RECORD):
+                os.chown(made, owner.st_uid, owner.st_gid)
+    except OSError as error:
+        raise _refusal(media, error) from error
+    return True
+
+
+def _try_making(folder: Path) -> None:
+    """Make a file and remove it again, without waiting for the disk. Raises OSError."""
+    probe = folder / ".probe"
+    try:
+        probe.touch()
+    finally:
+        _remove(probe)
+
+
+def _forget_made(media: Path) -> None:
+    """Clips and pictures go by the numbers of events: another gateway's are of other events. They are made again."""
+    for name in MADE_OF_FOOTAGE:
+        for file in (media / name).glob("*"):
+            file.unlink(missing_ok=True)
+
+
+def _mark(path: Path, media_id: str) -> None:
+    """Write the marker, then the record of it: cut short in between, the next start takes the marker over."""
+    _write_durably(path / "media" / MEDIA_MARKER, media_id)
+    _write_durably(path / _RECORD, media_id)
+
+
+def _read_id(path: Path) -> str | None:
+    try:
+        text = path.read_bytes()[:64].decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        return None
+    return text or None
+
+
+def _write_durably(path: Path, text: str) -> None:
+    draft = path.with_name(path.name + ".new")
+    with draft.open("w", encoding="ascii") as file:
+        file.write(f"{text}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+def media_fault(data: Path) -> str:
+    """Why footage must not be written now, "" when it may. Blocks on the disk."""
+    adopt = f"edge-gateway media adopt {data}"
+    sentences = {
+        MediaCondition.READY: "",
+        MediaCondition.MARKER_MISSING: (
+            f"the media folder has lost its marker: is its disk mounted? For a new disk: {adopt}"
+        ),
+        MediaCondition.OTHER_DISK: f"the media folder is on another disk than before; if it is to be used: {adopt}",
+        MediaCondition.READ_ONLY: "the media folder's disk is read-only",
+        MediaCondition.NOT_WRITABLE: "the media folder cannot be written",
+    }
+    return sentences[media_condition(data)]

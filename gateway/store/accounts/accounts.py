@@ -1,0 +1,275 @@
+"""The site's own accounts and their roles. A change ends the account's sessions in the commit that makes it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gateway.domain.accounts import AccountRefused
+from gateway.domain.errors import NotFoundError
+from gateway.store.accounts.second_factor_seal import SecondFactorSeal
+from gateway.store.engine.access_log import AccessLog
+from gateway.store.engine.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAccount:
+    """An account with what its role allows.
+
+    Attributes:
+        totp_secret: base32; "" without a second factor, UNREADABLE when the key to it is gone.
+        codes_left: recovery codes that were not used yet.
+    """
+
+    username: str
+    password_hash: str = field(repr=False)
+    role: str
+    permissions: frozenset[str]
+    disabled: bool
+    created_at: int
+    totp_secret: str = field(repr=False, default="")
+    codes_left: int = 0
+
+
+class Accounts:
+    """Accounts and roles. Methods that name an account raise NotFoundError when there is none."""
+
+    def __init__(self, *, database: Database, seal: SecondFactorSeal, log: AccessLog) -> None:
+        self._database = database
+        self._seal = seal
+        self._log = log
+
+    async def all(self) -> tuple[StoredAccount, ...]:
+        """Every account, by name."""
+        return await self._database.read(
+            lambda connection: tuple(
+                StoredAccount(
+                    username=row[0],
+                    password_hash=row[1],
+                    role=row[2],
+                    permissions=frozenset(json.loads(row[3] or "[]")),
+                    disabled=bool(row[4]),
+                    created_at=row[5],
+                    totp_secret=self._seal.open(row[6], row[0]),
+                    codes_left=row[7],
+                )
+                for row in connection.execute(
+                    "SELECT username, password_hash, role, permissions, disabled, created_at, totp_secret,"
+                    " (SELECT count(*) FROM recovery_code WHERE recovery_code.username = account.username)"
+                    " FROM account LEFT JOIN role ON role.name = account.role ORDER BY username"
+                )
+            )
+        )
+
+    async def add(self, username: str, *, password_hash: str, role: str, now: int) -> None:
+        """A new account. Raises AccountRefused when the name is taken, NotFoundError for an unknown role."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            _known_role(connection, role)
+            if connection.execute("SELECT 1 FROM account WHERE username = ?", (username,)).fetchone():
+                raise AccountRefused(f"there is an account '{username}' already")
+            connection.execute(
+                "INSERT INTO account (username, password_hash, role, disabled, created_at) VALUES (?, ?, ?, 0, ?)",
+                (username, password_hash, role, now),
+            )
+            _end_sessions(connection, username)  # of central's account of that name, which this one takes the place of
+            self._log.account(connection, username)
+
+        await self._database.write(job)
+
+    async def set_password(self, username: str, password_hash: str) -> None:
+        """Another password; its sessions end."""
+        await self._change(username, "password_hash = ?", password_hash)
+
+    async def set_role(self, username: str, role: str) -> None:
+        """Another role; its sessions end. Raises NotFoundError for an unknown one too."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            _known_role(connection, role)
+            _update(connection, username, "role = ?", role)
+            self._log.account(connection, username)
+
+        await self._database.write(job)
+
+    async def set_disabled(self, username: str, *, disabled: bool) -> None:
+        """Whether it may sign in; its sessions end."""
+        await self._change(username, "disabled = ?", int(disabled))
+
+    async def set_second_factor(self, username: str, secret: str, *, step: int, codes: Iterable[bytes]) -> None:
+        """Another authenticator, or "" for none; its sessions end, recovery codes are those of these hashes alone.
+
+        `step`: the half minute of the code that proved the authenticator, which does not count again.
+        """
+        hashes = tuple(codes)
+
+        def job(connection: sqlite3.Connection) -> None:
+            _update(connection, username, "totp_secret = ?, totp_step = ?", self._seal.seal(secret, username), step)
+            _put_codes(connection, username, hashes)
+            self._log.account(connection, username)
+
+        await self._database.write(job)
+
+    async def set_recovery_codes(self, username: str, codes: Iterable[bytes]) -> None:
+        """Other recovery codes, by their hashes. Raises AccountRefused for an account without a second factor."""
+        hashes = tuple(codes)
+
+        def job(connection: sqlite3.Connection) -> None:
+            row = connection.execute("SELECT totp_secret FROM account WHERE username = ?", (username,)).fetchone()
+            if row is None:
+                raise NotFoundError(f"there is no account '{username}'")
+            if not row[0]:
+                raise AccountRefused(f"'{username}' has no second factor")
+            _put_codes(connection, username, hashes)
+            self._log.account(connection, username)
+
+        await self._database.write(job)
+
+    async def use_step(self, username: str, secret: str, step: int) -> bool:
+        """Note that the code of this half minute was used; False when it, or a later one, was used before.
+
+        Also False when the authenticator is not the one of `secret` any more.
+        """
+
+        def job(connection: sqlite3.Connection) -> bool:
+            row = connection.execute("SELECT totp_secret FROM account WHERE username = ?", (username,)).fetchone()
+            if row is None or not row[0] or self._seal.open(row[0], username) != secret:
+                return False
+            changed = connection.execute(
+                "UPDATE account SET totp_step = ? WHERE username = ? AND totp_step < ?", (step, username, step)
+            )
+            return changed.rowcount == 1
+
+        return await self._database.write(job)
+
+    async def use_recovery_code(self, username: str, code_hash: bytes) -> bool:
+        """Use up a recovery code; False when it is none of this account's."""
+
+        def job(connection: sqlite3.Connection) -> bool:
+            gone = connection.execute(
+                "DELETE FROM recovery_code WHERE code_hash = ? AND username = ?", (code_hash, username)
+            )
+            if gone.rowcount:
+                self._log.account(connection, username)
+            return gone.rowcount == 1
+
+        return await self._database.write(job)
+
+    async def remove(self, username: str) -> None:
+        """The account is gone, and its sessions."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            if connection.execute("DELETE FROM account WHERE username = ?", (username,)).rowcount == 0:
+                raise NotFoundError(f"there is no account '{username}'")
+            _put_codes(connection, username, ())
+            _end_sessions(connection, username)
+            self._log.account(connection, username)
+
+        await self._database.write(job)
+
+    async def roles(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """Every role with its permissions, by name."""
+        return await self._database.read(
+            lambda connection: tuple(
+                (name, frozenset(json.loads(permissions)))
+                for name, permissions in connection.execute("SELECT name, permissions FROM role ORDER BY name")
+            )
+        )
+
+    async def put_role(self, name: str, permissions: frozenset[str]) -> tuple[str, ...]:
+        """A role, new or changed; whose sessions ended."""
+
+        def job(connection: sqlite3.Connection) -> tuple[str, ...]:
+            connection.execute(
+                "INSERT INTO role VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET permissions = excluded.permissions",
+                (name, json.dumps(sorted(permissions))),
+            )
+            holders = _holders(connection, name)
+            for username in holders:
+                _end_sessions(connection, username)
+            self._log.role(connection, name)
+            return holders
+
+        return await self._database.write(job)
+
+    async def remove_role(self, name: str) -> None:
+        """The role is gone. Raises NotFoundError, and AccountRefused while an account has it."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            if holders := _holders(connection, name):
+                raise AccountRefused(f"{', '.join(holders)} have the role '{name}'; give them another one first")
+            if connection.execute("DELETE FROM role WHERE name = ?", (name,)).rowcount == 0:
+                raise NotFoundError(f"there is no role '{name}'")
+            self._log.role(connection, name)
+
+        await self._database.write(job)
+
+    async def site_file_hashes(self) -> dict[str, str]:
+        """The password hashes of the site file's accounts as `note_site_file` had them last."""
+        return await self._database.read(
+            lambda connection: dict(connection.execute("SELECT username, password_hash FROM site_file_account"))
+        )
+
+    async def note_site_file(self, hashes: Mapping[str, str]) -> tuple[str, ...]:
+        """The site file's accounts, all of them; whose sessions ended: the password is another, or it is gone."""
+
+        def job(connection: sqlite3.Connection) -> tuple[str, ...]:
+            known = dict(connection.execute("SELECT username, password_hash FROM site_file_account"))
+            changed = tuple(name for name, password_hash in known.items() if hashes.get(name) != password_hash)
+            for username in changed:
+                _end_sessions(connection, username)
+            if known != hashes:
+                connection.execute("DELETE FROM site_file_account")
+                connection.executemany("INSERT INTO site_file_account VALUES (?, ?)", hashes.items())
+            return changed
+
+        return await self._database.write(job)
+
+    async def _change(self, username: str, assignment: str, value: str | int) -> None:
+        def job(connection: sqlite3.Connection) -> None:
+            _update(connection, username, assignment, value)
+            self._log.account(connection, username)
+
+        await self._database.write(job)
+
+    def seal_all(self, connection: sqlite3.Connection) -> None:
+        """At an opening: secrets of before there was a seal are sealed, and nothing of them is left in the file."""
+        kept = connection.execute("SELECT username, totp_secret FROM account WHERE totp_secret != ''").fetchall()
+        plain = [(username, secret) for username, secret in kept if not self._seal.is_sealed(secret)]
+        if not plain:
+            return
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("BEGIN IMMEDIATE")
+        for username, secret in plain:
+            sealed = self._seal.seal(secret, username)
+            connection.execute("UPDATE account SET totp_secret = ? WHERE username = ?", (sealed, username))
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA secure_delete = OFF")
+
+
+def _update(connection: sqlite3.Connection, username: str, assignment: str, *values: str | int) -> None:
+    changed = connection.execute(f"UPDATE account SET {assignment} WHERE username = ?", (*values, username))
+    if changed.rowcount == 0:
+        raise NotFoundError(f"there is no account '{username}'")
+    _end_sessions(connection, username)
+
+
+def _end_sessions(connection: sqlite3.Connection, username: str) -> None:
+    connection.execute("DELETE FROM session WHERE username = ?", (username,))
+
+
+def _put_codes(connection: sqlite3.Connection, username: str, hashes: tuple[bytes, ...]) -> None:
+    connection.execute("DELETE FROM recovery_code WHERE username = ?", (username,))
+    connection.executemany("INSERT INTO recovery_code VALUES (?, ?)", [(one, username) for one in hashes])
+
+
+def _known_role(connection: sqlite3.Connection, role: str) -> None:
+    if connection.execute("SELECT 1 FROM role WHERE name = ?", (role,)).fetchone() is None:
+        known = ", ".join(row[0] for row in connection.execute("SELECT name FROM role ORDER BY name"))
+        raise NotFoundError(f"there is no role '{role}'; there are {known}")
+
+
+def _holders(connection: sqlite3.Connection, role: str) -> tuple[str, ...]:
+    found = connection.execute("SELECT username FROM account WHERE role = ? ORDER BY username", (role,))
+    return tuple(row[0] for row in found)

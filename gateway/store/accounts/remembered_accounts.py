@@ -1,0 +1,82 @@
+"""Central's accounts that signed in here, as verifiers: so that they can do so for some days while central is away."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass, field
+
+from gateway.store.engine.database import Database
+
+MOST_REMEMBERED = 1000
+_COLUMNS = "username, password_hash, role, permissions, verified_at, mfa"
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedAccount:
+    """What was so when central last let the account in, at `verified_at` (wall micros UTC).
+
+    `mfa`: central asks it for a second factor, so that its password alone lets it in nowhere; it has no permissions.
+    """
+
+    username: str
+    password_hash: str = field(repr=False)
+    role: str
+    permissions: frozenset[str]
+    verified_at: int
+    mfa: bool = False
+
+
+class Remembered:
+    """The remembered accounts by name; those verified longest ago make room beyond MOST_REMEMBERED."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    async def get(self, username: str) -> RememberedAccount | None:
+        """The account of that name, or None."""
+
+        def query(connection: sqlite3.Connection) -> RememberedAccount | None:
+            row = connection.execute(f"SELECT {_COLUMNS} FROM remembered WHERE username = ?", (username,)).fetchone()
+            if row is None:
+                return None
+            return RememberedAccount(row[0], row[1], row[2], frozenset(json.loads(row[3])), row[4], bool(row[5]))
+
+        return await self._database.read(query)
+
+    async def put(self, account: RememberedAccount) -> None:
+        """Central has let it in just now."""
+        row = (
+            account.username,
+            account.password_hash,
+            account.role,
+            json.dumps(sorted(account.permissions)),
+            account.verified_at,
+            account.mfa,
+        )
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute(f"INSERT OR REPLACE INTO remembered ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row)
+            connection.execute(
+                "DELETE FROM remembered WHERE username IN"
+                " (SELECT username FROM remembered ORDER BY verified_at DESC LIMIT -1 OFFSET ?)",
+                (MOST_REMEMBERED,),
+            )
+
+        await self._database.write(job)
+
+    async def forget(self, username: str, *, sessions: bool) -> None:
+        """Central does not let it in any more; with `sessions`, those it has here end in the same commit."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM remembered WHERE username = ?", (username,))
+            if sessions:
+                connection.execute("DELETE FROM session WHERE username = ? AND central", (username,))
+
+        await self._database.write(job)
+
+    async def forget_older(self, than: int) -> None:
+        """Those verified before this moment are over."""
+        await self._database.write(
+            lambda connection: connection.execute("DELETE FROM remembered WHERE verified_at < ?", (than,))
+        )

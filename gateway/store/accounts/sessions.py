@@ -1,0 +1,138 @@
+"""Sessions on disk, so that a restart signs nobody out. Only the token's SHA-256 is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from dataclasses import dataclass
+
+from gateway.store.engine.database import Database
+from gateway.store.engine.query_cache import Kept
+
+_MOST_KEPT = 256
+
+_COLUMNS = "username, created_at, last_seen_at, expires_at, central, mfa_pending, role, permissions"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Who is signed in. Times are wall micros UTC.
+
+    Attributes:
+        central: whether central let the account in, or would have; `role` and `permissions` are then as they were.
+        mfa_pending: the second factor is not proven yet.
+    """
+
+    username: str
+    created_at: int
+    last_seen_at: int
+    expires_at: int
+    central: bool = False
+    mfa_pending: bool = False
+    role: str = ""
+    permissions: frozenset[str] = frozenset()
+
+
+class Sessions:
+    """Signed-in sessions by their token."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+        self._kept: Kept[bytes, Session | None] = Kept(database=database, most=_MOST_KEPT)
+
+    async def add(self, token: str, session: Session, *, proven: str = "") -> bool:
+        """Remember a new session, and forget those that have expired.
+
+        `proven`: the hash that the password of a stored account was proven against. False, and nothing is remembered,
+        when it is not that account's any more, or the account may not sign in: it was changed meanwhile.
+        """
+
+        def job(connection: sqlite3.Connection) -> bool:
+            connection.execute("DELETE FROM session WHERE expires_at <= ?", (session.created_at,))
+            if proven and not _stands(connection, session.username, proven):
+                return False
+            _insert(connection, token, session)
+            return True
+
+        return await self._database.write(job)
+
+    async def replace(self, token: str, session: Session) -> None:
+        """A session as it is now, whether the disk had it or not."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM session WHERE token_hash = ?", (_hash(token),))
+            _insert(connection, token, session)
+
+        await self._database.write(job)
+
+    async def get(self, token: str) -> Session | None:
+        """The session of a token, expired or not, or None."""
+        hashed = _hash(token)
+
+        def query(connection: sqlite3.Connection) -> Session | None:
+            row = connection.execute(f"SELECT {_COLUMNS} FROM session WHERE token_hash = ?", (hashed,)).fetchone()
+            if row is None:
+                return None
+            permissions = frozenset(json.loads(row[7])) if row[7] != "[]" else frozenset()
+            return Session(row[0], row[1], row[2], row[3], bool(row[4]), bool(row[5]), row[6], permissions)
+
+        return await self._kept.read(hashed, query)
+
+    async def touch(self, token: str, *, seen_at: int, expires_at: int) -> None:
+        """The session was used; it lives on until `expires_at`."""
+        await self._database.write(
+            lambda connection: connection.execute(
+                "UPDATE session SET last_seen_at = ?, expires_at = ? WHERE token_hash = ?",
+                (seen_at, expires_at, _hash(token)),
+            )
+        )
+
+    async def complete(self, token: str, *, seen_at: int, expires_at: int) -> None:
+        """The session's second factor is proven."""
+        await self._database.write(
+            lambda connection: connection.execute(
+                "UPDATE session SET mfa_pending = 0, last_seen_at = ?, expires_at = ? WHERE token_hash = ?",
+                (seen_at, expires_at, _hash(token)),
+            )
+        )
+
+    async def remove(self, token: str) -> None:
+        """The session is over."""
+        await self._database.write(
+            lambda connection: connection.execute("DELETE FROM session WHERE token_hash = ?", (_hash(token),))
+        )
+
+    async def remove_of(self, username: str) -> int:
+        """All sessions of an account are over; how many there were."""
+        return await self._database.write(
+            lambda connection: connection.execute("DELETE FROM session WHERE username = ?", (username,)).rowcount
+        )
+
+
+def _insert(connection: sqlite3.Connection, token: str, session: Session) -> None:
+    connection.execute(
+        f"INSERT INTO session (token_hash, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            _hash(token),
+            session.username,
+            session.created_at,
+            session.last_seen_at,
+            session.expires_at,
+            session.central,
+            session.mfa_pending,
+            session.role,
+            json.dumps(sorted(session.permissions)),
+        ),
+    )
+
+
+def _stands(connection: sqlite3.Connection, username: str, password_hash: str) -> bool:
+    found = connection.execute(
+        "SELECT 1 FROM account WHERE username = ? AND password_hash = ? AND NOT disabled", (username, password_hash)
+    )
+    return found.fetchone() is not None
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()

@@ -1,0 +1,1 @@
+"""Access cards and grants."""

@@ -1,0 +1,201 @@
+"""How cards lie in their tables, as steps within a running transaction.
+
+Many rows go in with one statement: a writing thread that asks for the interpreter after every row keeps the loop from
+it, and waits for it each time while the loop computes.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+from typing import Final, NamedTuple, TypeVar
+
+import structlog
+
+from gateway.domain.credentials import Card, CardStatus
+from gateway.store.cards.facts import facts_of, facts_text, read_facts
+from gateway.store.cards.index import IndexRow, keyed, packed
+
+log = structlog.get_logger(__name__)
+
+COLUMNS: Final = "card.id, number, status, valid_from, valid_until, holder, facts"
+_IN_A_STATEMENT = 500
+_ALIASES_IN_A_STATEMENT = 4 * _IN_A_STATEMENT
+
+_T = TypeVar("_T")
+CardRow = tuple[int, str, str, int | None, int | None, str, str]
+_Values = tuple[int, str, str, int | None, int | None, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CardRecord:
+    """A card with central's record as it came (`record`, JSON text), unknown fields included."""
+
+    card: Card
+    record: str
+
+
+class ReadyCard(NamedTuple):
+    """A card as it is written into its tables and into the index in memory."""
+
+    values: _Values
+    aliases: tuple[str, ...]
+    in_index: IndexRow
+
+
+class PackedCard(NamedTuple):
+    """A ready card without what only this process can know; made of plain values, so that another may make it."""
+
+    values: _Values
+    aliases: tuple[str, ...]
+    packed: bytes
+
+
+def ready(item: CardRecord) -> ReadyCard:
+    """What has to be computed for a card before it is written. Pure."""
+    return ready_from(pack(item))
+
+
+def ready_from(card: PackedCard) -> ReadyCard:
+    """The same of a card that was packed. Pure."""
+    return ReadyCard(card.values, card.aliases, keyed(card.values[0], card.packed, card.aliases))
+
+
+def pack(item: CardRecord) -> PackedCard:
+    """What can be computed of a card in any process. Pure."""
+    card = item.card
+    facts = facts_of(card)
+    values = (
+        card.card_id,
+        card.number,
+        card.status.value,
+        card.valid_from,
+        card.valid_until,
+        card.holder,
+        facts_text(facts),
+        item.record,
+    )
+    return PackedCard(values, card.aliases, packed(card, facts))
+
+
+def put_rows(connection: sqlite3.Connection, cards: Iterable[ReadyCard], now: int) -> tuple[int, int]:
+    """Add or replace cards; how many were new, and how many were not. Of two with one id the later one counts.
+
+    They go in by ascending id, whatever the order in which a list brings them: falling ids leave every page of the
+    tables half empty.
+    """
+    last = {card.values[0]: card for card in cards}
+    there = 0
+    for stretch in _stretches((last[number] for number in sorted(last)), _IN_A_STATEMENT):
+        numbers = [card.values[0] for card in stretch]
+        there += _there(connection, numbers)
+        connection.execute(_put_statement(len(stretch)), [value for card in stretch for value in (*card.values, now)])
+        standing = _standing_aliases(connection, numbers)
+        differing = [card for card in stretch if standing.get(card.values[0], set()) != set(card.aliases)]
+        # Also of cards that were not there: of a damaged file the aliases of a lost card may have been saved.
+        gone = [card.values[0] for card in differing if card.values[0] in standing]
+        connection.execute(f"DELETE FROM card_alias WHERE card_id IN ({_places(gone)})", gone)
+        # By id: sorted by alias, the index by card would be written all over and take more pages.
+        pairs = [(alias, card.values[0]) for card in differing for alias in card.aliases]
+        for aliases in _stretches(pairs, _ALIASES_IN_A_STATEMENT):
+            connection.execute(_alias_statement(len(aliases)), [value for pair in aliases for value in pair])
+    return len(last) - there, there
+
+
+def read_card(row: CardRow) -> Card:
+    """The card of a row of `COLUMNS`, without its aliases. Raises ValueError for a row that cannot be understood."""
+    facts = read_facts(row[6])
+    return Card(
+        card_id=row[0],
+        number=row[1],
+        status=CardStatus(row[2]),
+        valid_from=row[3],
+        valid_until=row[4],
+        holder=row[5],
+        zones=facts.zones,
+        schedules=facts.schedules,
+        owner=facts.owner,
+        first_person=facts.first_person,
+        duress=facts.duress,
+        pin=facts.pin,
+        unread=facts.unread,
+    )
+
+
+def with_aliases(connection: sqlite3.Connection, card: Card) -> Card:
+    """The card with what it answers to."""
+    aliases: Iterator[tuple[str]] = connection.execute(
+        "SELECT alias FROM card_alias WHERE card_id = ? ORDER BY alias", (card.card_id,)
+    )
+    return replace(card, aliases=tuple(alias for (alias,) in aliases))
+
+
+def stretch_of_cards(behind: int, limit: int, connection: sqlite3.Connection) -> tuple[int, list[Card]] | None:
+    """The last id of the next stretch, and its cards with their aliases; None when there is none.
+
+    A row that cannot be understood is no card.
+    """
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM card WHERE id > ? ORDER BY id LIMIT ?", (behind, limit)
+    ).fetchall()
+    if not rows:
+        return None
+    aliases: dict[int, list[str]] = {row[0]: [] for row in rows}
+    for alias, card_id in connection.execute(
+        "SELECT alias, card_id FROM card_alias WHERE card_id BETWEEN ? AND ?", (rows[0][0], rows[-1][0])
+    ):
+        aliases.setdefault(card_id, []).append(alias)
+    cards: list[Card] = []
+    for row in rows:
+        try:
+            cards.append(replace(read_card(row), aliases=tuple(aliases[row[0]])))
+        except ValueError as error:
+            log.warning("card_not_readable", card=row[0], error=str(error))
+    return rows[-1][0], cards
+
+
+def _there(connection: sqlite3.Connection, numbers: Sequence[int]) -> int:
+    """How many of these ids have a card; counting the whole table would take as long as it is large."""
+    found = connection.execute(f"SELECT count(*) FROM card WHERE id IN ({_places(numbers)})", numbers)
+    return int(found.fetchone()[0])
+
+
+def _standing_aliases(connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, set[str]]:
+    """What these ids answer to, in one row, so that the interpreter is not asked for after each."""
+    (text,) = connection.execute(
+        f"SELECT json_group_array(json_array(card_id, alias)) FROM card_alias WHERE card_id IN ({_places(numbers)})",
+        numbers,
+    ).fetchone()
+    standing: dict[int, set[str]] = {}
+    for number, alias in json.loads(text):
+        standing.setdefault(number, set()).add(alias)
+    return standing
+
+
+def _places(numbers: Sequence[int]) -> str:
+    return ", ".join("?" * len(numbers))
+
+
+@lru_cache(16)
+def _put_statement(cards: int) -> str:
+    rows = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?)"] * cards)
+    return (
+        "INSERT INTO card (id, number, status, valid_from, valid_until, holder, facts, record, updated_at)"
+        f" VALUES {rows} ON CONFLICT (id) DO UPDATE SET number = excluded.number, status = excluded.status,"
+        " valid_from = excluded.valid_from, valid_until = excluded.valid_until, holder = excluded.holder,"
+        " facts = excluded.facts, record = excluded.record, updated_at = excluded.updated_at"
+    )
+
+
+def _alias_statement(aliases: int) -> str:
+    return f"INSERT OR IGNORE INTO card_alias VALUES {', '.join(['(?, ?)'] * aliases)}"
+
+
+def _stretches(items: Iterable[_T], length: int) -> Iterator[list[_T]]:
+    rest = iter(items)
+    while stretch := list(islice(rest, length)):
+        yield stretch

@@ -1,0 +1,1 @@
+"""SQLite files: connections, group commit, recovery and migrations."""

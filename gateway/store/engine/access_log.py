@@ -1,0 +1,262 @@
+"""What was last said of who may come in, and who is told of events, a second time beside the database.
+
+Rows that are saved out of a damaged database may be older ones: an account that was removed, a password or a role as it
+was, a key or a grant that was taken back, a webhook whose receiver is somebody else's by now. Each such change is
+therefore also a line of this file, on disk before the database has it; after a salvage the lines count. When they
+cannot be read nobody is let in or told by what was saved: accounts and webhooks are disabled, keys are gone, grants are
+taken back. The site file's accounts are not concerned.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from gateway.runtime.durable_files import sync_folder
+from gateway.store.engine.faults import refused
+
+log = structlog.get_logger(__name__)
+
+_BEGIN: list[object] = ["begin", 2]
+_WITHOUT_WEBHOOKS: list[object] = ["begin", 1]
+"""How files begin that say nothing of webhooks."""
+_MOST_GRANTS = 20_000
+_MOST_OUT_OF_DATE = 1000
+_ACCOUNT = "username, password_hash, role, disabled, created_at, totp_secret, totp_step"
+_KEY = "id, name, key_hash, permissions, created_at, expires_at"
+Row = list[object]
+
+
+@dataclass
+class _Said:
+    """What the lines come to; `untidy` when many are out of date, or the last was torn.
+
+    `webhooks` are those that there are, unless the file does not tell of any.
+    """
+
+    accounts: dict[str, Row] = field(default_factory=dict)
+    roles: dict[str, Row] = field(default_factory=dict)
+    keys: dict[str, Row] = field(default_factory=dict)
+    grants: dict[str, Row] = field(default_factory=dict)
+    webhooks: dict[str, Row] = field(default_factory=dict)
+    tells_webhooks: bool = True
+    untidy: bool = False
+
+    def of(self, kind: str) -> dict[str, Row]:
+        """The lines of a kind. Raises KeyError for none."""
+        return {
+            "account": self.accounts,
+            "role": self.roles,
+            "key": self.keys,
+            "grant": self.grants,
+            "webhook": self.webhooks,
+        }[kind]
+
+
+class AccessLog:
+    """The file. Its methods run in the writing thread, inside the change that they note."""
+
+    def __init__(self, *, path: Path) -> None:
+        self._path = path
+
+    def account(self, connection: sqlite3.Connection, username: str) -> None:
+        """An account as the transaction has it now, or that it is gone. Raises StoreError: then nothing may change."""
+        rows = list(_accounts(connection, username))
+        self._append(["account", username, rows[0][1] if rows else None])
+
+    def role(self, connection: sqlite3.Connection, name: str) -> None:
+        """A role, likewise."""
+        row = connection.execute("SELECT permissions FROM role WHERE name = ?", (name,)).fetchone()
+        self._append(["role", name, list(row) if row else None])
+
+    def key(self, connection: sqlite3.Connection, name: str) -> None:
+        """A key, likewise."""
+        rows = list(_keys(connection, name))
+        self._append(["key", name, rows[0][1] if rows else None])
+
+    def grant_revoked(self, access_id: str) -> None:
+        """A grant opens nothing any more. Raises StoreError."""
+        self._append(["grant", access_id, []])
+
+    def webhook(self, connection: sqlite3.Connection, webhook_id: str) -> None:
+        """That a webhook is there, or that it is gone. Raises StoreError."""
+        there = connection.execute("SELECT 1 FROM webhook WHERE id = ?", (webhook_id,)).fetchone()
+        self._append(["webhook", webhook_id, [] if there else None])
+
+    def agree(self, connection: sqlite3.Connection) -> None:
+        """At an opening of a sound database: the file says what that says, and no more. Never raises OSError."""
+        said = _Said(
+            accounts=dict(_accounts(connection)),
+            roles={name: [allowed] for name, allowed in connection.execute("SELECT name, permissions FROM role")},
+            keys=dict(_keys(connection)),
+            grants={access_id: [] for access_id in _revoked(connection)},
+            webhooks={webhook_id: [] for (webhook_id,) in connection.execute("SELECT id FROM webhook")},
+        )
+        try:
+            if self._read() != said:
+                self._rewrite(said)
+        except OSError as error:
+            log.warning("access_log_not_written", error=error.strerror)  # a full disk must not stop lanes
+
+    def mend(self, connection: sqlite3.Connection) -> str:
+        """After a salvage: what was said last counts, or nobody is let in. What was done, "" for nothing to tell."""
+        try:
+            said = self._read()
+        except OSError as error:
+            log.error("access_log_unreadable", error=error.strerror)  # noqa: TRY400 (the sentence says it all)
+            said = None
+        if said is None:
+            return _suspend(connection)
+        for table in ("account", "recovery_code", "role", "api_key"):
+            connection.execute(f"DELETE FROM {table}")
+        for *account, codes in said.accounts.values():
+            connection.execute(f"INSERT INTO account ({_ACCOUNT}) VALUES (?, ?, ?, ?, ?, ?, ?)", account)
+            hashes = codes if isinstance(codes, list) else []
+            connection.executemany(
+                "INSERT INTO recovery_code VALUES (?, ?)", [(bytes.fromhex(one), account[0]) for one in hashes]
+            )
+        connection.executemany("INSERT INTO role VALUES (?, ?)", [(name, *row) for name, row in said.roles.items()])
+        connection.executemany(
+            f"INSERT INTO api_key ({_KEY}) VALUES (?, ?, ?, ?, ?, ?)",
+            [(row[0], row[1], bytes.fromhex(str(row[2])), *row[3:]) for row in said.keys.values()],
+        )
+        connection.executemany(
+            "UPDATE access_grant SET revoked_at = given_at, revoked_by = 'access.log'"
+            " WHERE access_id = ? AND revoked_at IS NULL",
+            [(access_id,) for access_id in said.grants],
+        )
+        if not said.tells_webhooks:
+            return _silence(connection)
+        for table, column in (("webhook", "id"), ("webhook_type", "webhook_id"), ("webhook_message", "webhook_id")):
+            connection.execute(
+                f"DELETE FROM {table} WHERE {column} NOT IN (SELECT value FROM json_each(?))",
+                (json.dumps([*said.webhooks]),),
+            )
+        return ""
+
+    def _append(self, line: list[object]) -> None:
+        """One line, on disk when this returns. Raises StoreError; then the file is as it was."""
+        try:
+            new = not self._path.exists()
+            with os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
+                before = file.tell()
+                try:
+                    file.write(_written(line))
+                    file.flush()
+                    os.fsync(file.fileno())
+                except OSError:
+                    os.ftruncate(file.fileno(), before)
+                    raise
+            if new:  # without its beginning it does not count until the next opening
+                sync_folder(self._path.parent)
+        except OSError as error:
+            raise refused(self._path, error, "nothing was recorded") from error
+
+    def _rewrite(self, said: _Said) -> None:
+        draft = self._path.with_name(f"{self._path.name}.new")
+        kinds = ("account", "role", "key", "grant", "webhook")
+        lines: list[list[object]] = [_BEGIN]
+        lines += ([kind, name, row] for kind in kinds for name, row in said.of(kind).items())
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.writelines(map(_written, lines))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self._path)
+        sync_folder(self._path.parent)
+
+    def _read(self) -> _Said | None:
+        """What the file says; None when there is none, or a line that was whole is so no more. Raises OSError."""
+        try:
+            raw = self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+        *lines, torn = raw.split(b"\n")  # a line without its end was not acknowledged to anybody
+        said = _Said()
+        try:
+            begin = _line(lines[0]) if lines else None
+            if begin not in (_BEGIN, _WITHOUT_WEBHOOKS):
+                return None
+            said.tells_webhooks = begin == _BEGIN
+            for line in lines[1:]:
+                kind, name, row = _line(line)
+                known = said.of(str(kind))
+                known.pop(str(name), None)
+                if isinstance(row, list):
+                    known[str(name)] = row
+        except (ValueError, KeyError):
+            return None
+        lasting = len(said.accounts) + len(said.roles) + len(said.keys) + len(said.grants) + len(said.webhooks)
+        said.untidy = bool(torn) or len(lines) > lasting + _MOST_OUT_OF_DATE
+        return said
+
+
+def _written(line: list[object]) -> bytes:
+    text = json.dumps(line, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _line(raw: bytes) -> list[object]:
+    check, _, text = raw.partition(b" ")
+    if int(check, 16) != zlib.crc32(text):
+        raise ValueError("another line was written here")
+    line = json.loads(text)
+    if not isinstance(line, list):
+        raise ValueError("not a line of this file")  # noqa: TRY004 (its reader looks for one kind of error)
+    return line
+
+
+def _accounts(connection: sqlite3.Connection, username: str | None = None) -> Iterator[tuple[str, Row]]:
+    found = connection.execute(f"SELECT {_ACCOUNT} FROM account WHERE ?1 IS NULL OR username = ?1", (username,))
+    for row in found.fetchall():
+        codes = connection.execute(
+            "SELECT lower(hex(code_hash)) FROM recovery_code WHERE username = ? ORDER BY code_hash", (row[0],)
+        )
+        yield row[0], [*row, [code for (code,) in codes]]
+
+
+def _keys(connection: sqlite3.Connection, name: str | None = None) -> Iterator[tuple[str, Row]]:
+    for row in connection.execute(f"SELECT {_KEY} FROM api_key WHERE ?1 IS NULL OR name = ?1", (name,)):
+        yield row[1], [row[0], row[1], row[2].hex(), *row[3:]]
+
+
+def _revoked(connection: sqlite3.Connection) -> list[str]:
+    found = connection.execute(
+        "SELECT access_id FROM access_grant WHERE revoked_at IS NOT NULL ORDER BY revoked_at DESC LIMIT ?",
+        (_MOST_GRANTS,),
+    )
+    return [access_id for (access_id,) in found]
+
+
+def _suspend(connection: sqlite3.Connection) -> str:
+    """Nobody is let in by rows that may be older ones."""
+    counts = (
+        connection.execute("UPDATE account SET disabled = 1 WHERE disabled = 0").rowcount,
+        connection.execute("DELETE FROM api_key").rowcount,
+        connection.execute(
+            "UPDATE access_grant SET revoked_at = given_at, revoked_by = 'salvage' WHERE revoked_at IS NULL"
+        ).rowcount,
+    )
+    silenced = _silence(connection)
+    if not any(counts):
+        return silenced
+    return (
+        f"what was last said of who may come in cannot be read, so {counts[0]} accounts were disabled,"
+        f" {counts[1]} keys removed and {counts[2]} grants taken back: enable or give anew those that are right"
+        f"{'; ' if silenced else ''}{silenced}"
+    )
+
+
+def _silence(connection: sqlite3.Connection) -> str:
+    """No receiver is told by rows that may be older ones. What is to be told of it."""
+    count = connection.execute(
+        "UPDATE webhook SET disabled = 'saved from a damaged database, where it may have been removed since'"
+        " WHERE disabled = ''"
+    ).rowcount
+    return f"{count} webhooks were disabled, which may have been removed: enable those that are right" if count else ""

@@ -1,0 +1,327 @@
+"""One SQLite file: one connection that writes and checkpoints, in a thread of its own, with group commit; and readers.
+
+WAL with synchronous=FULL: what `write` returned for is on disk. One writing connection, because SQLite 3.7.0 to
+3.51.2 can corrupt a WAL file that two connections write or checkpoint (the WAL-reset bug).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import structlog
+
+from gateway.domain.errors import StoreError
+from gateway.runtime.data_folder import takes_data
+from gateway.store.engine.faults import DiskTakesNothing, is_damage, refused
+from gateway.store.engine.group_commit import Job, Outcome, commit
+from gateway.store.engine.ids import note_ids
+from gateway.store.engine.migrations import Migration, refuse_newer
+from gateway.store.engine.opening import WAL_PAGES, Opening, note_reached
+from gateway.store.engine.readers import Readers
+from gateway.store.engine.recovery import closed_mark
+from gateway.store.engine.salvage import read_without_writing
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+_QUEUE = 4096
+_BATCH = 256
+_NOTE_EVERY = 500  # commits of at most _BATCH jobs: well under ids.SALVAGE_GAP ids
+_TEND_SECONDS = 5.0
+_LONG_WAL_PAGES = 8 * WAL_PAGES
+_HIGHEST = 2**63
+
+
+def is_id(number: int) -> bool:
+    """Whether a row can have this id; anything else is simply not there."""
+    return 0 < number < _HIGHEST
+
+
+class _Waiting(Generic[T]):
+    """A job in the queue, who waits for it, and what is called once it is on disk."""
+
+    __slots__ = ("done", "job", "then")
+
+    def __init__(self, job: Job[T], done: asyncio.Future[T], then: Callable[[], None] | None) -> None:
+        self.job = job
+        self.done = done
+        self.then = then
+
+    def settle(self, outcome: Outcome) -> None:
+        """Tell whoever still waits."""
+        if outcome.error is None and self.then is not None:
+            self.then()
+        if self.done.done():
+            return
+        if outcome.error is not None:
+            self.done.set_exception(outcome.error)
+        else:
+            self.done.set_result(outcome.result)  # type: ignore[arg-type]  # the job's own result
+
+
+class Database:
+    """A SQLite file with one writer and group commit.
+
+    `write` and `read` work from `open` until `close`. `run`, kept alive as a task, tends the file meanwhile.
+    `generation` has moved on whenever a write has ended.
+
+    On a disk that is full or read-only at the opening, what is there is read; `run` opens the file for writing as soon
+    as the disk takes data again. Until then nothing is locked or indexed on disk: readers take turns with that opening.
+    """
+
+    def __init__(
+        self,
+        *,
+        path: Path,
+        steps: tuple[Migration, ...],
+        after_salvage: str = "",
+        mend: Callable[[sqlite3.Connection], str] | None = None,
+        opened: Callable[[sqlite3.Connection], None] | None = None,
+    ) -> None:
+        """`after_salvage`: SQL that makes a salvaged file consistent again.
+
+        `mend` comes after it, and says what it did, "" for nothing to tell. `opened` looks through a sound file that
+        was opened for writing. Both run in the writing thread.
+        """
+        self._opening = Opening(path=path, steps=steps, after_salvage=after_salvage, mend=mend, opened=opened)
+        self.path = path
+        self.commits = 0
+        self.generation = 0
+        self._steps = steps
+        self._queue: deque[_Waiting[Any]] = deque()
+        self._room = asyncio.Semaphore(_QUEUE)
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._writer: sqlite3.Connection | None = None
+        self._writing: ThreadPoolExecutor | None = None
+        self._readers = Readers(path=path, without_writing=lambda: self._writer is None, damaged=self._note_damage)
+        self._committing = 0
+        self._failing = ""
+        self._damage = ""
+
+    @property
+    def was_unclean(self) -> bool:
+        """Whether the last end was a crash or a power cut."""
+        return self._opening.was_unclean
+
+    @property
+    def salvaged(self) -> str | None:
+        """One sentence when the file was damaged and started afresh."""
+        return self._opening.salvaged
+
+    @property
+    def failing(self) -> str:
+        """Why commits fail just now, or that the file was found damaged; "" when all is well."""
+        return self._failing or self._damage
+
+    @property
+    def waiting(self) -> int:
+        """Writes whose commit has not ended yet, those in a commit that hangs included."""
+        return len(self._queue) + self._committing
+
+    async def open(self) -> None:
+        """Recover if the last end was unclean, migrate, and be ready; on a disk that takes nothing, to read alone.
+
+        Raises StoreError with one sentence.
+        """
+        writing = ThreadPoolExecutor(1, thread_name_prefix=f"write-{self.path.stem}")
+        try:
+            self._writer = await asyncio.get_running_loop().run_in_executor(writing, self._open)
+        except BaseException:  # refused or cancelled: nobody else knows of this thread
+            writing.shutdown(wait=False)
+            raise
+        self._writing = writing
+        self._readers.start()
+
+    async def run(self) -> None:
+        """Tend the file until cancelled: see whether a disk that refused takes commits again, keep the WAL short."""
+        while True:
+            await asyncio.sleep(_TEND_SECONDS)
+            await asyncio.get_running_loop().run_in_executor(self._writing_thread(), self._tend)
+
+    async def write(self, job: Job[T], *, then: Callable[[], None] | None = None) -> T:
+        """Run `job` in the next commit and return its result once it is on disk.
+
+        `job` runs in the writing thread inside a savepoint: what it raises undoes its own work alone and is raised
+        here. `then` is called on the loop once it is on disk. Cancelling the caller does not take the job back: it is
+        committed all the same, and `then` is called.
+
+        Raises StoreError when the disk refuses the commit (nothing of it was kept), or the file is not open.
+        """
+        self._writing_thread()
+        await self._room.acquire()
+        try:
+            writing = self._writing_thread()  # it may have been closed while there was no room
+        except StoreError:
+            self._room.release()
+            raise
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        self._queue.append(_Waiting(job, done, then))
+        if self._idle.is_set():
+            self._idle.clear()
+            loop.call_soon(self._commit_next, writing)  # soon: what is written in the same turn goes along
+        return await done
+
+    async def read(self, query: Job[T], *, lengthy: bool = False, alone: bool = False) -> T:
+        """Run `query` on a reading connection, beside the writer, in one snapshot: all that was committed before.
+
+        `lengthy`: it may take tens of milliseconds; such queries go one at a time and keep no others waiting.
+        `alone`: it is one statement whose only row is fetched, which sees one moment by itself.
+
+        Raises StoreError when the file cannot be read or is not open.
+        """
+        return await self._readers.read(query, lengthy=lengthy, alone=alone)
+
+    async def rows(
+        self, sql: str, parameters: Sequence[object] | Mapping[str, object] = (), *, of: Callable[[Any], T]
+    ) -> tuple[T, ...]:
+        """What `of` makes of each row that a query finds, in its order; see `read`."""
+        return await self.read(lambda connection: tuple(map(of, connection.execute(sql, parameters))))
+
+    async def close(self) -> None:
+        """Commit what is still queued, checkpoint and close. The next opening is a clean one."""
+        writing = self._writing
+        if writing is None:
+            return
+        self._writing = None
+        end_reading = self._readers.refuse()
+        await self._idle.wait()
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(writing, end_reading)
+        await loop.run_in_executor(writing, self._close)
+        writing.shutdown(wait=True)
+
+    def doubt_end(self) -> None:
+        """After the closing: the next opening looks as if this end had not been a clean one. Blocks on the disk."""
+        closed_mark(self.path).unlink(missing_ok=True)
+
+    def _writing_thread(self) -> ThreadPoolExecutor:
+        if self._writing is None:
+            raise self._not_open()
+        return self._writing
+
+    def _not_open(self) -> StoreError:
+        return StoreError(f"{self.path.name} is not open")
+
+    def _commit_next(self, writing: ThreadPoolExecutor) -> None:
+        batch = [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH))]
+        self._committing = len(batch)
+        if not batch:
+            self._idle.set()
+            return
+        jobs = [waiting.job for waiting in batch]
+        committed = asyncio.get_running_loop().run_in_executor(writing, self._commit, jobs)
+        committed.add_done_callback(partial(self._settle, batch, writing))
+
+    def _settle(
+        self, batch: list[_Waiting[Any]], writing: ThreadPoolExecutor, committed: asyncio.Future[list[Outcome]]
+    ) -> None:
+        self.generation += 1
+        for waiting, outcome in zip(batch, committed.result(), strict=True):
+            self._room.release()
+            waiting.settle(outcome)
+        self._commit_next(writing)
+
+    def _open(self) -> sqlite3.Connection | None:
+        """The writing connection; None when there is only reading for now."""
+        try:
+            return self._opening.connect()
+        except DiskTakesNothing as refusal:
+            try:
+                with closing(read_without_writing(self.path)) as connection:
+                    version = refuse_newer(connection, self._steps)
+            except (sqlite3.Error, OSError):
+                version = 0
+            if not version:
+                raise  # there is nothing to read either
+            self._failing = f"{str(refusal).rpartition(';')[0]}; nothing is recorded"
+            log.error("store_only_read", file=self.path.name, error=str(refusal))  # noqa: TRY400 (the sentence says it all)
+            return None
+
+    def _commit(self, jobs: Sequence[Job[Any]]) -> list[Outcome]:
+        """In the writing thread. Never raises: each job has its outcome."""
+        connection = self._writer
+        self.commits += 1
+        if connection is None:
+            why = self._failing.rpartition(";")[0]
+            return [Outcome(error=StoreError(f"{why}; nothing was recorded")) for _ in jobs]
+        try:
+            outcomes = commit(connection, jobs)
+        except Exception as error:  # noqa: BLE001 (whatever it is, those who wait must hear of it, and the writer goes on)
+            return self._all_refused(len(jobs), error)
+        if self._failing:
+            log.info("store_recovered", file=self.path.name)
+            self._failing = ""
+        if self.commits % _NOTE_EVERY == 0:
+            note_reached(connection, self.path)
+        return outcomes
+
+    def _all_refused(self, jobs: int, error: Exception) -> list[Outcome]:
+        if not self._failing:
+            log.error("store_failing", file=self.path.name, error=str(error))
+        if is_damage(error):
+            self._damage = str(error)
+        refusals = [refused(self.path, error, "nothing was recorded") for _ in range(jobs)]
+        for refusal in refusals:
+            refusal.__cause__ = error
+        self._failing = str(refused(self.path, error, "nothing is recorded"))
+        return [Outcome(error=refusal) for refusal in refusals]
+
+    def _note_damage(self, said: str) -> None:
+        self._damage = said
+
+    def _tend(self) -> None:
+        """In the writing thread, now and then: a commit that changes nothing, and a look at the WAL's length."""
+        if self._writer is None:
+            self._take_up()
+        self._commit([_rewrite_version] if self._failing else [])
+        connection = self._writer
+        if connection is None or self._failing:
+            return
+        try:
+            _, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if pages > _LONG_WAL_PAGES and moved < pages:
+                # Readers that overlap without end let the WAL grow. This waits for those there are; new ones wait not.
+                connection.execute("PRAGMA wal_checkpoint(RESTART)")
+        except sqlite3.Error as error:
+            log.warning("checkpoint_failed", file=self.path.name, error=str(error))
+
+    def _take_up(self) -> None:
+        """In the writing thread: open the file for writing after all, if the disk takes data by now."""
+        if not takes_data(self.path.parent):
+            return
+        with self._readers.aside():  # who reads without locks must not see the file change
+            try:
+                self._writer = self._opening.connect()
+            except StoreError as error:
+                log.warning("store_still_only_read", file=self.path.name, error=str(error))
+
+    def _close(self) -> None:
+        connection, self._writer = self._writer, None
+        if connection is None:
+            return
+        try:
+            note_ids(connection, self.path)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.close()
+            if not self.failing:
+                closed_mark(self.path).touch()
+        except (sqlite3.Error, OSError) as error:
+            log.warning("store_not_closed_cleanly", file=self.path.name, error=str(error))
+            connection.close()
+
+
+def _rewrite_version(connection: sqlite3.Connection) -> None:
+    """Write a page with what it holds already: shows whether the disk takes commits again."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.execute(f"PRAGMA user_version = {int(version)}")

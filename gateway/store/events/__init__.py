@@ -1,0 +1,1 @@
+"""Events, passages, parking entries and presence, written by the journal."""

@@ -1,0 +1,171 @@
+"""Parking entries as records that central also keeps: the fields of the interface to columns and back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+from pydantic import JsonValue, TypeAdapter
+
+from gateway.domain.parking import EntryStatus
+from gateway.domain.plates import plain_plate
+from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+from gateway.runtime.clock import iso_utc
+from gateway.store.outbox.central_ids import disown, is_one_given, newest_given, owners_of
+
+_RECORD = TypeAdapter(JsonObject)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NUMBERS: Mapping[str, str] = MappingProxyType(
+    {"device_id": "entry_device_id", "exit_device_id": "exit_device_id", "access_id": "card_id"}
+)
+_TEXTS: Mapping[str, str] = MappingProxyType(
+    {"lane": "entry_lane", "exit_lane": "exit_lane", "area": "area", "credential": "credential"}
+)
+_KNOWN = frozenset({"id", "type", "date_at", "exit_at", "status", "plate", "clock_trusted", *_NUMBERS, *_TEXTS})
+
+
+class EntryKeeper:
+    """Keeps entries. They keep the site's id and learn central's beside it, which is the one that is shown then."""
+
+    def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
+        """The site's own id."""
+        row = connection.execute(
+            "SELECT id FROM parking_entry WHERE id = ?1 OR central_id = ?1 ORDER BY id = ?1 DESC LIMIT 1", (record_id,)
+        ).fetchone()
+        return int(row[0]) if row else record_id
+
+    def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
+        """Central's id of a record, None while central has given none."""
+        row = connection.execute("SELECT central_id FROM parking_entry WHERE id = ?", (record_id,)).fetchone()
+        return None if row is None or row[0] is None else int(row[0])
+
+    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
+        """Noted beside the site's id."""
+        connection.execute("UPDATE OR IGNORE parking_entry SET central_id = ? WHERE id = ?", (central_id, record_id))
+        return record_id
+
+    def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
+        """The newest of central's ids."""
+        return newest_given(connection, "parking_entry", most)
+
+    def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
+        """Whether an entry here has it."""
+        return is_one_given(connection, "parking_entry", central_id)
+
+    def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
+        """Of all entries."""
+        return owners_of(connection, "parking_entry", central_ids)
+
+    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
+        """It stays."""
+        disown(connection, "parking_entry", record_id)
+
+    def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
+        """Take an entry that a person made; without a moment it is of now."""
+        cursor = connection.execute(
+            "INSERT INTO parking_entry (status, at, manual, clock_trusted) VALUES ('open', ?, 1, 1)", (now,)
+        )
+        made = int(cursor.lastrowid or 0)
+        self.put(connection, made, record, now=now)
+        return made
+
+    def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
+        """An entry by the names of the interface, without what follows from others."""
+        row = connection.execute(
+            "SELECT status, entry_at, exit_at, entry_device_id, exit_device_id, entry_lane, exit_lane, area, card_id,"
+            " credential, plate, clock_trusted, record, coalesce(central_id, id) FROM parking_entry WHERE id = ?",
+            (self.site_id(connection, record_id),),
+        ).fetchone()
+        if row is None:
+            return None
+        status, entry_at, exit_at, device, exit_device, lane, exit_lane, area, card, credential, plate = row[:11]
+        trusted, more, shown_id = row[11:]
+        is_exit = entry_at is None
+        return {
+            **_RECORD.validate_json(more),
+            "id": shown_id,
+            "type": "exit" if is_exit else "entry",
+            "status": status,
+            "date_at": iso_utc(exit_at if is_exit else entry_at),
+            "exit_at": None if exit_at is None else iso_utc(exit_at),
+            "device_id": exit_device if is_exit else device,
+            "exit_device_id": exit_device,
+            "lane": exit_lane if is_exit else lane,
+            "exit_lane": exit_lane,
+            "area": area,
+            "access_id": card,
+            "credential": credential,
+            "plate": plate,
+            "clock_trusted": bool(trusted),
+        }
+
+    def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
+        """Keep an entry as it is now; one that is not there, but at central, is added."""
+        known = self.site_id(connection, record_id)
+        row = connection.execute("SELECT exit_at, at FROM parking_entry WHERE id = ?", (known,)).fetchone()
+        if row is None:
+            central_id = record_id if record_id < FIRST_PROVISIONAL_ID else None
+            cursor = connection.execute(
+                "INSERT INTO parking_entry (central_id, status, at, manual, clock_trusted) VALUES (?, 'open', ?, 1, 1)",
+                (central_id, now),
+            )
+            known, row = int(cursor.lastrowid or 0), (None, now)
+        fields = _columns_of(record, exit_at=row[0], at=row[1])
+        names = ", ".join(f"{name} = ?" for name in fields)
+        connection.execute(f"UPDATE parking_entry SET {names} WHERE id = ?", (*fields.values(), known))
+
+    def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
+        """Forget an entry."""
+        connection.execute("DELETE FROM parking_entry WHERE id = ?", (self.site_id(connection, record_id),))
+
+
+def _columns_of(record: JsonObject, *, exit_at: int | None, at: int) -> dict[str, object]:
+    """The row of a record; `exit_at` and `at` are as the row has them."""
+    is_exit = record.get("type") == "exit"
+    named = _micros(record.get("date_at"), at)
+    moment = at if named is None else named
+    left = moment if is_exit else _micros(record.get("exit_at"), exit_at)
+    columns: dict[str, object] = {column: _whole(record.get(name)) for name, column in _NUMBERS.items()}
+    columns |= {column: _text(record.get(name)) for name, column in _TEXTS.items()}
+    if is_exit:
+        columns["exit_device_id"] = columns["exit_device_id"] or columns["entry_device_id"]
+        columns["exit_lane"] = columns["exit_lane"] or columns["entry_lane"]
+        columns |= {"entry_device_id": None, "entry_lane": ""}
+    status = EntryStatus.EXIT_ONLY if is_exit else EntryStatus.CLOSED if left is not None else EntryStatus.OPEN
+    if status is EntryStatus.OPEN and record.get("status") == EntryStatus.SUPERSEDED:
+        status = EntryStatus.SUPERSEDED
+    more = {name: value for name, value in record.items() if name not in _KNOWN}
+    return {
+        **columns,
+        "status": status.value,
+        "entry_at": None if is_exit else moment,
+        "exit_at": left,
+        "at": moment,
+        "plate": plain_plate(_text(record.get("plate"))),
+        "clock_trusted": record.get("clock_trusted") is not False,
+        "record": json.dumps(more, separators=(",", ":"), ensure_ascii=False),
+    }
+
+
+def _micros(value: JsonValue, known: int | None) -> int | None:
+    """A moment; the known one where it says the same, because text has milliseconds alone."""
+    if not isinstance(value, str):
+        return None
+    if known is not None and iso_utc(known) == value:
+        return known
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
+
+
+def _whole(value: JsonValue) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,175 @@
+"""Events on disk."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from gateway.domain.events import Event, RecordedEvent, Scalar
+from gateway.store.engine.database import Database, is_id
+from gateway.store.engine.query_cache import Kept
+from gateway.store.events.id_ranges import Stretches, read_stretches
+from gateway.store.events.pages import EventFilter, EventPage, read_page
+from gateway.store.events.rows import COLUMNS, RECORDED, TOLD, Form, event_of
+
+_PAGES_KEPT = 16
+
+E = TypeVar("E")
+
+LATE_AFTER = 60_000_000
+"""Micros between an event's time and its recording from which on it is told as late: it says nothing of now."""
+
+
+def insert_event(connection: sqlite3.Connection, event: Event, *, now: int | None = None) -> int:
+    """Add an event within a running transaction and return its id. `now`: wall micros, by which it may be late."""
+    cursor = connection.execute(
+        "INSERT INTO event (device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id,"
+        " data, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            event.device_id,
+            int(event.kind),
+            int(event.category),
+            int(event.severity),
+            event.name,
+            _storable(event.description),
+            event.date_at,
+            event.clock_trusted,
+            event.lane_id,
+            json_text(event.data),
+            now if now is not None and now - event.date_at > LATE_AFTER else None,
+        ),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def json_text(data: Mapping[str, Scalar]) -> str:
+    """Facts as JSON text. What JSON or UTF-8 cannot say must not cost the event: such numbers become null."""
+    facts = {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in data.items()
+    }
+    return _storable(json.dumps(facts, separators=(",", ":"), ensure_ascii=False))
+
+
+def _storable(text: str) -> str:
+    """Text that UTF-8 can hold: half a surrogate pair, as a device may send, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Which page."""
+
+    wanted: EventFilter
+    before: int
+    offset: int
+    limit: int
+
+    def read(self, connection: sqlite3.Connection, *, form: Form[E], passing: Stretches | None) -> EventPage[E]:
+        return read_page(
+            connection, self.wanted, passing, before=self.before, offset=self.offset, limit=self.limit, form=form
+        )
+
+
+class Events:
+    """The site's events."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+        self._pages: Kept[_Place, EventPage[tuple[RecordedEvent, ...]]] = Kept(database=database, most=_PAGES_KEPT)
+        self._told: Kept[_Place, EventPage[tuple[bytes, ...]]] = Kept(database=database, most=_PAGES_KEPT)
+        self._stretches: Kept[EventFilter, Stretches] = Kept(database=database, most=_PAGES_KEPT)
+
+    async def get(self, event_id: int) -> RecordedEvent | None:
+        """One event, or None."""
+
+        def query(connection: sqlite3.Connection) -> RecordedEvent | None:
+            row = connection.execute(f"SELECT {COLUMNS} FROM event WHERE id = ?", (event_id,)).fetchone()
+            return event_of(row) if row else None
+
+        return await self._database.read(query) if is_id(event_id) else None
+
+    async def latest(self, *, limit: int) -> tuple[RecordedEvent, ...]:
+        """The newest events, by descending id, without counting the rest."""
+        return await self._database.rows(f"SELECT {COLUMNS} FROM event ORDER BY id DESC LIMIT ?", (limit,), of=event_of)
+
+    async def newest(self, *, types: Iterable[int], lane_id: str) -> RecordedEvent | None:
+        """The newest event of a lane that is of one of these types, or None."""
+
+        def query(connection: sqlite3.Connection) -> RecordedEvent | None:
+            rows = (
+                connection.execute(
+                    f"SELECT {COLUMNS} FROM event INDEXED BY event_by_type WHERE type = ? AND lane_id = ?"
+                    " ORDER BY id DESC LIMIT 1",
+                    (kind, lane_id),
+                ).fetchone()
+                for kind in types
+            )
+            return max((event_of(row) for row in rows if row), key=lambda event: event.id, default=None)
+
+        return await self._database.read(query)
+
+    async def lately(self, *, types: Iterable[int], lane_id: str, limit: int) -> tuple[RecordedEvent, ...]:
+        """The newest events of a lane that are of these types, at most so many of each, the oldest first."""
+
+        def query(connection: sqlite3.Connection) -> tuple[RecordedEvent, ...]:
+            rows = (
+                row
+                for kind in types
+                for row in connection.execute(
+                    f"SELECT {COLUMNS} FROM event INDEXED BY event_by_type WHERE type = ? AND lane_id = ?"
+                    " ORDER BY id DESC LIMIT ?",
+                    (kind, lane_id, limit),
+                )
+            )
+            return tuple(sorted((event_of(row) for row in rows), key=lambda event: event.id))
+
+        return await self._database.read(query)
+
+    async def page(
+        self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25
+    ) -> EventPage[tuple[RecordedEvent, ...]]:
+        """Events by descending id.
+
+        Args:
+            wanted: the filter.
+            before: only ids below this; 0 starts at the newest.
+            offset: how many matching ones to pass over first (page-wise reading); without `before` alone.
+            limit: at most this many.
+
+        Raises StoreError when a number of the filter does not fit into 64 bits.
+        """
+        return await self._page(self._pages, RECORDED, _Place(wanted, before, offset, max(limit, 0)))
+
+    async def told(
+        self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25
+    ) -> EventPage[tuple[bytes, ...]]:
+        """The same page as the JSON text of its records, in parts that are to stand with commas between them.
+
+        It is the very same object as long as nothing was recorded.
+        """
+        return await self._page(self._told, TOLD, _Place(wanted, before, offset, max(limit, 0)))
+
+    async def _page(self, kept: Kept[_Place, EventPage[E]], form: Form[E], place: _Place) -> EventPage[E]:
+        generation = self._database.generation
+        if (same := kept.known(place)) is not None:
+            return same
+        if place.wanted.is_empty:
+            page = await self._database.read(partial(place.read, form=form, passing=None), alone=True)
+            kept.keep(place, page, generation=generation)
+            return page
+        plain = replace(place.wanted, search="")
+        known = self._stretches.known(plain)
+
+        def query(connection: sqlite3.Connection) -> tuple[EventPage[E], Stretches]:
+            stretches = read_stretches(connection, plain, known)
+            return place.read(connection, form=form, passing=stretches), stretches
+
+        page, stretches = await self._database.read(query, lengthy=bool(place.wanted.search))
+        kept.keep(place, page, generation=generation)
+        self._stretches.keep(plain, stretches, generation=generation)
+        return page

@@ -1,0 +1,192 @@
+"""Which events, camera events and entries go because they are old, or too many, and which of them nobody has read yet.
+
+Ids say what came first. A record is old by the time at which it was recorded, and only where its clock was trusted:
+what an untrusted clock stamped goes with the next younger record that is known to be old.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.domain.events import EventKind
+from gateway.domain.parking import LONGEST_STAY
+from gateway.store.engine.changes import Changes
+from gateway.store.engine.database import Database
+from gateway.store.events.read_cursors import ListName
+
+_STEP = 100  # a commit that removes so many takes some 20 ms, which those of lanes wait for
+_DAY_MICROS: Final = 86_400_000_000
+# What lanes know again after a restart, from the newest event of each (gateway.lanes.restored_state).
+_REMEMBERED = (EventKind.ORDER_BEGAN, EventKind.ORDER_ENDED, EventKind.STOP_BEGAN, EventKind.STOP_ENDED)
+_ENOUGH_BELOW = 0.99  # of the most that may be: so that not every new event is one too many
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """A list's table: when a row was recorded, and which rows nothing else needs (SQL)."""
+
+    table: str
+    at: str
+    free: str
+
+
+_LISTS: Final[dict[ListName, _List]] = {
+    "event": _List(
+        table="event",
+        at="coalesce(recorded_at, date_at)",
+        free="NOT EXISTS (SELECT 1 FROM camera_event WHERE camera_event.event_id = event.id)"
+        f" AND NOT (type IN ({', '.join(str(int(kind)) for kind in _REMEMBERED)}) AND NOT EXISTS"
+        " (SELECT 1 FROM event AS later INDEXED BY event_by_type WHERE later.type = event.type AND later.id > event.id"
+        " AND later.lane_id = event.lane_id))",
+    ),
+    "camera_event": _List(
+        table="camera_event",
+        at="date_at",
+        free="ready = 1 AND date_at < CASE incident WHEN 0 THEN :transactions_from ELSE :incidents_from END"
+        " AND NOT EXISTS"
+        " (SELECT 1 FROM outbox WHERE outbox.kind = 'camera_event' AND outbox.record_id = camera_event.id)"
+        " AND NOT EXISTS (SELECT 1 FROM exhibit WHERE exhibit.camera_event_id = camera_event.id AND garbage = 0)",
+    ),
+    "entry": _List(
+        table="parking_entry",
+        at="at",
+        free="(status <> 'open' OR at < :standing_from)"
+        " AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.kind = 'entry' AND outbox.record_id = parking_entry.id)",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLimits:
+    """What is kept.
+
+    Attributes:
+        days: so long everything, and longer what somebody has not read.
+        most_days: nothing for longer.
+        most_events: events, whatever their age.
+        transaction_days, incident_days: footage of camera events; these go no sooner than it does.
+    """
+
+    days: int
+    most_days: int
+    most_events: int
+    transaction_days: int
+    incident_days: int
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Records of a list, by their ids, both ends included, and how many there are; times are wall micros."""
+
+    low: int
+    high: int
+    count: int
+    first_at: int
+    last_at: int
+
+
+class Keeping:
+    """Takes out what is old. `now` is wall micros, None while the clock is not trusted: nothing is old then."""
+
+    def __init__(self, *, database: Database, changes: Changes) -> None:
+        self._database = database
+        self._changes = changes
+
+    async def old_to(self, name: ListName, *, limits: KeepLimits, now: int | None) -> tuple[int, int]:
+        """Up to which id records may go that nobody waits for, and up to which they go in any case; 0 for none."""
+
+        def query(connection: sqlite3.Connection) -> tuple[int, int]:
+            soft = hard = 0
+            if now is not None:
+                soft = _old_to(connection, _LISTS[name], now - limits.days * _DAY_MICROS)
+                # by whole days: one gap a day, not one for each event
+                hard = _old_to(connection, _LISTS[name], (now // _DAY_MICROS - limits.most_days) * _DAY_MICROS)
+            return soft, max(hard, _too_many_to(connection, limits.most_events)) if name == "event" else hard
+
+        return await self._database.read(query, lengthy=True)
+
+    async def unread(self, name: ListName, *, above: int, to: int, limits: KeepLimits, now: int | None) -> Range | None:
+        """Of the records up to id `to` that may go, those above an id; None without any."""
+        kept = _LISTS[name]
+
+        def query(connection: sqlite3.Connection) -> Range | None:
+            low, high, count, first_at, last_at = connection.execute(
+                f"SELECT min(id), max(id), count(*), min({kept.at}), max({kept.at}) FROM {kept.table} NOT INDEXED"
+                f" WHERE id > :above AND id <= :to AND {kept.free}",
+                {"above": above, "to": to} | _values(limits, now),
+            ).fetchone()
+            return Range(low, high, count, first_at, last_at) if count else None
+
+        return await self._database.read(query, lengthy=True)
+
+    async def remove(
+        self, name: ListName, *, above: int, to: int, limits: KeepLimits, now: int | None
+    ) -> tuple[int, ...]:
+        """Remove some of the oldest above an id and up to another that nothing else needs, in one commit; their ids.
+
+        None are left once it returns an empty tuple. What belongs to an event, its passage, goes with it.
+        """
+        kept, values = _LISTS[name], _values(limits, now)
+
+        def choose(connection: sqlite3.Connection) -> list[int]:  # a reader's, so that the long look holds up no commit
+            rows = connection.execute(
+                f"SELECT id FROM {kept.table} NOT INDEXED WHERE id > :above AND id <= :to AND {kept.free}"
+                " ORDER BY id LIMIT :step",
+                {"above": above, "to": to, "step": _STEP} | values,
+            )
+            return [number for (number,) in rows]
+
+        found = await self._database.read(choose, lengthy=True)
+
+        def job(connection: sqlite3.Connection) -> tuple[int, ...]:
+            gone = []
+            for number in found:
+                still = connection.execute(
+                    f"SELECT 1 FROM {kept.table} WHERE id = :id AND {kept.free}", values | {"id": number}
+                ).fetchone()
+                if still is None:
+                    continue
+                if name == "event":
+                    connection.execute("DELETE FROM passage WHERE event_id = ?", (number,))
+                connection.execute(f"DELETE FROM {kept.table} WHERE id = ?", (number,))
+                if name == "camera_event":  # nobody has to be told of it: central keeps its own
+                    connection.execute("DELETE FROM camera_event_gone WHERE id = ?", (number,))
+                gone.append(number)
+            return tuple(gone)
+
+        return await self._database.write(job, then=self._changes.bump) if found else ()
+
+
+def _values(limits: KeepLimits, now: int | None) -> dict[str, int]:
+    moment = 0 if now is None else now
+    return {
+        "transactions_from": moment - limits.transaction_days * _DAY_MICROS,
+        "incidents_from": moment - limits.incident_days * _DAY_MICROS,
+        "standing_from": moment - LONGEST_STAY,
+    }
+
+
+def _old_to(connection: sqlite3.Connection, kept: _List, before: int) -> int:
+    """The highest id of those known to be from before, among the records before the first that is known not to be."""
+    young = connection.execute(
+        f"SELECT id FROM {kept.table} NOT INDEXED WHERE clock_trusted = 1 AND {kept.at} >= ? ORDER BY id LIMIT 1",
+        (before,),
+    ).fetchone()
+    old = connection.execute(
+        f"SELECT id FROM {kept.table} NOT INDEXED WHERE clock_trusted = 1 AND {kept.at} < ? AND (?2 IS NULL OR id < ?2)"
+        " ORDER BY id DESC LIMIT 1",
+        (before, young[0] if young else None),
+    ).fetchone()
+    return int(old[0]) if old else 0
+
+
+def _too_many_to(connection: sqlite3.Connection, most: int) -> int:
+    """Up to which id events go because there are more than `most`; 0 while there are not."""
+    (count,) = connection.execute("SELECT coalesce(sum(count), 0) FROM event_stretch WHERE span = 17").fetchone()
+    if count <= most:
+        return 0
+    over = count - int(most * _ENOUGH_BELOW)
+    row = connection.execute("SELECT id FROM event NOT INDEXED ORDER BY id LIMIT 1 OFFSET ?", (over - 1,)).fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,217 @@
+"""The journal: what happened, written in one transaction with everything that follows from it.
+
+A passage, its events, the footage it pins and what must go up to central are recorded together or not at all.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gateway.domain.announcements import Places
+from gateway.domain.commands import Command
+from gateway.domain.events import Event, Severity
+from gateway.domain.passages import CameraEvent, Moment, Passage
+from gateway.domain.presence import OUTSIDE, Correction, Movement
+from gateway.runtime.clock import ClockOffset
+from gateway.store.engine.box import box_number
+from gateway.store.engine.changes import Changes
+from gateway.store.engine.database import Database
+from gateway.store.events.commands import put_command
+from gateway.store.events.entry_rows import Gone, record_entry
+from gateway.store.events.events import insert_event
+from gateway.store.events.presence import record_correction, record_movement
+from gateway.store.footage.camera_events import camera_event_body
+from gateway.store.footage.event_footage import LONGEST_PIN
+from gateway.store.outbox.rows import body_text, insert_outbox
+from gateway.store.webhooks.queue import feed_webhooks
+
+_UNKNOWN = ClockOffset(boot_id="", micros=0, trusted=False)
+_NOWHERE = Places()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is recorded together. A passage and its moments belong to the last event."""
+
+    events: tuple[Event, ...] = ()
+    passage: Passage | None = None
+    moments: tuple[Moment, ...] = ()
+    commands: tuple[Command, ...] = ()
+    movements: tuple[Movement, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be recorded whole."""
+        if not self.events and (self.passage or self.moments):
+            raise ValueError("a passage and its footage need the event that tells of them")
+        if not self.events and (self.movements or self.corrections):
+            raise ValueError("whoever moves or is counted anew needs the event that tells of it")
+        if any(moment.pinned_until - moment.pinned_from > LONGEST_PIN for moment in self.moments):
+            raise ValueError("a moment of footage is at most an hour long")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The ids that an entry got."""
+
+    event_ids: tuple[int, ...] = ()
+    passage_id: int | None = None
+    camera_event_ids: tuple[int, ...] = field(default=())
+
+
+class Journal:
+    """Where everything that happens is recorded."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        changes: Changes,
+        site_name: str,
+        sends: bool,
+        offset: Callable[[], ClockOffset] | None = None,
+        places: Places = _NOWHERE,
+        announced: Callable[[], None] | None = None,
+        now: Callable[[], int] | None = None,
+    ) -> None:
+        """`offset` tells how the clocks stand that stamp what is recorded. `now`: wall micros, asked in any thread;
+        with it, events that are recorded late are known as such.
+
+        `places` are named in announcements; `announced` is called when there is something to send to a webhook.
+        """
+        self._places = places
+        self._announced = announced
+        self._offset = offset
+        self._now = now
+        self._database = database
+        self._changes = changes
+        self._site_name = site_name
+        self._sends = sends
+
+    async def record(self, entry: Entry) -> Recorded:
+        """Record an entry; on return it is on disk. Raises StoreError when the disk refuses it.
+
+        Cancelling whoever waits does not take the entry back.
+        """
+        offset = self._offset() if self._offset is not None else _UNKNOWN
+        fed = 0
+
+        def job(connection: sqlite3.Connection) -> Recorded:
+            for command in entry.commands:
+                put_command(connection, command)
+            now = self._now() if self._now is not None else None
+            ids = tuple(insert_event(connection, event, now=now) for event in entry.events)
+            if not ids:
+                return Recorded()
+            nonlocal fed
+            for event, event_id in zip(entry.events, ids, strict=True):
+                fed += feed_webhooks(connection, event, event_id, places=self._places)
+            last, last_id = entry.events[-1], ids[-1]
+            box = box_number(connection)
+            passage_id = _insert_passage(connection, entry.passage, last_id) if entry.passage else None
+            if entry.passage and passage_id is not None:
+                gone = Gone(entry.passage, passage_id, last.device_id, _area(entry), box)
+                record_entry(connection, gone, sends=self._site_name if self._sends else None)
+            for movement in entry.movements:
+                record_movement(connection, movement)
+            for correction in entry.corrections:
+                record_correction(connection, correction)
+            moments = tuple(
+                self._insert_moment(connection, moment, last, last_id, offset=offset, box=box)
+                for moment in entry.moments
+            )
+            return Recorded(event_ids=ids, passage_id=passage_id, camera_event_ids=moments)
+
+        def then() -> None:
+            self._changes.bump()
+            if fed and self._announced is not None:
+                self._announced()
+
+        return await self._database.write(job, then=then)
+
+    def _insert_moment(
+        self,
+        connection: sqlite3.Connection,
+        moment: Moment,
+        event: Event,
+        event_id: int,
+        *,
+        offset: ClockOffset,
+        box: int,
+    ) -> int:
+        cursor = connection.execute(
+            "INSERT INTO camera_event (camera_id, event_id, lane_id, name, description, date_at, pinned_from,"
+            " pinned_until, clock_trusted, incident, boot_id, clock_offset, box)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                moment.camera_id,
+                event_id,
+                event.lane_id,
+                moment.name,
+                moment.description,
+                event.date_at,
+                moment.pinned_from,
+                moment.pinned_until,
+                moment.clock_trusted,
+                event.severity >= Severity.WARNING,
+                offset.boot_id,
+                offset.micros,
+                box,
+            ),
+        )
+        camera_event_id = int(cursor.lastrowid or 0)
+        if self._sends:
+            made = CameraEvent(
+                id=camera_event_id,
+                central_id=None,
+                camera_id=moment.camera_id,
+                event_id=event_id,
+                lane_id=event.lane_id,
+                name=moment.name,
+                description=moment.description,
+                date_at=event.date_at,
+                pinned_from=moment.pinned_from,
+                pinned_until=moment.pinned_until,
+                clock_trusted=moment.clock_trusted,
+                ready=False,
+                incident=event.severity >= Severity.WARNING,
+                box=box,
+            )
+            insert_outbox(
+                connection,
+                kind="camera_event",
+                record_id=camera_event_id,
+                body=body_text(camera_event_body(made, site_name=self._site_name)),
+                now=event.date_at,
+            )
+        return camera_event_id
+
+
+def _area(entry: Entry) -> str:
+    """The area that an entry's vehicle went into, or out of."""
+    if entry.passage is None or not entry.movements:
+        return OUTSIDE
+    way = entry.movements[-1].way
+    return way.leaves if entry.passage.direction == "exit" else way.enters
+
+
+def _insert_passage(connection: sqlite3.Connection, passage: Passage, event_id: int) -> int:
+    cursor = connection.execute(
+        "INSERT INTO passage (lane_id, direction, outcome, started_at, ended_at, clock_trusted, card_id, credential,"
+        " reason, event_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            passage.lane_id,
+            passage.direction,
+            passage.outcome.value,
+            passage.started_at,
+            passage.ended_at,
+            passage.clock_trusted,
+            passage.card_id,
+            passage.credential,
+            passage.reason,
+            event_id,
+        ),
+    )
+    return int(cursor.lastrowid or 0)

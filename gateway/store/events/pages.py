@@ -1,0 +1,277 @@
+"""Pages of events, found by what stretches of ids hold (tables `event_stretch`, `event_share`), without counting them.
+
+A page 5,000,000 events deep and the count of a filter are sums over stretches; only in the stretches at the two ends of
+a span of time, and in the one where a page begins, events themselves are looked at. A search looks at the text of
+events, newest first, and at no more than `MOST_SEARCHED` of them for one page.
+
+Everything runs in a reading thread.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Generic, TypeVar
+
+from gateway.store.engine.text_search import search_in
+from gateway.store.events.id_ranges import (
+    AT_A_LOOK,
+    COARSE,
+    FINE,
+    EventFilter,
+    Stretch,
+    Stretches,
+    Values,
+    conditions,
+    finer,
+    listed,
+    one_value,
+    places,
+    read_stretches,
+)
+from gateway.store.events.rows import RECORDED, Form, Row
+
+__all__ = ["EXACT_SEARCH", "MOST_SEARCHED", "EventFilter", "EventPage", "read_page", "read_stretches"]
+
+EXACT_SEARCH = 10_000
+"""Up to so many events a search looks at all of them, and its count is of all."""
+MOST_SEARCHED = 200_000
+"""Events that a search looks at for one page at most."""
+
+_DENSE = 20  # one event in so many: looking at each is quicker than sorting what an index finds
+_HIGHEST = 2**63 - 1
+
+_WHOLE = f"""
+SELECT (SELECT coalesce(sum(count), 0) FROM event_stretch WHERE span = {COARSE}),
+ (SELECT coalesce(max(id), 0) FROM event), {{form}}
+FROM (SELECT * FROM event WHERE id IN (
+ SELECT id FROM event NOT INDEXED WHERE id < {{high}} ORDER BY id DESC LIMIT :limit OFFSET {{over}}
+) ORDER BY id DESC LIMIT :limit)
+"""
+_DEEP = f"""
+WITH coarse AS (SELECT stretch, count, sum(count) OVER (ORDER BY stretch DESC) AS upto FROM event_stretch
+  WHERE span = {COARSE}),
+ around AS (SELECT stretch << {COARSE - FINE} AS low, :offset - upto + count AS over FROM coarse WHERE upto > :offset
+  ORDER BY stretch DESC LIMIT 1),
+ fine AS (SELECT stretch, count, sum(count) OVER (ORDER BY stretch DESC) AS upto FROM event_stretch
+  WHERE span = {FINE} AND stretch >= (SELECT low FROM around)
+  AND stretch < (SELECT low FROM around) + {1 << (COARSE - FINE)}),
+ start AS (SELECT (stretch + 1) << {FINE} AS high, (SELECT over FROM around) - upto + count AS over FROM fine
+  WHERE upto > (SELECT over FROM around) ORDER BY stretch DESC LIMIT 1)
+""" + _WHOLE.format(form="{form}", high="(SELECT high FROM start)", over="coalesce((SELECT over FROM start), 0)")
+
+E = TypeVar("E")
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage(Generic[E]):
+    """Events by descending id.
+
+    Attributes:
+        events: in the form that was asked for.
+        last: the id of the last of them, None when there are none.
+        count: of all matches; while not `complete`, of those among the events that were looked at.
+        next_cursor: continues into older events, None at the end. It may be there when the page is not full.
+        complete: whether every event was looked at; only a search among many events may end before.
+        newest: the newest id of all events at that moment, 0 for none.
+    """
+
+    events: E
+    last: int | None
+    count: int
+    next_cursor: int | None
+    complete: bool = True
+    newest: int = 0
+
+
+def read_page(
+    connection: sqlite3.Connection,
+    wanted: EventFilter,
+    passing: Stretches | None,
+    *,
+    before: int,
+    offset: int,
+    limit: int,
+    form: Form[E] = RECORDED,  # type: ignore[assignment]  # mypy takes it for the default of every E
+) -> EventPage[E]:
+    """Events by descending id, from below `before` (0: the newest) on, passing over `offset` of them.
+
+    `passing`: what `read_stretches` says for the same filter, its search aside, at the same moment. For no filter at
+    all it is not needed: such a page is one statement, and so of one moment even outside a transaction.
+    """
+    if before and offset and not wanted.search:
+        raise ValueError("a cursor and an offset exclude each other")
+    if wanted.is_empty or passing is None:
+        return _of_all(connection, form, before=before, offset=offset, limit=limit)
+    if wanted.search:
+        found = _searched(connection, wanted, passing.all, form, before=before, offset=offset, limit=limit)
+    else:
+        found = _filtered(connection, wanted, passing.all, form, before=before, offset=offset, limit=limit)
+    return replace(found, newest=one_value(connection, "SELECT max(id) FROM event", ()) or 0)
+
+
+def _of_all(connection: sqlite3.Connection, form: Form[E], *, before: int, offset: int, limit: int) -> EventPage[E]:
+    sql = _whole(form.sql, is_deep=offset > 0)
+    place = {"before": before or _HIGHEST, "offset": offset, "limit": limit + 1}
+    count, newest, *row = connection.execute(sql, place).fetchone()
+    return replace(_page(form, row, limit, count), newest=newest)
+
+
+@cache
+def _whole(form: str, *, is_deep: bool) -> str:
+    return _DEEP.format(form=form) if is_deep else _WHOLE.format(form=form, high=":before", over="0")
+
+
+def _filtered(
+    connection: sqlite3.Connection,
+    wanted: EventFilter,
+    stretches: tuple[Stretch, ...],
+    form: Form[E],
+    *,
+    before: int,
+    offset: int,
+    limit: int,
+) -> EventPage[E]:
+    count = sum(stretch.passing for stretch in stretches)
+    if limit == 0 or offset >= count:
+        return EventPage(events=form.empty, last=None, count=count, next_cursor=None)
+    high, over = (before, 0) if before else _start_of(connection, wanted, stretches, offset)
+    enough = _enough(connection, wanted, stretches, high, over + limit + 1)
+    where, values = conditions(wanted)
+    path = _path(connection, wanted, enough)
+    ids = f"SELECT id FROM event {path} WHERE id >= ? AND id < ?{where} ORDER BY id DESC LIMIT ? OFFSET ?"
+    row = _of_ids(connection, form, ids, (enough.low, enough.high, *values, limit + 1, over))
+    return _page(form, row, limit, count)
+
+
+def _page(form: Form[E], row: Row, limit: int, count: int) -> EventPage[E]:
+    """A page of which one event more was fetched, if there is one."""
+    ids, events = form.of_row(row, limit)
+    last = ids[min(limit, len(ids)) - 1] if ids and limit else None
+    return EventPage(events=events, last=last, count=count, next_cursor=last if len(ids) > limit else None)
+
+
+def _of_ids(connection: sqlite3.Connection, form: Form[E], ids: str, values: Values) -> Row:
+    """The events of these ids, in their form."""
+    row: Row = connection.execute(
+        f"SELECT {form.sql} FROM (SELECT * FROM event WHERE id IN ({ids}) ORDER BY id DESC LIMIT {_HIGHEST})", values
+    ).fetchone()
+    return row
+
+
+def _start_of(
+    connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[Stretch, ...], offset: int
+) -> tuple[int, int]:
+    """Below which id to begin, and how many to pass over from there."""
+    for stretch in stretches:
+        if offset < stretch.passing:
+            for fine in finer(connection, wanted, stretch):
+                if offset < fine.passing:
+                    return fine.high, offset
+                offset -= fine.passing
+        offset -= stretch.passing
+    return 0, 0
+
+
+def _enough(
+    connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[Stretch, ...], high: int, wish: int
+) -> Stretch:
+    """From `high` downwards as far as it takes for `wish` events that pass."""
+    events = passing = 0
+    low = high
+    for stretch in stretches:
+        if stretch.low >= high:
+            continue
+        whole = passing + stretch.passing < wish and stretch.high <= high
+        for part in (stretch,) if whole else finer(connection, wanted, stretch):
+            if part.low >= high or passing >= wish:
+                continue
+            low = part.low
+            events += part.events
+            if part.high <= high:
+                passing += part.passing
+        if passing >= wish:
+            break
+    return Stretch(low, high, events, passing)
+
+
+def _path(connection: sqlite3.Connection, wanted: EventFilter, within: Stretch) -> str:
+    """By which index the events of a stretch are gone through."""
+    if not wanted.device_ids and not wanted.types:
+        return "NOT INDEXED"
+    if within.passing * _DENSE >= within.events and within.events:
+        return "NOT INDEXED"
+    if not wanted.types:
+        return "INDEXED BY event_by_device"
+    if not wanted.device_ids:
+        return "INDEXED BY event_by_type"
+    of_devices, of_types = (
+        sum(stretch.passing for stretch in listed(connection, one, FINE, within))
+        for one in (EventFilter(device_ids=wanted.device_ids), EventFilter(types=wanted.types))
+    )
+    return "INDEXED BY event_by_device" if of_devices <= of_types else "INDEXED BY event_by_type"
+
+
+def _searched(
+    connection: sqlite3.Connection,
+    wanted: EventFilter,
+    stretches: tuple[Stretch, ...],
+    form: Form[E],
+    *,
+    before: int,
+    offset: int,
+    limit: int,
+) -> EventPage[E]:
+    """What a search finds. It ends when the page is full, or enough was looked at."""
+    is_exact = sum(stretch.passing for stretch in stretches) <= EXACT_SEARCH
+    wish = offset + limit + 1
+    found: list[int] = []
+    looked, reached, complete = 0, 0, True
+    for part in _parts(connection, wanted, stretches):
+        high = part.high if is_exact or not before else min(part.high, before)
+        if high <= part.low:
+            continue
+        if not is_exact and (looked >= MOST_SEARCHED or (looked >= EXACT_SEARCH and len(found) >= wish)):
+            complete = False
+            break
+        found += _matching(connection, wanted, replace(part, high=high))
+        looked += part.passing
+        reached = part.low
+    below = [number for number in found if not before or number < before]
+    page = below[offset : offset + limit]
+    following = None if complete else reached
+    if len(below) > offset + limit:
+        following = page[-1] if page else None
+    _, events = form.of_row(_of_ids(connection, form, places(page), tuple(page)), limit)
+    return EventPage(
+        events=events,
+        last=page[-1] if page else None,
+        count=len(found),
+        next_cursor=following,
+        complete=complete and (is_exact or not before),
+    )
+
+
+def _parts(connection: sqlite3.Connection, wanted: EventFilter, stretches: tuple[Stretch, ...]) -> Iterator[Stretch]:
+    """Stretches that can be looked through at once, newest first."""
+    for stretch in stretches:
+        if stretch.passing <= AT_A_LOOK:
+            yield stretch
+        else:
+            yield from (fine for fine in finer(connection, wanted, stretch) if fine.passing)
+
+
+def _matching(connection: sqlite3.Connection, wanted: EventFilter, part: Stretch) -> list[int]:
+    """Ids of what a search finds in a stretch, newest first."""
+    where, values = conditions(wanted)
+    match = search_in(wanted.search, texts=("description",), names=("name",))
+    found = one_value(
+        connection,
+        f"SELECT json_group_array(id) FROM event {_path(connection, wanted, part)} WHERE id >= ? AND id < ?{where}"
+        f" AND {match.sql}",
+        (part.low, part.high, *values, *match.values),
+    )
+    return sorted(json.loads(found), reverse=True)

@@ -1,0 +1,101 @@
+"""How far each program that pulls a list by cursor has read it, on disk (see `gateway.domain.read_cursors`)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from gateway.domain.events import Event
+from gateway.store.engine.database import Database
+from gateway.store.events.events import insert_event
+
+ListName = Literal["event", "camera_event", "entry"]
+LISTS: Final[tuple[ListName, ...]] = ("event", "camera_event", "entry")
+_TABLES: Final[dict[ListName, str]] = {"event": "event", "camera_event": "camera_event", "entry": "parking_entry"}
+MOST_COUNTED = 10_000
+_COLUMNS = "account, list, filter, read_to, read_at, began_at"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who reads which list. `filter`: what of it, "" for all."""
+
+    account: str
+    list: ListName
+    filter: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMark:
+    """How far a reader has come.
+
+    Attributes:
+        read_to: everything up to this id was fetched.
+        read_at: wall micros when it last asked for a page.
+        began_at: wall micros when the mark was made.
+    """
+
+    reader: Reader
+    read_to: int
+    read_at: int
+    began_at: int
+
+    def holds(self, *, now: int, reader_days: int) -> bool:
+        """Whether what it has not read is kept for it: it has read within so many days."""
+        return self.read_at >= now - reader_days * 86_400_000_000
+
+
+class ReadMarks:
+    """The marks of all readers."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    async def all(self) -> tuple[ReadMark, ...]:
+        """Every mark, by account and list."""
+        return await self._database.rows(f"SELECT {_COLUMNS} FROM read_mark ORDER BY account, list, filter", of=_mark)
+
+    async def save(self, marks: Sequence[ReadMark]) -> None:
+        """Write marks; one that is there already never goes back."""
+        values = [
+            (mark.reader.account, mark.reader.list, mark.reader.filter, mark.read_to, mark.read_at, mark.began_at)
+            for mark in marks
+        ]
+        await self._database.write(
+            lambda connection: connection.executemany(
+                f"INSERT INTO read_mark ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (account, list, filter)"
+                " DO UPDATE SET read_to = max(read_to, excluded.read_to), read_at = excluded.read_at",
+                values,
+            )
+        )
+
+    async def forget(self, readers: Sequence[Reader], *, told: Event | None = None) -> None:
+        """Remove marks, and record the event that tells of it in the same commit."""
+        values = [(reader.account, reader.list, reader.filter) for reader in readers]
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.executemany("DELETE FROM read_mark WHERE account = ? AND list = ? AND filter = ?", values)
+            if told is not None:
+                insert_event(connection, told)
+
+        await self._database.write(job)
+
+    async def unread(self, marks: Sequence[ReadMark]) -> tuple[int, ...]:
+        """How many records there are above each mark, whatever its filter; counted up to 10,000."""
+
+        def query(connection: sqlite3.Connection) -> tuple[int, ...]:
+            return tuple(
+                connection.execute(
+                    f"SELECT count(*) FROM (SELECT 1 FROM {_TABLES[mark.reader.list]} WHERE id > ? LIMIT ?)",
+                    (mark.read_to, MOST_COUNTED),
+                ).fetchone()[0]
+                for mark in marks
+            )
+
+        return await self._database.read(query)
+
+
+def _mark(row: tuple[Any, ...]) -> ReadMark:
+    return ReadMark(Reader(*row[:3]), *row[3:])

@@ -1,0 +1,1 @@
+"""Segments, camera events and the evidence that people add to them."""

@@ -1,0 +1,111 @@
+"""Camera events as records that central also keeps: which id central gave them, and what can be changed of them.
+
+Steps within a running transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+from gateway.domain.writes import JsonObject
+from gateway.store.outbox.central_ids import disown, is_one_given, newest_given, owners_of
+
+
+class CameraEventIds:
+    """Camera events keep the site's id and learn central's beside it."""
+
+    def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
+        """The site's own id."""
+        row = connection.execute(
+            "SELECT id FROM camera_event WHERE id = ?1 OR central_id = ?1 ORDER BY id = ?1 DESC LIMIT 1", (record_id,)
+        ).fetchone()
+        return int(row[0]) if row else record_id
+
+    def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
+        """Central's id of a record, None while central has given none."""
+        row = connection.execute(
+            "SELECT central_id FROM camera_event WHERE id = ?1"
+            " UNION ALL SELECT central_id FROM camera_event_gone WHERE id = ?1",
+            (record_id,),
+        ).fetchone()
+        return None if row is None or row[0] is None else int(row[0])
+
+    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
+        """Noted beside the site's id, also of one that was deleted here before central's answer came."""
+        self.learn_together(connection, {record_id: central_id})
+        return record_id
+
+    def learn_together(self, connection: sqlite3.Connection, given: Mapping[int, int]) -> None:
+        """The same of many, central's ids by the site's."""
+        left = len(given)
+        for table in ("camera_event", "camera_event_gone"):
+            if left:
+                left -= connection.execute(
+                    f"UPDATE OR IGNORE {table} SET central_id = given.central_id FROM"
+                    " (SELECT value ->> 0 AS id, value ->> 1 AS central_id FROM json_each(?)) AS given"
+                    f" WHERE {table}.id = given.id",
+                    (json.dumps(tuple(given.items())),),
+                ).rowcount
+
+    def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
+        """The newest of central's ids."""
+        return newest_given(connection, "camera_event", most)
+
+    def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
+        """Also to one that was deleted here."""
+        return any(is_one_given(connection, table, central_id) for table in ("camera_event", "camera_event_gone"))
+
+    def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
+        """Of those that are here."""
+        return owners_of(connection, "camera_event", central_ids)
+
+    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
+        """It stays."""
+        disown(connection, "camera_event", record_id)
+
+
+class CameraEventKeeper(CameraEventIds):
+    """Camera events. They are made by the journal; of what is written later, name, description and class are here."""
+
+    def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:  # noqa: ARG002 (a keeper's form)
+        """The journal does that, with the event and the footage that belong to it."""
+        raise TypeError("a camera event is recorded by the journal")
+
+    def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
+        """What can be changed of it."""
+        return self._kept(connection, (record_id,)).get(record_id)
+
+    def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:  # noqa: ARG002 (a keeper's form)
+        """Take over what can be changed; what is so already costs no write."""
+        self.put_together(connection, {record_id: record})
+
+    def put_together(self, connection: sqlite3.Connection, records: Mapping[int, JsonObject]) -> None:
+        """The same of many, by the site's ids."""
+        for record_id, kept in self._kept(connection, tuple(records)).items():
+            record = records[record_id]
+            fresh = {name: record[name] for name, value in kept.items() if isinstance(record.get(name), type(value))}
+            if fresh.items() <= kept.items():
+                continue
+            now_so = {**kept, **fresh}
+            connection.execute(
+                "UPDATE camera_event SET name = ?, description = ?, incident = ? WHERE id = ?",
+                (now_so["name"], now_so["description"], now_so["incident"], record_id),
+            )
+
+    def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
+        """Its footage is held no longer; the event that it proves stays."""
+        connection.execute("DELETE FROM camera_event WHERE id = ?", (record_id,))
+
+    def _kept(self, connection: sqlite3.Connection, record_ids: tuple[int, ...]) -> dict[int, JsonObject]:
+        """What can be changed of those that are there. One value: a thread waits for the interpreter at each row."""
+        (found,) = connection.execute(
+            "SELECT json_group_array(json_array(id, name, description, incident)) FROM camera_event"
+            " WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(record_ids),),
+        ).fetchone()
+        return {
+            record_id: {"name": name, "description": description, "incident": bool(incident)}
+            for record_id, name, description, incident in json.loads(found)
+        }

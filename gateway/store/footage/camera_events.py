@@ -1,0 +1,229 @@
+"""Camera events: the footage that proves an event, kept until central has it and for its time after."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.domain.passages import CameraEvent
+from gateway.domain.source_ids import source_id
+from gateway.domain.writes import JsonObject
+from gateway.runtime.clock import iso_utc
+from gateway.store.engine.changes import Changes
+from gateway.store.engine.database import Database, is_id
+from gateway.store.engine.text_search import search_in
+from gateway.store.footage.event_footage import LONGEST_PIN
+
+_COLUMNS = (
+    "id, central_id, camera_id, event_id, lane_id, name, description, date_at, pinned_from, pinned_until,"
+    " clock_trusted, ready, incident, boot_id, clock_offset, box"
+)
+
+_NEWEST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class CameraEventFilter:
+    """Which camera events; what is left out does not filter.
+
+    Attributes:
+        camera_ids: of any of these cameras.
+        event_ids: that prove any of these events.
+        search: in name, description or lane.
+        date_from: wall micros, inclusive.
+        date_until: wall micros, exclusive.
+        incident: only incidents, or only others.
+    """
+
+    camera_ids: tuple[int, ...] = ()
+    event_ids: tuple[int, ...] = ()
+    search: str = ""
+    date_from: int | None = None
+    date_until: int | None = None
+    incident: bool | None = None
+
+    def condition(self) -> tuple[str, tuple[object, ...]]:
+        """As SQL with its values."""
+        parts, values = ["1"], list[object]()
+        for column, numbers in (("camera_id", self.camera_ids), ("event_id", self.event_ids)):
+            if numbers:
+                parts.append(f"{column} IN ({', '.join('?' * len(numbers))})")
+                values += numbers
+        if self.search:
+            match = search_in(self.search, texts=("name", "description", "lane_id"))
+            parts.append(match.sql)
+            values += match.values
+        for bound, place in ((">=", self.date_from), ("<", self.date_until)):
+            if place is not None:
+                parts.append(f"date_at {bound} ?")
+                values.append(place)
+        if self.incident is not None:
+            parts.append("incident = ?")
+            values.append(self.incident)
+        return " AND ".join(parts), tuple(values)
+
+
+@dataclass(frozen=True, slots=True)
+class CameraEventPage:
+    """Camera events by descending id, how many match in all, and whether none of them is older.
+
+    `newest`: the newest id of all camera events at that moment, 0 for none.
+    """
+
+    events: tuple[CameraEvent, ...]
+    count: int
+    is_end: bool
+    newest: int
+
+
+class CameraEvents:
+    """The site's camera events. They are made by the journal."""
+
+    def __init__(self, *, database: Database, changes: Changes) -> None:
+        self._database = database
+        self._changes = changes
+
+    async def get(self, camera_event_id: int) -> CameraEvent | None:
+        """One camera event by the site's id or by central's, or None."""
+
+        def query(connection: sqlite3.Connection) -> CameraEvent | None:
+            row = connection.execute(
+                f"SELECT {_COLUMNS} FROM camera_event WHERE id = ?1 OR central_id = ?1 ORDER BY id = ?1 DESC LIMIT 1",
+                (camera_event_id,),
+            ).fetchone()
+            return _camera_event(row) if row else None
+
+        return await self._database.read(query) if is_id(camera_event_id) else None
+
+    async def page(
+        self, wanted: CameraEventFilter | None = None, *, before: int = 0, offset: int = 0, limit: int = 25
+    ) -> CameraEventPage:
+        """Camera events by descending id, from below `before` (0: the newest) on."""
+        condition, values = (wanted or CameraEventFilter()).condition()
+        limit = max(limit, 0)
+
+        def query(connection: sqlite3.Connection) -> CameraEventPage:
+            (count,) = connection.execute(f"SELECT count(*) FROM camera_event WHERE {condition}", values).fetchone()
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM camera_event WHERE {condition} AND (? = 0 OR id < ?)"
+                " ORDER BY id DESC LIMIT ? OFFSET ?",
+                (*values, before, before, limit + 1, offset),
+            ).fetchall()
+            (newest,) = connection.execute("SELECT max(id) FROM camera_event").fetchone()
+            events = tuple(_camera_event(row) for row in rows[:limit])
+            return CameraEventPage(events, int(count), is_end=len(rows) <= limit, newest=newest or 0)
+
+        return await self._database.read(query)
+
+    async def recorded(
+        self, *, camera_id: int | None, start: int, end: int, offset: int = 0, limit: int = 100
+    ) -> tuple[tuple[CameraEvent, ...], int]:
+        """Those whose footage begins from `start` until before `end` (wall micros), newest first, and how many."""
+        cameras = "(SELECT id FROM camera)" if camera_id is None else "(?)"
+        where = f"camera_id IN {cameras} AND pinned_from >= ? AND pinned_from < ?"
+        values = (*(() if camera_id is None else (camera_id,)), start, end)
+
+        def query(connection: sqlite3.Connection) -> tuple[tuple[CameraEvent, ...], int]:
+            (count,) = connection.execute(f"SELECT count(*) FROM camera_event WHERE {where}", values).fetchone()
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM camera_event WHERE {where} ORDER BY id DESC LIMIT ? OFFSET ?",
+                (*values, max(limit, 0), offset),
+            )
+            return tuple(_camera_event(row) for row in rows), int(count)
+
+        return await self._database.read(query)
+
+    async def of_events(self, event_ids: tuple[int, ...]) -> tuple[CameraEvent, ...]:
+        """The camera events that prove these events."""
+        places = ", ".join("?" * len(event_ids))
+        return await self._database.rows(
+            f"SELECT {_COLUMNS} FROM camera_event WHERE event_id IN ({places}) ORDER BY id", event_ids, of=_camera_event
+        )
+
+    async def awaiting(self, *, now: int, boot_id: str = "", uptime: int = 0) -> tuple[CameraEvent, ...]:
+        """Those whose pinned time has passed and that are not yet marked ready, oldest first.
+
+        `uptime`: monotonic micros now in the machine's run `boot_id`; they decide for what was stamped in that run.
+        """
+        return await self._database.rows(
+            f"SELECT {_COLUMNS} FROM camera_event WHERE ready = 0 AND CASE WHEN boot_id <> '' AND boot_id = ?"
+            " THEN pinned_until - clock_offset <= ? ELSE pinned_until <= ? END ORDER BY id LIMIT 100",
+            (boot_id, uptime, now),
+            of=_camera_event,
+        )
+
+    async def stamped_in(self, boot_id: str, *, pinned_after: int) -> tuple[CameraEvent, ...]:
+        """Of the newest few hundred, those of a run of the machine that are pinned beyond these monotonic micros of it:
+        whatever the clock was set to meanwhile.
+        """
+        return await self._database.rows(
+            f"SELECT {_COLUMNS} FROM camera_event WHERE id > (SELECT max(id) FROM camera_event) - ?"
+            " AND boot_id <> '' AND boot_id = ? AND pinned_until - clock_offset > ? ORDER BY id",
+            (_NEWEST, boot_id, pinned_after),
+            of=_camera_event,
+        )
+
+    async def pinned_since(self, camera_ids: Iterable[int], since: int) -> tuple[CameraEvent, ...]:
+        """Those of these cameras whose pinned time ends after `since` (wall micros)."""
+        return await self._database.read(
+            lambda connection: tuple(
+                _camera_event(row)
+                for camera_id in camera_ids
+                for row in connection.execute(
+                    f"SELECT {_COLUMNS} FROM camera_event WHERE camera_id = ? AND pinned_from > ? AND pinned_until > ?",
+                    (camera_id, since - LONGEST_PIN, since),
+                )
+            )
+        )
+
+    async def mark_ready(self, camera_event_id: int) -> None:
+        """All the footage that will ever be there is there."""
+        await self._database.write(
+            lambda connection: connection.execute("UPDATE camera_event SET ready = 1 WHERE id = ?", (camera_event_id,)),
+            then=self._changes.bump,
+        )
+
+
+def camera_event_of(row: Mapping[str, Any]) -> CameraEvent:
+    """Read a row by the names of its columns."""
+    return _camera_event(tuple(row[name.strip()] for name in _COLUMNS.split(",")))
+
+
+def camera_event_body(event: CameraEvent, *, site_name: str) -> JsonObject:
+    """Build what creates a camera event at central."""
+    return {
+        "camera_id": event.camera_id,
+        "name": event.name,
+        "description": event.description,
+        "date_at": iso_utc(event.date_at),
+        "start_date": iso_utc(event.pinned_from),
+        "end_date": iso_utc(event.pinned_until),
+        "clock_trusted": event.clock_trusted,
+        "lane": event.lane_id,
+        "source_event_id": event.event_id,
+        "source_id": source_id(event.box, event.id),
+        "source_name": site_name,
+    }
+
+
+def _camera_event(row: tuple[Any, ...]) -> CameraEvent:
+    return CameraEvent(
+        id=row[0],
+        central_id=row[1],
+        camera_id=row[2],
+        event_id=row[3],
+        lane_id=row[4],
+        name=row[5],
+        description=row[6],
+        date_at=row[7],
+        pinned_from=row[8],
+        pinned_until=row[9],
+        clock_trusted=bool(row[10]),
+        ready=bool(row[11]),
+        incident=bool(row[12]),
+        boot_id=row[13],
+        clock_offset=row[14],
+        box=row[15],
+    )

@@ -1,0 +1,108 @@
+"""Wall times of footage and its pins put right, once it is known how far the clock was off when they were stamped."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from functools import partial
+
+from gateway.domain.footage import TOUCHING_MICROS
+from gateway.runtime.clock import ClockOffset, iso_utc
+from gateway.store.engine.database import Database
+from gateway.store.outbox.backlog_quota import count_rows
+from gateway.store.outbox.rows import body_text
+
+_AT_A_TIME = 500
+_FOLLOWING = 200
+
+
+class FootageTimes:
+    """What was stamped by an untrusted clock, by the run of the machine in which that was."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    async def correct(self, offset: ClockOffset) -> int:
+        """Put right what was stamped by an untrusted clock in the run of `offset`, which is known to be true now, or in
+        an earlier run whose true offset was known in the end. Returns how many segments moved.
+
+        The pins move first, in the commit that remembers the offset: what a power cut leaves undone is done by the next
+        call, and until then nothing may be deleted.
+        """
+        if not await self._database.read(lambda connection: _untrusted(connection, offset.boot_id)):
+            boots = await self._database.read(_unfinished)
+        else:
+            boots = await self._database.write(lambda connection: _move_pins(connection, offset))
+        moved = 0
+        for boot_id in boots:
+            while count := await self._database.write(partial(_move_some, boot_id=boot_id)):
+                moved += count
+        return moved
+
+
+def _untrusted(connection: sqlite3.Connection, boot_id: str) -> bool:
+    return any(
+        connection.execute(
+            f"SELECT 1 FROM {table} WHERE clock_trusted = 0 AND boot_id = ? LIMIT 1", (boot_id,)
+        ).fetchone()
+        for table in ("segment", "camera_event")
+    )
+
+
+def _unfinished(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """Runs whose offset is known and whose segments are not all moved."""
+    known = connection.execute("SELECT boot_id FROM clock_offset").fetchall()
+    return tuple(boot_id for (boot_id,) in known if _untrusted(connection, boot_id))
+
+
+def _move_pins(connection: sqlite3.Connection, offset: ClockOffset) -> tuple[str, ...]:
+    connection.execute(
+        "INSERT INTO clock_offset (boot_id, micros) VALUES (?, ?)"
+        " ON CONFLICT (boot_id) DO UPDATE SET micros = excluded.micros",
+        (offset.boot_id, offset.micros),
+    )
+    pins = connection.execute(
+        "SELECT id, clock_offset, date_at, pinned_from, pinned_until FROM camera_event"
+        " WHERE clock_trusted = 0 AND boot_id = ?",
+        (offset.boot_id,),
+    ).fetchall()
+    for pin_id, stamped_by, *times in pins:
+        date_at, begin, until = (time + offset.micros - stamped_by for time in times)
+        connection.execute(
+            "UPDATE camera_event SET date_at = ?, pinned_from = ?, pinned_until = ?, clock_offset = ?,"
+            " clock_trusted = 1 WHERE id = ?",
+            (date_at, begin, until, offset.micros, pin_id),
+        )
+        _retell(connection, pin_id, date_at=date_at, start_date=begin, end_date=until)
+    return _unfinished(connection)
+
+
+def _retell(connection: sqlite3.Connection, camera_event_id: int, **times: int) -> None:
+    """What central has not got yet it gets with the right times."""
+    rows = connection.execute(
+        "SELECT id, body FROM outbox WHERE kind = 'camera_event' AND record_id = ?", (camera_event_id,)
+    ).fetchall()
+    for row_id, body in rows:
+        told = json.loads(body) | {name: iso_utc(micros) for name, micros in times.items()} | {"clock_trusted": True}
+        count_rows(connection, (row_id,), sign=-1)
+        connection.execute("UPDATE outbox SET body = ? WHERE id = ?", (body_text(told), row_id))
+        count_rows(connection, (row_id,), sign=1)
+
+
+def _move_some(connection: sqlite3.Connection, *, boot_id: str) -> int:
+    """Some segments of a run; and what followed them at once is no gap any more."""
+    (micros,) = connection.execute("SELECT micros FROM clock_offset WHERE boot_id = ?", (boot_id,)).fetchone()
+    moved = connection.execute(
+        "UPDATE segment SET started_at = monotonic + ?, clock_trusted = 1 WHERE id IN"
+        " (SELECT id FROM segment WHERE clock_trusted = 0 AND boot_id = ? LIMIT ?) RETURNING id",
+        (micros, boot_id, _AT_A_TIME),
+    ).fetchall()
+    if moved:
+        connection.execute(
+            "UPDATE segment SET gap = 'none' WHERE gap = 'clock' AND id BETWEEN ? AND ? AND boot_id = ? AND EXISTS"
+            " (SELECT 1 FROM segment AS before WHERE before.camera_id = segment.camera_id"
+            " AND before.id < segment.id AND before.id > segment.id - 200 AND before.boot_id = segment.boot_id"
+            " AND abs(before.monotonic + before.duration - segment.monotonic) <= ?)",
+            (min(moved)[0], max(moved)[0] + _FOLLOWING, boot_id, TOUCHING_MICROS),
+        )
+    return len(moved)

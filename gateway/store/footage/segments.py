@@ -1,0 +1,268 @@
+"""The index of segments on disk. A row exists only for a durable file, and goes only after its file has gone."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gateway.domain.footage import Missing, SegmentFinished
+from gateway.domain.passages import CameraEvent
+from gateway.store.engine.database import Database
+from gateway.store.footage.chain_links import link_segment
+from gateway.store.footage.event_footage import HELD, LONGEST_SEGMENT, footage_of, missing_of
+from gateway.store.footage.segment_rows import COLUMNS, Segment, segment_of
+
+_EVER = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which footage goes: oldest first, never any that a camera event pins which central has not taken yet.
+
+    Attributes:
+        at_least: bytes to be covered.
+        transactions_from: footage of events since then (wall micros) stays; 0: of all of them.
+        incidents_from: the same for events of which something went wrong.
+        begin: only segments that began then or later.
+        end: only segments that began before, by a trusted clock; None: all.
+        boot_id: this run of the machine, "" for none. What is of it is judged by monotonic micros too:
+        uptime_from: segments since then stay, where there is an `end`.
+        transactions_uptime, incidents_uptime: footage of events since then stays.
+        limit: how many at most.
+    """
+
+    at_least: int
+    transactions_from: int = 0
+    incidents_from: int = 0
+    begin: int = -(2**62)
+    end: int | None = None
+    boot_id: str = ""
+    uptime_from: int = 0
+    transactions_uptime: int = 0
+    incidents_uptime: int = 0
+    limit: int = 500
+
+    def values(self) -> dict[str, int | str]:
+        """The values of its part of a query."""
+        return {
+            "transactions_from": self.transactions_from,
+            "incidents_from": self.incidents_from,
+            "begin": self.begin,
+            "end": _EVER if self.end is None else self.end,
+            "any_clock": self.end is None,
+            "boot_id": self.boot_id,
+            "uptime_from": self.uptime_from,
+            "transactions_uptime": self.transactions_uptime,
+            "incidents_uptime": self.incidents_uptime,
+            "limit": self.limit,
+        }
+
+
+class Segments:
+    """Segments by camera and time."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    async def add(self, finished: Sequence[SegmentFinished]) -> int:
+        """Add rows for durable files; those already known are passed over. Returns how many were new."""
+
+        def job(connection: sqlite3.Connection) -> int:
+            return sum(_add(connection, item) for item in finished)
+
+        return await self._database.write(job)
+
+    async def between(self, camera_id: int, start: int, end: int) -> tuple[Segment, ...]:
+        """Segments that overlap `[start, end)` (wall micros), by start."""
+        return await self._database.rows(
+            f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND started_at > ? AND started_at < ?"
+            " AND started_at + duration > ? AND garbage = 0 ORDER BY started_at, id",
+            (camera_id, start - LONGEST_SEGMENT, end, start),
+            of=segment_of,
+        )
+
+    async def of_event(self, event: CameraEvent) -> tuple[Segment, ...]:
+        """The footage of a camera event, by start, by its own clock: where the clock was set during the event or later,
+        times are those that the clock would have told without that.
+        """
+        return await self._database.read(lambda connection: footage_of(connection, event))
+
+    async def latest(self, camera_id: int, *, before: int = _EVER) -> Segment | None:
+        """The newest segment of a camera that began before these wall micros, or None."""
+
+        def query(connection: sqlite3.Connection) -> Segment | None:
+            row = connection.execute(
+                f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND garbage = 0 AND started_at < ?"
+                " ORDER BY started_at DESC LIMIT 1",
+                (camera_id, before),
+            ).fetchone()
+            return segment_of(row) if row else None
+
+        return await self._database.read(query)
+
+    async def missing(self, camera_events: Iterable[CameraEvent]) -> dict[int, tuple[Missing, ...]]:
+        """What of each camera event's time its clip does not show, by the event's id, oldest first."""
+        wanted = tuple(camera_events)
+
+        def query(connection: sqlite3.Connection) -> dict[int, tuple[Missing, ...]]:
+            return {item.id: missing_of(connection, item) for item in wanted}
+
+        return await self._database.read(query) if wanted else {}
+
+    async def newest(self, camera_id: int, *, most: int) -> tuple[Segment, ...]:
+        """A camera's newest linked segments, by number."""
+        rows = await self._database.read(
+            lambda connection: connection.execute(
+                f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND number IS NOT NULL AND garbage = 0"
+                " ORDER BY number DESC LIMIT ?",
+                (camera_id, most),
+            ).fetchall()
+        )
+        return tuple(segment_of(row) for row in reversed(rows))
+
+    async def numbered(self, camera_id: int, number: int) -> Segment | None:
+        """The segment with this place in its camera's chain, None when it is not there (any more)."""
+        row = await self._database.read(
+            lambda connection: connection.execute(
+                f"SELECT {COLUMNS} FROM segment WHERE camera_id = ? AND number = ? AND garbage = 0",
+                (camera_id, number),
+            ).fetchone()
+        )
+        return segment_of(row) if row else None
+
+    async def known(self, folder: str) -> frozenset[str]:
+        """The paths in a folder (`7/2026112107`) that have a row, garbage included."""
+        return await self._database.read(
+            lambda connection: frozenset(
+                path
+                for (path,) in connection.execute(
+                    "SELECT path FROM segment WHERE path > ? AND path < ?", (f"{folder}/", f"{folder}0")
+                )
+            )
+        )
+
+    async def paths(self) -> frozenset[str]:
+        """Every path that has a row, garbage included: what start-up compares with the disk."""
+        return await self._database.read(
+            lambda connection: frozenset(path for (path,) in connection.execute("SELECT path FROM segment"))
+        )
+
+    async def after(self, segment_id: int, *, limit: int = 2000) -> tuple[Segment, ...]:
+        """Segments with an id above `segment_id`, by id, garbage left out: a walk over all of them in bounded steps."""
+        return await self._database.rows(
+            f"SELECT {COLUMNS} FROM segment WHERE id > ? AND garbage = 0 ORDER BY id LIMIT ?",
+            (segment_id, limit),
+            of=segment_of,
+        )
+
+    async def bytes_kept(self) -> int:
+        """Bytes of all segments that are not garbage."""
+        return await self._database.read(
+            lambda connection: int(
+                connection.execute(
+                    "SELECT coalesce(sum(size), 0) FROM segment INDEXED BY segment_by_age WHERE garbage = 0"
+                ).fetchone()[0]
+            )
+        )
+
+    async def bytes_since(self, start: int) -> tuple[int, int]:
+        """Bytes of the segments that began at `start` (wall micros) or later, and when the first of them began.
+
+        Without any, 0 and `start`.
+        """
+        return await self._database.read(
+            lambda connection: tuple(
+                connection.execute(
+                    "SELECT coalesce(sum(size), 0), coalesce(min(started_at), ?1)"
+                    " FROM segment INDEXED BY segment_by_age WHERE garbage = 0 AND started_at >= ?1",
+                    (start,),
+                ).fetchone()
+            )
+        )
+
+    async def free(self, choice: Choice) -> tuple[Segment, ...]:
+        """The oldest segments that may go, until enough bytes are covered."""
+
+        def choose(connection: sqlite3.Connection) -> tuple[Segment, ...]:
+            chosen: list[Segment] = []
+            covered = 0
+            for row in connection.execute(
+                f"SELECT {COLUMNS} FROM segment INDEXED BY segment_by_age WHERE garbage = 0 AND started_at >= :begin"
+                " AND started_at < :end AND (:any_clock OR clock_trusted = 1)"
+                " AND (:any_clock OR :boot_id = '' OR boot_id <> :boot_id OR monotonic < :uptime_from)"
+                f" AND NOT {HELD}"
+                " ORDER BY started_at LIMIT :limit",
+                choice.values(),
+            ):
+                if covered >= choice.at_least:
+                    break
+                chosen.append(segment_of(row))
+                covered += chosen[-1].size
+            return tuple(chosen)
+
+        return await self._database.read(choose)
+
+    async def discard(self, choice: Choice) -> tuple[Segment, ...]:
+        """Mark the oldest segments that may go as garbage until enough bytes are covered, and return them.
+
+        The caller deletes the files and then calls `forget`.
+        """
+        # The long look is a reader's, so that it holds up no commit.
+        chosen = await self.free(choice)
+
+        def mark(connection: sqlite3.Connection) -> tuple[Segment, ...]:
+            """Those chosen that were not pinned meanwhile, as they are now."""
+            marked = (
+                connection.execute(
+                    f"UPDATE segment SET garbage = 1 WHERE id = :id AND garbage = 0 AND NOT {HELD} RETURNING {COLUMNS}",
+                    choice.values() | {"id": item.id},
+                ).fetchone()
+                for item in chosen
+            )
+            return tuple(segment_of(row) for row in marked if row)
+
+        return await self._database.write(mark) if chosen else ()
+
+    async def garbage(self) -> tuple[Segment, ...]:
+        """Segments whose deletion was begun."""
+        return await self._database.rows(f"SELECT {COLUMNS} FROM segment WHERE garbage = 1", of=segment_of)
+
+    async def forget(self, segments: Sequence[Segment]) -> None:
+        """Remove the rows of segments whose files have gone."""
+        await self._database.write(
+            lambda connection: connection.executemany(
+                "DELETE FROM segment WHERE id = ?", [(item.id,) for item in segments]
+            )
+        )
+
+
+def _add(connection: sqlite3.Connection, item: SegmentFinished) -> bool:
+    """Whether it was new."""
+    cursor = connection.execute(
+        "INSERT OR IGNORE INTO segment (camera_id, path, started_at, duration, size, clock_trusted, gap, codec,"
+        " width, height, frames, boot_id, monotonic, entry, whole_after)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            item.camera_id,
+            item.path,
+            item.started_at,
+            item.duration,
+            item.size,
+            item.clock_trusted,
+            item.gap.value,
+            item.codec,
+            item.width,
+            item.height,
+            item.frames,
+            item.boot_id,
+            item.monotonic,
+            item.entry.value,
+            item.whole_after,
+        ),
+    )
+    if cursor.rowcount <= 0:
+        return False
+    if item.sha256:
+        link_segment(connection, segment_id=int(cursor.lastrowid or 0), path=item.path, sha256=item.sha256)
+    return True

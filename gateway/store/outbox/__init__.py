@@ -1,0 +1,1 @@
+"""Records that central also keeps, and the writes that wait for it."""

@@ -1,0 +1,106 @@
+"""Limits on writes queued while central is offline: the disk space of the backlog, and the changes of one record.
+
+Each transaction that changes the outbox keeps the sum of what waits, so that no write has to add it up. Everything that
+waits counts. Only writes of people and programs are refused for it: no passage and no event is ever lost.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from gateway.domain.errors import NoRoom
+from gateway.domain.writes import FIRST_PROVISIONAL_ID
+from gateway.store.engine.database import Database
+
+GIGABYTE: Final = 1_000_000_000
+DEFAULT_BYTES: Final = 2 * GIGABYTE
+MOST_OF_RECORD: Final = 10_000
+"""Changes of one record that wait. Each write looks at those that are before it."""
+MOST_MADE: Final = 1_000
+"""Devices, or cameras, that were made here and that central does not have. Their lists come whole."""
+_RESERVE: Final = 2  # for what takes a right away: so many times as much is held of it
+_COUNTED = "SELECT coalesce(sum(bytes), 0) FROM outbox_size"
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The disk space of everything that waits for central, and how much it may take."""
+
+    bytes: int
+    most: int
+
+    @property
+    def share(self) -> float:
+        """The part of the quota that is used."""
+        return self.bytes / self.most
+
+
+class BacklogQuota:
+    """The quota of one store."""
+
+    def __init__(self, *, database: Database, most: int) -> None:
+        """`most`: how many bytes the backlog may take before direct writes are refused."""
+        self._database = database
+        self._most = most
+
+    async def usage(self) -> Backlog:
+        """Read how much of the quota is used."""
+        return Backlog(await self._database.read(backlog_bytes), self._most)
+
+    async def admit(self) -> None:
+        """Raise NoRoom when the backlog is full, for writes that are held by another way."""
+        await self._database.read(self.refuse_when_full)
+
+    def refuse_when_full(self, connection: sqlite3.Connection, *, urgent: bool = False) -> None:
+        """Raise NoRoom when the backlog is full; `urgent` writes have a reserve. Within a transaction."""
+        size = backlog_bytes(connection)
+        if size >= self._most * (_RESERVE if urgent else 1):
+            raise NoRoom(
+                f"what waits for central takes {size / GIGABYTE:.2f} GB of the {self._most / GIGABYTE:g} GB allowed, so"
+                " this was not taken: bring central back, or raise backlog_gigabytes in the site file"
+            )
+
+
+def backlog_bytes(connection: sqlite3.Connection) -> int:
+    """Read the sum of the backlog. Within a transaction."""
+    (size,) = connection.execute("SELECT bytes FROM backlog").fetchone()
+    return int(size)
+
+
+def count_rows(connection: sqlite3.Connection, row_ids: Sequence[int], *, sign: Literal[1, -1]) -> None:
+    """Add rows of the outbox to the sum, or take them off before they go or change. Within a transaction."""
+    connection.execute(
+        "UPDATE backlog SET bytes = bytes + ? * (SELECT coalesce(sum(bytes), 0) FROM outbox_size"
+        " WHERE id IN (SELECT value FROM json_each(?)))",
+        (sign, json.dumps(row_ids)),
+    )
+
+
+def check_backlog(connection: sqlite3.Connection) -> None:
+    """Compare the sum with the rows once, after opening; rows that were saved from a damaged file change it."""
+    (counted,) = connection.execute(_COUNTED).fetchone()
+    if counted != backlog_bytes(connection):
+        connection.execute("UPDATE backlog SET bytes = ?", (counted,))
+
+
+def refuse_more_of_record(connection: sqlite3.Connection, kind: str, record_id: int) -> None:
+    """Raise NoRoom when too many changes of one record wait. Within a transaction."""
+    (count,) = connection.execute(
+        "SELECT count(*) FROM outbox WHERE kind = ? AND record_id = ?", (kind, record_id)
+    ).fetchone()
+    if count >= MOST_OF_RECORD:
+        raise NoRoom(
+            f"{count:,} changes of this record wait for central already, so this one was not taken: bring central back,"
+            " or put several changes into one"
+        )
+
+
+def refuse_one_more(connection: sqlite3.Connection, table: str) -> None:
+    """Raise NoRoom when as many records were made here as are kept of that kind. Within a transaction."""
+    (count,) = connection.execute(f"SELECT count(*) FROM {table} WHERE id >= ?", (FIRST_PROVISIONAL_ID,)).fetchone()
+    if count >= MOST_MADE:
+        raise NoRoom(f"there are {count:,} {table}s already that only this site has; no more are made here")

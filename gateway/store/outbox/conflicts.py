@@ -1,0 +1,90 @@
+"""What the fields of a waiting change were before it, and what follows when central has changed them too."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection
+
+from pydantic import TypeAdapter
+
+from gateway.domain.conflicts import READS, Settled
+from gateway.domain.writes import JsonObject
+from gateway.store.engine.changes import Changes
+from gateway.store.engine.database import Database
+from gateway.store.outbox.backlog_quota import count_rows
+from gateway.store.outbox.rows import OutboxRow, body_text, keep_centrals, outbox_rows, rewrite, take_out
+
+_BODY = TypeAdapter(JsonObject)
+
+
+def base_of(
+    connection: sqlite3.Connection, kind: str, record_id: int, fields: Collection[str], was: JsonObject | None
+) -> JsonObject:
+    """What central should have of these fields when a change of them comes, {} where nobody can know.
+
+    That is what the record has here, but for what central refused: of that, what it was before. Within a transaction.
+    """
+    if was is None or kind not in READS:
+        return {}
+    base = {name: was.get(name) for name in fields if name != "id"}
+    rows = connection.execute(
+        "SELECT body, base FROM outbox WHERE kind = ? AND record_id = ? AND parked = 1 AND base <> '' ORDER BY id DESC",
+        (kind, record_id),
+    )
+    for body, before in rows:
+        refused, known = _BODY.validate_json(body), _BODY.validate_json(before)
+        base |= {name: known[name] for name in refused.keys() & known.keys() & base.keys()}
+    return base
+
+
+def note_base(connection: sqlite3.Connection, row_id: int, base: JsonObject) -> None:
+    """Keep with a waiting change what its fields were. Within a transaction."""
+    if base:
+        count_rows(connection, (row_id,), sign=-1)
+        connection.execute("UPDATE outbox SET base = ? WHERE id = ?", (body_text(base), row_id))
+        count_rows(connection, (row_id,), sign=1)
+
+
+class WaitingBases:
+    """What waiting changes began from."""
+
+    def __init__(self, *, database: Database, changes: Changes) -> None:
+        self._database = database
+        self._changes = changes
+
+    async def base(self, row: OutboxRow) -> JsonObject:
+        """What the fields of a waiting change were before it; {} where that is not known."""
+        found = await self._database.read(
+            lambda connection: connection.execute("SELECT base FROM outbox WHERE id = ?", (row.id,)).fetchone()
+        )
+        return _BODY.validate_json(found[0]) if found and found[0] else {}
+
+    async def settled(self, row: OutboxRow, settled: Settled, theirs: JsonObject, *, now: int) -> OutboxRow | None:
+        """Central's values count where they do: the change goes on without them, from what central has now.
+
+        Returns the row as it is now, None when nothing is left of it.
+        """
+
+        def job(connection: sqlite3.Connection) -> OutboxRow | None:
+            if settled.body.keys() <= {"id"}:
+                take_out(connection, (row.id,), "dropped" if settled.conflicts else "replaced")
+            elif body_text(settled.body) != row.body:
+                rewrite(connection, row.id, settled.body)
+            note_base(connection, row.id, {name: theirs[name] for name in settled.body if name in theirs})
+            rights = {conflict.field: conflict.was for conflict in settled.conflicts if conflict.of_rights}
+            _judge_later(connection, row, rights)
+            keep_centrals(connection, row.kind, row.record_id, theirs, now=now)
+            return next((item for item in outbox_rows(connection, row.kind, row.record_id) if item.id == row.id), None)
+
+        return await self._database.write(job, then=self._changes.bump)
+
+
+def _judge_later(connection: sqlite3.Connection, row: OutboxRow, rights: JsonObject) -> None:
+    """Later changes of the record began from what the site had made of these fields; now from what they were before."""
+    later = connection.execute(
+        "SELECT id, base FROM outbox WHERE kind = ? AND record_id = ? AND id > ? AND base <> ''",
+        (row.kind, row.record_id, row.id),
+    ).fetchall()
+    for number, text in later:
+        base = _BODY.validate_json(text)
+        note_base(connection, number, base | {name: was for name, was in rights.items() if name in base})

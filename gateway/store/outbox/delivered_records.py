@@ -1,0 +1,243 @@
+"""Records of this site that central has taken: what they are at the site, and how they are sent once more."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from gateway.domain.events import EventKind
+from gateway.domain.presence import card_holder
+from gateway.domain.writes import CARD_CREATE, JsonObject
+from gateway.store.engine.changes import Changes
+from gateway.store.engine.database import Database
+from gateway.store.events.entry_rows import entry_bodies
+from gateway.store.events.presence import record_rename
+from gateway.store.footage.camera_events import camera_event_body, camera_event_of
+from gateway.store.outbox.central_ids import disown
+from gateway.store.outbox.outbox import FILES
+from gateway.store.outbox.record_kinds import KEEPERS
+from gateway.store.outbox.rows import body_text, insert_outbox
+
+Kind = Literal["camera_event", "entry"]
+_TABLES: Final[dict[Kind, Literal["camera_event", "parking_entry"]]] = {
+    "camera_event": "camera_event",
+    "entry": "parking_entry",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRecord:
+    """A record that went up.
+
+    Attributes:
+        id: the site's.
+        central_id: central's; None when central has given it to another record since.
+        body: what creates it.
+        changes: what follows the creation.
+    """
+
+    id: int
+    central_id: int | None
+    body: JsonObject
+    changes: tuple[JsonObject, ...] = ()
+
+
+class GivenRecords:
+    """Camera events, entries, evidence and cards that central has taken."""
+
+    def __init__(self, *, database: Database, changes: Changes, site_name: str) -> None:
+        self._database = database
+        self._changes = changes
+        self._site_name = site_name
+
+    async def since(self, kind: Kind, since: int, *, behind: int = 0, limit: int = 500) -> tuple[GivenRecord, ...]:
+        """Records from a moment on (wall micros) by ascending id, without those that wait to go up.
+
+        Those whose id central gave to another record are among them.
+        """
+        at = "date_at" if kind == "camera_event" else "at"
+        table = _TABLES[kind]
+
+        def query(connection: sqlite3.Connection) -> tuple[GivenRecord, ...]:
+            rows = connection.execute(
+                f"SELECT * FROM {table} AS record WHERE id > ?1 AND {at} >= ?2"
+                " AND (central_id IS NOT NULL OR id IN (SELECT data ->> 'had_by' FROM event"
+                "  WHERE type = ?3 AND data ->> 'kind' = ?4))"
+                " AND NOT EXISTS (SELECT 1 FROM outbox WHERE kind = ?4 AND record_id = record.id)"
+                " ORDER BY id LIMIT ?5",
+                (behind, since, int(EventKind.ID_GIVEN_TWICE), kind, limit),
+            )
+            names = [column[0] for column in rows.description]
+            return tuple(self._record(kind, dict(zip(names, row, strict=True))) for row in rows)
+
+        return await self._database.read(query, lengthy=True)
+
+    async def of(self, kind: Kind, record_ids: Sequence[int]) -> tuple[GivenRecord, ...]:
+        """Those of these records that are there, by ascending id."""
+
+        def query(connection: sqlite3.Connection) -> tuple[GivenRecord, ...]:
+            rows = connection.execute(
+                f"SELECT * FROM {_TABLES[kind]} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+                (json.dumps(record_ids),),
+            )
+            names = [column[0] for column in rows.description]
+            return tuple(self._record(kind, dict(zip(names, row, strict=True))) for row in rows)
+
+        return await self._database.read(query)
+
+    async def newest(self, kind: Kind, since: int, *, most: int) -> tuple[GivenRecord, ...]:
+        """The records from a moment on with the highest of central's ids, the highest first."""
+        at = "date_at" if kind == "camera_event" else "at"
+
+        def query(connection: sqlite3.Connection) -> tuple[GivenRecord, ...]:
+            rows = connection.execute(
+                f"SELECT * FROM {_TABLES[kind]} WHERE central_id IS NOT NULL AND {at} >= ?"
+                " ORDER BY central_id DESC LIMIT ?",
+                (since, most),
+            )
+            names = [column[0] for column in rows.description]
+            return tuple(self._record(kind, dict(zip(names, row, strict=True))) for row in rows)
+
+        return await self._database.read(query)
+
+    async def cards(self) -> tuple[int, ...]:
+        """Central's ids of the cards that were made here, ascending."""
+        return await self._database.read(
+            lambda connection: tuple(
+                number
+                for (number,) in connection.execute(
+                    "SELECT central_id FROM provisional WHERE kind = 'access_card' AND central_id IS NOT NULL"
+                    " ORDER BY central_id"
+                )
+            )
+        )
+
+    async def id_given_twice_after(self, event_id: int) -> int:
+        """The newest event beyond this one that tells of an id that central gave twice; 0 for none."""
+        (found,) = await self._database.read(
+            lambda connection: connection.execute(
+                "SELECT coalesce(max(id), 0) FROM event WHERE type = ? AND id > ?",
+                (int(EventKind.ID_GIVEN_TWICE), event_id),
+            ).fetchone()
+        )
+        return int(found)
+
+    async def evidence_of(self, camera_event_id: int) -> tuple[tuple[int, str], ...]:
+        """The delivered files of a camera event: their ids, and what they weigh."""
+        return await self._database.read(
+            lambda connection: tuple(
+                connection.execute(
+                    "SELECT id, sha256 FROM exhibit WHERE camera_event_id = ? AND delivered = 1 AND garbage = 0",
+                    (camera_event_id,),
+                )
+            )
+        )
+
+    async def send_again(self, kind: Kind, records: Sequence[GivenRecord], *, now: int, doubtful: bool) -> int:
+        """Put records into the outbox again, with what follows them; return how many.
+
+        Those that wait already, or have another id of central's by now, are left out. `doubtful`: central may have
+        them all the same, so that they are looked for before they are sent.
+        """
+
+        def job(connection: sqlite3.Connection) -> int:
+            return sum(_send_again(connection, kind, record, now, doubtful=doubtful) for record in records)
+
+        return await self._database.write(job, then=self._changes.bump)
+
+    async def send_changes_again(self, kind: Kind, records: Sequence[GivenRecord], *, now: int) -> int:
+        """Put what follows the creation of these records into the outbox again; return how many there are."""
+
+        def job(connection: sqlite3.Connection) -> int:
+            left = [record for record in records if record.changes and not _waits(connection, kind, record.id)]
+            for record in left:
+                _insert_changes(connection, kind, record, now)
+            return len(left)
+
+        return await self._database.write(job, then=self._changes.bump)
+
+    async def send_files_again(self, exhibit_ids: Collection[int], *, now: int) -> int:
+        """Put delivered files into the outbox again; return how many. They are looked for before they are sent."""
+
+        def job(connection: sqlite3.Connection) -> int:
+            return sum(_send_file_again(connection, number, now, begun=True) for number in exhibit_ids)
+
+        return await self._database.write(job, then=self._changes.bump)
+
+    async def make_card_again(self, central_id: int, body: JsonObject, *, now: int) -> int | None:
+        """Let a card go up again under a new id of the site's, which is returned; None when it was done already.
+
+        Whoever is inside with the card is so under its new id.
+        """
+        keeper = KEEPERS["access_card"]
+
+        def job(connection: sqlite3.Connection) -> int | None:
+            owner = keeper.owners(connection, (central_id,)).get(central_id)
+            if owner is None:
+                return None
+            keeper.disown(connection, owner, central_id)
+            made = keeper.add(connection, body, now=now)
+            insert_outbox(
+                connection,
+                kind=CARD_CREATE.kind,
+                action=CARD_CREATE.action,
+                record_id=made,
+                body=body_text(body),
+                now=now,
+            )
+            record_rename(connection, card_holder(central_id), card_holder(made))
+            connection.execute("UPDATE parking_entry SET card_id = ? WHERE card_id = ?", (made, central_id))
+            return made
+
+        return await self._database.write(job, then=self._changes.bump)
+
+    def _record(self, kind: Kind, row: dict[str, object]) -> GivenRecord:
+        if kind == "camera_event":
+            event = camera_event_of(row)
+            return GivenRecord(event.id, event.central_id, camera_event_body(event, site_name=self._site_name))
+        body, changes = entry_bodies(row, site_name=self._site_name)
+        number, central_id = row["id"], row["central_id"]
+        if not isinstance(number, int) or not isinstance(central_id, int | None):
+            raise TypeError("ids are whole numbers")
+        return GivenRecord(number, central_id, body, changes)
+
+
+def _send_again(connection: sqlite3.Connection, kind: Kind, record: GivenRecord, now: int, *, doubtful: bool) -> bool:
+    table = _TABLES[kind]
+    still = connection.execute(
+        f"SELECT 1 FROM {table} WHERE id = ? AND central_id IS ?", (record.id, record.central_id)
+    ).fetchone()
+    if still is None or _waits(connection, kind, record.id):
+        return False
+    disown(connection, table, record.id)
+    insert_outbox(connection, kind=kind, record_id=record.id, body=body_text(record.body), now=now, begun=doubtful)
+    _insert_changes(connection, kind, record, now)
+    if kind == "camera_event":
+        files = connection.execute(
+            "SELECT id FROM exhibit WHERE camera_event_id = ? AND delivered = 1 AND garbage = 0", (record.id,)
+        ).fetchall()
+        for (number,) in files:
+            _send_file_again(connection, number, now, begun=doubtful)
+    return True
+
+
+def _send_file_again(connection: sqlite3.Connection, exhibit_id: int, now: int, *, begun: bool) -> bool:
+    if _waits(connection, FILES, exhibit_id):
+        return False
+    connection.execute("UPDATE exhibit SET delivered = 0, central_id = NULL WHERE id = ?", (exhibit_id,))
+    (size,) = connection.execute("SELECT size FROM exhibit WHERE id = ?", (exhibit_id,)).fetchone()
+    insert_outbox(connection, kind=FILES, record_id=exhibit_id, body="{}", now=now, begun=begun, file_bytes=size)
+    return True
+
+
+def _insert_changes(connection: sqlite3.Connection, kind: Kind, record: GivenRecord, now: int) -> None:
+    for change in record.changes:
+        insert_outbox(connection, kind=kind, record_id=record.id, body=body_text(change), now=now, action="update")
+
+
+def _waits(connection: sqlite3.Connection, kind: str, record_id: int) -> bool:
+    found = connection.execute("SELECT 1 FROM outbox WHERE kind = ? AND record_id = ?", (kind, record_id))
+    return found.fetchone() is not None

@@ -1,0 +1,351 @@
+"""The outbox: what must go up to central, kept until central has it, with books that balance at every commit."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from types import MappingProxyType
+
+from gateway.domain.writes import WRITES, Effect, JsonObject, takes_away, with_newer
+from gateway.store.engine.database import Database
+from gateway.store.outbox.deliveries import Delivery, deliver
+from gateway.store.outbox.recent_writes import RecentWrites
+from gateway.store.outbox.record_kinds import IDS, KEEPERS
+from gateway.store.outbox.rows import (
+    OutboxRow,
+    body_object,
+    free_waiting,
+    listed_rows,
+    outbox_rows,
+    rewrite,
+    take_out,
+    try_again,
+    waiting_writes,
+)
+
+FILES = "evidence"
+"""Rows of files: they go up beside all others, which must not wait for them."""
+_OF_THE_SITE = "camera_event"
+"""What is proven by footage stays here whether or not central still has it; only a person deletes it."""
+_FIRST_OF_RECORD = (
+    "NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.kind = outbox.kind"
+    " AND earlier.record_id = outbox.record_id AND earlier.id < outbox.id"
+    " AND (earlier.parked = 0 OR earlier.action = 'create'))"
+)
+"""A refused change holds up nothing. A refused create does: central has no record that could be changed."""
+
+
+_CARD = "access_card"
+_URGENT = (
+    "parked = 0 AND kind = 'access_card' AND action <> 'create'"
+    " AND (action <> 'update' OR instr(body, '\"status\"') > 0 OR instr(body, '\"enabled\"') > 0)"
+)
+_MOST_URGENT = 200
+_NOTHING_NEWER: Mapping[str, int] = MappingProxyType({})
+_OFTEN = 3
+_BY_ID = "NOT INDEXED"  # otherwise SQLite goes through all that waits, as the index of what is due has it
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """accepted = delivered + replaced + dropped + waiting + parked.
+
+    `replaced` have lost nothing: newer content of the same record, or its deletion, took their place. What was
+    `dropped` never gets to central.
+    """
+
+    accepted: int
+    delivered: int
+    dropped: int
+    waiting: int
+    parked: int
+    replaced: int = 0
+
+    def balance(self) -> bool:
+        """Whether nothing is missing and nothing is there twice."""
+        return self.accepted == self.delivered + self.replaced + self.dropped + self.waiting + self.parked
+
+
+class Outbox:
+    """Rows on their way to central."""
+
+    def __init__(self, *, database: Database, recent: RecentWrites) -> None:
+        self._database = database
+        self._recent = recent
+
+    async def due(
+        self, *, now: int, limit: int = 50, without: Collection[tuple[str, str]] = ()
+    ) -> tuple[OutboxRow, ...]:
+        """Rows to try now, oldest first: of each record only its oldest that is not a refused change.
+
+        What may take a card's right away comes alone and before all others, with what must go up before it. What was
+        tried some times already comes after all that was not, so that a few records that central fails with keep
+        nothing from it. Rows of files are not among them, nor those of an operation `without` which it is to be (kind,
+        action).
+        """
+        only, values = _but(without)
+
+        def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
+            first = tuple(_urgent(connection, now, without))[:limit]
+            if first:
+                return first
+            for tried in (f"tries < {_OFTEN}", f"tries >= {_OFTEN}"):
+                rows = listed_rows(
+                    connection,
+                    "SELECT * FROM outbox INDEXED BY outbox_waiting WHERE parked = 0 AND next_at <= ?"
+                    f" AND {tried} AND kind <> '{FILES}'{only} AND {_FIRST_OF_RECORD} ORDER BY id LIMIT ?",
+                    (now, *values, limit),
+                )
+                if rows:
+                    return rows
+            return ()
+
+        return await self._database.read(query)
+
+    async def next_due(self, *, without: Collection[tuple[str, str]] = ()) -> int | None:
+        """When the earliest row may be tried (wall micros), or None when none will be; `without` as of `due`.
+
+        Rows behind another of the same record do not count: they are not due before that one has gone.
+        """
+        only, values = _but(without)
+
+        def query(connection: sqlite3.Connection) -> int | None:
+            row = connection.execute(
+                f"SELECT next_at FROM outbox INDEXED BY outbox_due WHERE parked = 0 AND kind <> '{FILES}'{only}"
+                f" AND {_FIRST_OF_RECORD} ORDER BY next_at LIMIT 1",
+                values,
+            ).fetchone()
+            return None if row is None else int(row[0])
+
+        return await self._database.read(query)
+
+    async def begin(
+        self, row: OutboxRow, *, newest: Mapping[str, int] = _NOTHING_NEWER, begun_at: int | None = None
+    ) -> bool:
+        """Note that the row may reach central from now on; False when it was taken back meanwhile."""
+        return bool(await self.begin_together((row,), newest=newest, begun_at=begun_at))
+
+    async def begin_together(
+        self, rows: Sequence[OutboxRow], *, newest: Mapping[str, int] = _NOTHING_NEWER, begun_at: int | None = None
+    ) -> tuple[OutboxRow, ...]:
+        """Note the same of many in one commit; gives those that still wait, as they are now, oldest first.
+
+        `newest`: the highest ids that central was seen to have given, by kind. `begun_at`: micros of central's clock.
+        """
+
+        def job(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
+            for kind in {row.kind for row in rows}:
+                ids = IDS.get(kind)
+                given = ids.given(connection, 1) if ids is not None else ()
+                highest = max([*given, *([newest[kind]] if kind in newest else [])], default=None)
+                connection.execute(
+                    f"UPDATE outbox {_BY_ID} SET newest_before = CASE begun WHEN 1 THEN newest_before ELSE ? END,"
+                    " begun = 1, begun_at = ? WHERE parked = 0 AND id IN (SELECT value FROM json_each(?))",
+                    (highest, begun_at, json.dumps([row.id for row in rows if row.kind == kind])),
+                )
+            numbers = json.dumps([row.id for row in rows])
+            return listed_rows(
+                connection,
+                f"SELECT * FROM outbox {_BY_ID} WHERE parked = 0 AND id IN (SELECT value FROM json_each(?))",
+                (numbers,),
+            )
+
+        return await self._database.write(job)
+
+    async def not_begun(self, row_ids: Collection[int]) -> None:
+        """Rows that were marked as begun did not go out after all, and never have."""
+        marks = [(number,) for number in row_ids]
+        await self._database.write(
+            lambda connection: connection.executemany("UPDATE outbox SET begun = 0 WHERE id = ?", marks)
+        )
+
+    async def delivered(
+        self,
+        row: OutboxRow,
+        *,
+        central_id: int | None,
+        record: JsonObject | None = None,
+        now: int = 0,
+        trusted: bool = False,
+    ) -> int:
+        """Central has it: the row goes, and the record learns its central id, in one commit.
+
+        Rows that wait for the same record go by its new id from then on.
+
+        Args:
+            row: what was sent.
+            central_id: the id that central gave to a new record, None when it does not say.
+            record: central's own words of the record, None when it sent none.
+            now: wall micros.
+            trusted: whether that is a trusted clock's.
+
+        Returns the id that the site has for the record now.
+        """
+        (known,) = await self._database.write(
+            partial(
+                deliver,
+                deliveries=(Delivery(row, central_id, record),),
+                recent=self._recent,
+                now=now,
+                trusted=trusted,
+            )
+        )
+        return known
+
+    async def delivered_together(self, deliveries: Sequence[Delivery], *, now: int, trusted: bool = False) -> None:
+        """The same of rows of different records, all in one commit."""
+        await self._database.write(
+            partial(deliver, deliveries=deliveries, recent=self._recent, now=now, trusted=trusted)
+        )
+
+    async def drop(self, row: OutboxRow) -> None:
+        """It has lost its point: central has the record no more. Counted as dropped, with all others of the record."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            take_out(connection, (item.id for item in outbox_rows(connection, row.kind, row.record_id)), "dropped")
+            keeper = KEEPERS.get(row.kind)
+            if keeper is not None and row.kind != _OF_THE_SITE:
+                keeper.remove(connection, row.record_id)
+
+        await self._database.write(job)
+
+    async def failed(
+        self, row: OutboxRow, *, error: str, next_at: int, unheard: bool = False, at_central: bool = True
+    ) -> None:
+        """Central could not take it; tried again from `next_at` (wall micros) on.
+
+        `unheard`: central did not answer. `at_central`: it may be there all the same; without it, it certainly is not.
+        """
+        begun = "begun" if at_central else "0"
+        await self._database.write(
+            lambda connection: connection.execute(
+                f"UPDATE outbox SET tries = tries + 1, next_at = ?, error = ?, unheard = ?, begun = {begun}"
+                " WHERE id = ?",
+                (next_at, error, unheard, row.id),
+            )
+        )
+
+    async def park(self, row: OutboxRow, *, error: str) -> bool:
+        """Central refused it: it waits for a person; of the same record, later rows wait only behind a create.
+
+        A create behind which newer content waits is tried again with that; one behind which a deletion waits goes, with
+        it. Returns whether it waits for a person now.
+        """
+
+        def job(connection: sqlite3.Connection) -> bool:
+            parked = connection.execute(
+                "UPDATE outbox SET tries = tries + 1, parked = 1, begun = 0, error = ? WHERE id = ?", (error, row.id)
+            ).rowcount
+            free_waiting(connection, (row.id,))
+            return parked > 0 and not (row.action == "create" and _overtaken(connection, row))
+
+        return await self._database.write(job)
+
+    async def retry_now(self, *, files: bool = True) -> None:
+        """Central is back: whatever waits may be tried at once; `files` too, or all but those."""
+        only = "" if files else f" AND kind <> '{FILES}'"
+        await self._database.write(
+            lambda connection: connection.execute(
+                f"UPDATE outbox SET next_at = 0 WHERE parked = 0 AND next_at > 0{only}"
+            )
+        )
+
+    async def bring_near(self, *, latest: int, files: bool) -> bool:
+        """What would wait beyond `latest` (wall micros) was put off by a clock that was ahead: it is due now.
+
+        `files`: of those, or of all others. Returns whether there was any.
+        """
+        far = f"parked = 0 AND next_at > ? AND kind {'=' if files else '<>'} '{FILES}'"
+
+        def query(connection: sqlite3.Connection) -> bool:
+            return connection.execute(f"SELECT 1 FROM outbox WHERE {far} LIMIT 1", (latest,)).fetchone() is not None
+
+        if not await self._database.read(query):
+            return False
+        await self._database.write(
+            lambda connection: connection.execute(f"UPDATE outbox SET next_at = 0 WHERE {far}", (latest,))
+        )
+        return True
+
+    async def heard_again(self, *, at: int) -> None:
+        """Files that wait because central did not answer are due from `at` (wall micros) on, if not before."""
+        await self._database.write(
+            lambda connection: connection.execute(
+                "UPDATE outbox SET next_at = ?1, unheard = 0"
+                f" WHERE parked = 0 AND next_at > ?1 AND kind = '{FILES}' AND unheard = 1",
+                (at,),
+            )
+        )
+
+    async def books(self) -> Books:
+        """The books at one moment."""
+
+        def query(connection: sqlite3.Connection) -> Books:
+            counts = dict(connection.execute("SELECT name, count FROM book"))
+            waiting, parked = connection.execute(
+                "SELECT count(*) FILTER (WHERE parked = 0), count(*) FILTER (WHERE parked = 1) FROM outbox"
+            ).fetchone()
+            return Books(
+                accepted=counts["accepted"],
+                delivered=counts["delivered"],
+                dropped=counts["dropped"],
+                replaced=counts["replaced"],
+                waiting=waiting,
+                parked=parked,
+            )
+
+        return await self._database.read(query)
+
+
+def _but(actions: Collection[tuple[str, str]]) -> tuple[str, tuple[str, ...]]:
+    """A condition that leaves rows of these operations out."""
+    if not actions:
+        return "", ()
+    return f" AND (kind, action) NOT IN (VALUES {', '.join(['(?, ?)'] * len(actions))})", tuple(chain(*actions))
+
+
+def _urgent(connection: sqlite3.Connection, now: int, without: Collection[tuple[str, str]]) -> Iterator[OutboxRow]:
+    """Of the cards whose rights may be taken away, what is to go up now; a failing change of another kind is passed."""
+    seen: set[int] = set()
+    only, values = _but(without)
+    for (record_id,) in connection.execute(
+        f"SELECT record_id FROM outbox INDEXED BY outbox_urgent WHERE {_URGENT}{only} ORDER BY id LIMIT {_MOST_URGENT}",
+        values,
+    ).fetchall():
+        if record_id in seen:
+            continue
+        seen.add(record_id)
+        passed = False
+        for row in outbox_rows(connection, _CARD, record_id):
+            urgent = _is_urgent(row)
+            if (row.parked and row.action != "create") or (passed and not (urgent and row.action != "update")):
+                continue
+            if not row.parked and row.next_at <= now and (row.kind, row.action) not in without:
+                yield row
+            elif not row.parked and row.action == "update" and not urgent:
+                passed = True
+                continue
+            break
+
+
+def _is_urgent(row: OutboxRow) -> bool:
+    operation, body = WRITES.get((row.kind, row.action)), body_object(row.body)
+    return operation is not None and body is not None and takes_away(operation, body)
+
+
+def _overtaken(connection: sqlite3.Connection, row: OutboxRow) -> bool:
+    """Whether a create that central refused needs nobody, for what waits behind it."""
+    rows = outbox_rows(connection, row.kind, row.record_id)
+    behind = waiting_writes(item for item in rows if item.id > row.id)
+    if any(write.operation.effect is Effect.DELETE for write in behind):
+        take_out(connection, (item.id for item in rows), "replaced")
+        return True
+    body = body_object(row.body)
+    if body is None or (newer := with_newer(body, [write.body for write in behind])) == body:
+        return False
+    rewrite(connection, row.id, newer)
+    return try_again(connection, row.id)

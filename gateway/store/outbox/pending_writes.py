@@ -1,0 +1,311 @@
+"""Writes that the site holds while central is away: the record changes and the write waits, in one commit."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.domain.writes import (
+    Effect,
+    JsonObject,
+    WaitingWrite,
+    WriteOperation,
+    changed_by,
+    is_twin,
+    laid_over,
+    takes_away,
+    with_newer,
+)
+from gateway.runtime.clock import Stamp
+from gateway.store.engine.changes import Changes
+from gateway.store.engine.database import Database, is_id
+from gateway.store.outbox.backlog_quota import BacklogQuota, refuse_more_of_record
+from gateway.store.outbox.conflicts import base_of, note_base
+from gateway.store.outbox.deliveries import take_id_from
+from gateway.store.outbox.recent_writes import RecentWrites
+from gateway.store.outbox.record_kinds import IDS, KEEPERS, GivenIds
+from gateway.store.outbox.rows import (
+    body_text,
+    insert_outbox,
+    keep_centrals,
+    outbox_rows,
+    rewrite,
+    supersede,
+    take_out,
+    try_again,
+    waiting_writes,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What became of a write that was held.
+
+    Attributes:
+        record_id: the record's id at the site.
+        record: the record as it is now, or was when it was deleted; None where it is kept elsewhere.
+        waits: whether something of it has to go up.
+        taken_back: whether a deletion took back all that waited of a record that central never had.
+    """
+
+    record_id: int
+    record: JsonObject | None
+    waits: bool
+    taken_back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """What waits of records that come down.
+
+    Attributes:
+        waiting: the writes that wait, by record.
+        created: creates that may have reached central: their record may come under an id that is not known yet.
+    """
+
+    waiting: Mapping[int, tuple[WaitingWrite, ...]]
+    created: tuple[WaitingWrite, ...]
+
+    def shown(self, record_id: int, record: JsonObject) -> JsonObject | None:
+        """Central's record as the site shows it; None when the site has deleted it."""
+        return laid_over(record, self.waiting.get(record_id, ()))
+
+    def is_own(self, record: JsonObject) -> bool:
+        """Whether an unknown record is one that was made here: it comes when its create has been settled."""
+        return any(is_twin(write.body, record) for write in self.created)
+
+
+class HeldWrites:
+    """Holds writes, and tells what waits."""
+
+    def __init__(self, *, database: Database, changes: Changes, recent: RecentWrites, quota: BacklogQuota) -> None:
+        self._database = database
+        self._changes = changes
+        self._recent = recent
+        self._quota = quota
+
+    async def site_id(self, kind: str, record_id: int) -> int:
+        """The id that the site has now for a record: a provisional one leads to central's."""
+        if not is_id(record_id):
+            return record_id
+        return await self._database.read(lambda connection: IDS[kind].site_id(connection, record_id))
+
+    async def central_id(self, kind: str, record_id: int) -> int | None:
+        """Central's id of a record, None while it has none."""
+        return await self._database.read(lambda connection: IDS[kind].central_id(connection, record_id))
+
+    async def record(self, kind: str, record_id: int) -> JsonObject | None:
+        """A record as the site has it; None where it is kept elsewhere, or is not here."""
+        return await self._database.read(lambda connection: KEEPERS[kind].get(connection, record_id))
+
+    async def waiting(self, kind: str, record_id: int | None = None) -> tuple[WaitingWrite, ...]:
+        """What waits of a kind, or of one record, oldest first, refused writes included."""
+        return await self._database.read(lambda connection: waiting_writes(outbox_rows(connection, kind, record_id)))
+
+    async def among_waiting(self, kind: str, record_ids: Collection[int]) -> frozenset[int]:
+        """Return those of the records of which something waits, refused writes included."""
+        if not record_ids:
+            return frozenset()
+        numbers = json.dumps(list(record_ids))
+
+        def query(connection: sqlite3.Connection) -> frozenset[int]:
+            (found,) = connection.execute(
+                "SELECT json_group_array(value) FROM json_each(?) WHERE EXISTS"
+                " (SELECT 1 FROM outbox WHERE kind = ? AND record_id = value)",
+                (numbers, kind),
+            ).fetchone()
+            return frozenset(json.loads(found))
+
+        return await self._database.read(query)
+
+    async def waiting_records(self, kind: str, *, after: int, limit: int) -> tuple[int, ...]:
+        """Return the ids above `after` of records of which something waits, ascending."""
+
+        def query(connection: sqlite3.Connection) -> tuple[int, ...]:
+            rows = connection.execute(
+                "SELECT DISTINCT record_id FROM outbox WHERE kind = ? AND record_id > ? ORDER BY record_id LIMIT ?",
+                (kind, after, limit),
+            )
+            return tuple(number for (number,) in rows)
+
+        return await self._database.read(query)
+
+    async def site_only(self, kind: str, record_ids: Sequence[int]) -> frozenset[int]:
+        """Those of records that central has not, and will not get: their create was let go of, or never went up."""
+        places = ", ".join("?" * len(record_ids))
+
+        def query(connection: sqlite3.Connection) -> frozenset[int]:
+            rows = connection.execute(
+                f"SELECT record_id FROM outbox WHERE kind = ? AND record_id IN ({places})", (kind, *record_ids)
+            )
+            waiting = {number for (number,) in rows}
+            ids = IDS[kind]
+            return frozenset(
+                number for number in record_ids if number not in waiting and ids.central_id(connection, number) is None
+            )
+
+        return await self._database.read(query)
+
+    async def arriving(self, kind: str, record_ids: Sequence[int]) -> Arriving:
+        """What has to be known of a page of central's records before it is taken over."""
+        places = ", ".join("?" * len(record_ids))
+
+        def query(connection: sqlite3.Connection) -> Arriving:
+            rows = connection.execute(
+                f"SELECT DISTINCT record_id FROM outbox WHERE kind = ? AND record_id IN ({places})", (kind, *record_ids)
+            ).fetchall()
+            waiting = {number: waiting_writes(outbox_rows(connection, kind, number)) for (number,) in rows}
+            begun = connection.execute(
+                "SELECT DISTINCT record_id FROM outbox INDEXED BY outbox_begun"
+                " WHERE kind = ? AND action = 'create' AND begun = 1",
+                (kind,),
+            ).fetchall()
+            created = [write for (number,) in begun for write in waiting_writes(outbox_rows(connection, kind, number))]
+            return Arriving(waiting, tuple(write for write in created if write.operation.effect is Effect.CREATE))
+
+        return await self._database.read(query)
+
+    async def hold(
+        self,
+        operation: WriteOperation,
+        record_id: int | None,
+        body: JsonObject,
+        *,
+        now: int,
+        sends: bool,
+        key: str = "",
+        begun: bool = False,
+        newest_before: int | None = None,
+        begun_at: int | None = None,
+        before: JsonObject | None = None,
+    ) -> Held:
+        """Change the record and let the write wait, in one commit.
+
+        Deleting a record whose creation cannot have reached central takes back all that waits of it.
+
+        Args:
+            operation: what is written.
+            record_id: the record, None for a new one.
+            body: the write as central is to get it; its `id` is set when it goes up.
+            now: wall micros.
+            sends: whether it has to go up at all.
+            key: under which central was asked before; "" when it was not.
+            begun: whether the write may have reached central already.
+            newest_before: the highest id that central was known to have given to its kind before that.
+            begun_at: when that was, in micros of central's clock; None when nobody knows.
+            before: the record until now, where it is kept elsewhere.
+
+        Raises StoreError when the disk refuses, and NoRoom when too much waits; nothing has changed then. What may have
+        reached central is held whatever waits.
+        """
+        keeper = KEEPERS[operation.kind]
+
+        def job(connection: sqlite3.Connection) -> Held:
+            known = None if record_id is None else keeper.site_id(connection, record_id)
+            shown: JsonObject | None
+            was = before
+            if operation.effect is Effect.CREATE or known is None:
+                known = keeper.add(connection, body, now=now)
+                shown = {**body, "id": known}
+            else:
+                shown = keeper.get(connection, known)
+                was = before if shown is None else shown
+                if operation.effect is Effect.DELETE:
+                    keeper.remove(connection, known)
+                elif shown is not None:
+                    shown = changed_by(shown, body)
+                    keeper.put(connection, known, shown, now=now)
+            waits = sends
+            if waits and operation.effect is Effect.DELETE:
+                waits = not take_back(connection, operation.kind, known)
+            if waits:
+                if not begun:
+                    urgent = takes_away(operation, body)
+                    self._quota.refuse_when_full(connection, urgent=urgent)
+                    if not urgent:
+                        refuse_more_of_record(connection, operation.kind, known)
+                base: JsonObject = {}
+                if operation.effect is Effect.CHANGE:
+                    base = base_of(connection, operation.kind, known, body, was)
+                    supersede(connection, operation.kind, known, body)
+                    _amend_create(connection, operation.kind, known, body)
+                number = insert_outbox(
+                    connection,
+                    kind=operation.kind,
+                    action=operation.action,
+                    record_id=known,
+                    body=body_text(body),
+                    now=now,
+                    key=key,
+                    begun=begun,
+                    newest_before=newest_before,
+                    begun_at=begun_at,
+                )
+                note_base(connection, number, base)
+            return Held(known, shown, waits, taken_back=sends and not waits)
+
+        return await self._database.write(job, then=self._changes.bump)
+
+    async def written(
+        self, operation: WriteOperation, record_id: int, record: JsonObject | None, *, sent: JsonObject, now: int
+    ) -> JsonObject | None:
+        """Central has carried out what was sent: keep the record by the id that central has for it.
+
+        Of changes that central refused before, what was sent now counts no more.
+
+        Returns the record as it is now; None where it is kept elsewhere, or is gone.
+        """
+        keeper = KEEPERS[operation.kind]
+
+        def job(connection: sqlite3.Connection) -> JsonObject | None:
+            if operation.effect is Effect.CREATE:
+                for had in IDS[operation.kind].owners(connection, (record_id,)).values():
+                    at = Stamp(now, trusted=False)
+                    take_id_from(connection, operation.kind, had, record_id, to=record_id, at=at)
+                if isinstance(keeper, GivenIds):
+                    keeper.note(connection, record_id)
+            known = keeper.site_id(connection, record_id)
+            self._recent.note(operation.kind, record_id, known)
+            if operation.effect is Effect.DELETE:
+                take_out(connection, (row.id for row in outbox_rows(connection, operation.kind, known)), "replaced")
+                keeper.remove(connection, known)
+                return None
+            supersede(connection, operation.kind, known, sent)
+            if record is not None:
+                keep_centrals(connection, operation.kind, known, record, now=now)
+            return keeper.get(connection, known)
+
+        return await self._database.write(job, then=self._changes.bump)
+
+    def pull_begins(self, kind: str) -> set[int]:
+        """The records that are written from now on: what a pull that began earlier brings of them may be older."""
+        return self._recent.begin(kind)
+
+
+def _amend_create(connection: sqlite3.Connection, kind: str, record_id: int, newer: JsonObject) -> None:
+    """A create that central refused is tried again as the record is now; what waits behind it follows in its turn."""
+    refused = connection.execute(
+        "SELECT 1 FROM outbox WHERE kind = ? AND record_id = ? AND parked = 1 AND action = 'create' AND begun = 0",
+        (kind, record_id),
+    ).fetchone()
+    if refused is None:
+        return
+    rows = outbox_rows(connection, kind, record_id)
+    create = next((row for row in rows if row.action == "create" and row.parked), None)
+    if create is None or create.begun:
+        return
+    created, *behind = waiting_writes(row for row in rows if row.id >= create.id)
+    rewrite(connection, create.id, with_newer(created.body, [*(write.body for write in behind), newer]))
+    try_again(connection, create.id)
+
+
+def take_back(connection: sqlite3.Connection, kind: str, record_id: int) -> bool:
+    """Take back all that waits of a record that central cannot have; whether that was so."""
+    rows = outbox_rows(connection, kind, record_id)
+    first = next((row for row in rows if row.action == "create"), None)
+    if first is None or first.begun:
+        return False
+    take_out(connection, (row.id for row in rows), "replaced")
+    return True

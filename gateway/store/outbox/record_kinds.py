@@ -1,0 +1,269 @@
+"""Where the records of each kind that central also keeps are at the site, as steps within a running transaction.
+
+A keeper knows the site's id of a record from any id that it ever had, and central's from the site's.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, Protocol
+
+from pydantic import TypeAdapter
+
+from gateway.domain.presence import card_holder
+from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+from gateway.store.events.entry_records import EntryKeeper
+from gateway.store.events.presence import record_rename
+from gateway.store.footage.camera_event_records import CameraEventKeeper
+from gateway.store.outbox.backlog_quota import refuse_one_more
+from gateway.store.outbox.central_ids import disown, owners_of
+
+_RECORD = TypeAdapter(JsonObject)
+_LONGEST_NAME = 120
+_ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+class Ids(Protocol):
+    """The ids of one kind of records. Every method runs within a transaction."""
+
+    def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
+        """The id that the site has now for a record, from any that it had or from central's."""
+        ...
+
+    def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
+        """Central's id of a record, None while central has given none."""
+        ...
+
+    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
+        """Central gave a record its id; returns the one that the site has for it from now on."""
+        ...
+
+    def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
+        """The newest ids that central gave to records of this site, the highest first."""
+        ...
+
+    def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
+        """Whether central gave this id to a record of this site."""
+        ...
+
+    def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
+        """The site's ids of the records to which central gave these, by central's."""
+        ...
+
+    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:
+        """Central gave the id of this record to another one; it counts as not at central."""
+        ...
+
+
+class Keeper(Ids, Protocol):
+    """The records of one kind. Every method runs within a transaction."""
+
+    def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
+        """Take a record that was made at the site; returns its id, from 2,000,000,000 up."""
+        ...
+
+    def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
+        """A record as the site has it, None when it has none."""
+        ...
+
+    def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
+        """Keep a record as it is now; one that is not there is added."""
+        ...
+
+    def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
+        """Forget a record."""
+        ...
+
+
+class GivenIds:
+    """Ids that the site gives and central replaces; the old one still leads to the record."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
+        """Central's once it has given one."""
+        return self.central_id(connection, record_id) or record_id
+
+    def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
+        """Central's id of a record, None while central has given none."""
+        if record_id < FIRST_PROVISIONAL_ID:
+            return record_id
+        row = connection.execute(
+            "SELECT central_id FROM provisional WHERE id = ? AND kind = ?", (record_id, self._kind)
+        ).fetchone()
+        return None if row is None or row[0] is None else int(row[0])
+
+    def give(self, connection: sqlite3.Connection) -> int:
+        """An id that was never given before."""
+        return int(connection.execute("INSERT INTO provisional (kind) VALUES (?)", (self._kind,)).lastrowid or 0)
+
+    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
+        """From now on the record is known by central's id."""
+        if record_id < FIRST_PROVISIONAL_ID:
+            return record_id
+        connection.execute(
+            "UPDATE OR IGNORE provisional SET central_id = ? WHERE id = ? AND kind = ?",
+            (central_id, record_id, self._kind),
+        )
+        return central_id
+
+    def note(self, connection: sqlite3.Connection, central_id: int) -> None:
+        """Remember that a record with this id of central's was made here, though it never had an id of the site's."""
+        connection.execute(
+            "INSERT OR IGNORE INTO provisional (kind, central_id) VALUES (?, ?)", (self._kind, central_id)
+        )
+
+    def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
+        """The newest ids that central gave to records that were made here."""
+        rows = connection.execute(
+            "SELECT central_id FROM provisional WHERE kind = ? AND central_id IS NOT NULL"
+            " ORDER BY central_id DESC LIMIT ?",
+            (self._kind, most),
+        )
+        return tuple(number for (number,) in rows)
+
+    def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
+        """Whether central gave this id to a record that was made here."""
+        return (
+            connection.execute(
+                "SELECT 1 FROM provisional WHERE kind = ? AND central_id = ?", (self._kind, central_id)
+            ).fetchone()
+            is not None
+        )
+
+    def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
+        """By the ids that the site gave them."""
+        return owners_of(connection, "provisional", central_ids, self._kind)
+
+    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
+        """The id that the site gave leads nowhere any more."""
+        disown(connection, "provisional", record_id)
+
+
+class RecordKeeper(GivenIds):
+    """Devices, or cameras. What the site file says of its own stays."""
+
+    def __init__(self, table: Literal["device", "camera"]) -> None:
+        super().__init__(table)
+        self._table = table
+
+    def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
+        """Take a record that was made at the site."""
+        refuse_one_more(connection, self._table)
+        given = self.give(connection)
+        self.put(connection, given, {**record, "id": given}, now=now)
+        return given
+
+    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
+        """The row moves to central's id."""
+        known = super().learn(connection, record_id, central_id)
+        if known != record_id:
+            connection.execute(f"UPDATE OR IGNORE {self._table} SET id = ? WHERE id = ?", (known, record_id))
+            connection.execute(f"DELETE FROM {self._table} WHERE id = ?", (record_id,))
+        return known
+
+    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:
+        """The other record takes its place."""
+        super().disown(connection, record_id, central_id)
+        connection.execute(f"DELETE FROM {self._table} WHERE id = ? AND at_site = 0", (central_id,))
+
+    def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:
+        """Central's record, {} for one that the site file alone has."""
+        row = connection.execute(f"SELECT record FROM {self._table} WHERE id = ?", (record_id,)).fetchone()
+        return _RECORD.validate_json(row[0]) if row else None
+
+    def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
+        """Keep central's record; name and kind of the site's own stay."""
+        text = record_text(record)
+        updated = connection.execute(
+            f"UPDATE {self._table} SET record = ?, updated_at = ? WHERE id = ? AND at_site = 1", (text, now, record_id)
+        ).rowcount
+        if updated:
+            return
+        connection.execute(f"DELETE FROM {self._table} WHERE id = ?", (record_id,))
+        name = record_name(self._table, record_id, record)
+        if self._table == "device":
+            connection.execute(
+                "INSERT INTO device (id, name, kind, at_site, record, updated_at) VALUES (?, ?, ?, 0, ?, ?)",
+                (record_id, name, record_kind(record), text, now),
+            )
+        else:
+            connection.execute(
+                "INSERT INTO camera (id, name, at_site, record, updated_at) VALUES (?, ?, 0, ?, ?)",
+                (record_id, name, text, now),
+            )
+
+    def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
+        """Forget a record; of the site's own, only what central said of it."""
+        connection.execute(f"DELETE FROM {self._table} WHERE id = ? AND at_site = 0", (record_id,))
+        connection.execute(f"UPDATE {self._table} SET record = '{{}}' WHERE id = ?", (record_id,))
+
+
+class KeptElsewhere(GivenIds):
+    """Only ids are here. The records are kept by whoever follows each commit: access cards, in a file of their own."""
+
+    def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:  # noqa: ARG002 (a keeper's form)
+        """An id for a record that was made at the site."""
+        return self.give(connection)
+
+    def get(self, connection: sqlite3.Connection, record_id: int) -> JsonObject | None:  # noqa: ARG002 (a keeper's form)
+        """Not known here."""
+        return None
+
+    def put(self, connection: sqlite3.Connection, record_id: int, record: JsonObject, *, now: int) -> None:
+        """Done elsewhere."""
+
+    def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
+        """Done elsewhere."""
+
+
+class CardIds(KeptElsewhere):
+    """Access cards; whoever went in with a card comes out with it, whatever its id."""
+
+    def __init__(self) -> None:
+        super().__init__("access_card")
+
+    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
+        """From now on the card, and whoever holds it, is known by central's id."""
+        known = super().learn(connection, record_id, central_id)
+        if known != record_id:
+            record_rename(connection, card_holder(record_id), card_holder(known))
+        return known
+
+
+def record_text(record: JsonObject) -> str:
+    """A record as JSON text, the same for the same content."""
+    return _ENCODER.encode(record)
+
+
+def record_name(noun: str, record_id: int, record: JsonObject) -> str:
+    """The name shown for a record."""
+    name = record.get("name")
+    return (name.strip() if isinstance(name, str) else "")[:_LONGEST_NAME] or f"{noun} {record_id}"
+
+
+def record_kind(record: JsonObject) -> str:
+    """What central calls a device's type."""
+    kind = record.get("type")
+    return str(kind)[:_LONGEST_NAME] if isinstance(kind, str | int) else ""
+
+
+CAMERA_EVENTS = CameraEventKeeper()
+
+KEEPERS: Mapping[str, Keeper] = MappingProxyType(
+    {
+        "device": RecordKeeper("device"),
+        "camera": RecordKeeper("camera"),
+        "access_card": CardIds(),
+        "entry": EntryKeeper(),
+        "camera_event": CAMERA_EVENTS,
+    }
+)
+"""Who keeps the records of a kind."""
+
+IDS: Mapping[str, Ids] = KEEPERS
+"""Who knows the ids of a kind."""

@@ -1,0 +1,147 @@
+"""Devices and cameras: what the site file says of them beside central's own record, kept whole."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from gateway.store.engine.database import Database, is_id
+from gateway.store.engine.text_search import search_in
+from gateway.store.outbox.rows import keep_centrals, outbox_rows
+
+Table = Literal["device", "camera"]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRecord:
+    """A device or camera.
+
+    Attributes:
+        id: central's id.
+        name: the name shown.
+        kind: the site file's driver, or what central calls its type; "" for none.
+        at_site: whether the site file has it, so that this gateway handles it.
+        record: central's record as JSON text, "{}" when central has none.
+    """
+
+    id: int
+    name: str
+    kind: str
+    at_site: bool
+    record: str = "{}"
+
+
+_NOT_REMOVED = "id NOT IN (SELECT id FROM registered_device WHERE removed_at IS NOT NULL)"
+"""Of devices: which are shown (`registered_devices`)."""
+
+
+class Records:
+    """Devices, or cameras."""
+
+    def __init__(self, *, database: Database, table: Table) -> None:
+        self._database = database
+        self._table = table
+        self._kind = "kind" if table == "device" else "''"
+        self._shown = _NOT_REMOVED if table == "device" else "1"
+
+    async def get(self, record_id: int) -> KnownRecord | None:
+        """One record, or None."""
+
+        def query(connection: sqlite3.Connection) -> KnownRecord | None:
+            row = connection.execute(
+                f"SELECT id, name, {self._kind}, at_site, record FROM {self._table} WHERE id = ? AND {self._shown}",
+                (record_id,),
+            ).fetchone()
+            return _record(row) if row else None
+
+        return await self._database.read(query) if is_id(record_id) else None
+
+    async def page(
+        self, *, search: str = "", before: int = 0, offset: int = 0, limit: int = 25
+    ) -> tuple[tuple[KnownRecord, ...], int, int | None]:
+        """Records by descending id: the page, how many match in all, and the cursor into older ones or None."""
+        limit = max(limit, 0)
+        found = search_in(search, texts=("name",))
+
+        def query(connection: sqlite3.Connection) -> tuple[tuple[KnownRecord, ...], int, int | None]:
+            match = f"{found.sql} AND {self._shown}"
+            (count,) = connection.execute(f"SELECT count(*) FROM {self._table} WHERE {match}", found.values).fetchone()
+            bound = " AND id < ?" if before else ""
+            rows = connection.execute(
+                f"SELECT id, name, {self._kind}, at_site, record FROM {self._table} WHERE {match}{bound}"
+                " ORDER BY id DESC LIMIT ? OFFSET ?",
+                (*found.values, *((before,) if before else ()), limit + 1, offset),
+            ).fetchall()
+            records = tuple(_record(row) for row in rows[:limit])
+            return records, int(count), records[-1].id if len(rows) > limit > 0 else None
+
+        return await self._database.read(query)
+
+    async def all(self) -> tuple[KnownRecord, ...]:
+        """Every record, by ascending id."""
+        return await self._database.rows(
+            f"SELECT id, name, {self._kind}, at_site, record FROM {self._table} ORDER BY id", of=_record
+        )
+
+    async def declare(self, records: Iterable[KnownRecord], *, now: int) -> None:
+        """The site file's records, all of them: names of these are the site's; others are no longer at the site."""
+        declared = tuple(replace(item, at_site=True) for item in records)
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute(f"UPDATE {self._table} SET at_site = 0")
+            for item in declared:
+                self._upsert(connection, item, now, keep_record=True)
+            connection.execute(f"DELETE FROM {self._table} WHERE at_site = 0 AND record = '{{}}'")
+
+        await self._database.write(job)
+
+    async def pulled(self, records: Iterable[KnownRecord], *, removed: Iterable[int], now: int) -> None:
+        """Central's records that changed, and ids that central no longer has; the site's own stay.
+
+        What the site has changed and central does not have yet stays over them, and such records do not go.
+        """
+        changed, gone = tuple(replace(item, at_site=False) for item in records), tuple(removed)
+
+        def job(connection: sqlite3.Connection) -> None:
+            for record_id in gone:
+                if outbox_rows(connection, self._table, record_id):
+                    continue
+                connection.execute(f"DELETE FROM {self._table} WHERE id = ? AND at_site = 0", (record_id,))
+                connection.execute(f"UPDATE {self._table} SET record = '{{}}' WHERE id = ?", (record_id,))
+            for item in changed:
+                if outbox_rows(connection, self._table, item.id):
+                    keep_centrals(connection, self._table, item.id, json.loads(item.record), now=now)
+                    continue
+                known = connection.execute(f"SELECT at_site FROM {self._table} WHERE id = ?", (item.id,)).fetchone()
+                if known and known[0]:
+                    connection.execute(
+                        f"UPDATE {self._table} SET record = ?, updated_at = ? WHERE id = ?", (item.record, now, item.id)
+                    )
+                else:
+                    self._upsert(connection, item, now, keep_record=False)
+
+        await self._database.write(job)
+
+    def _upsert(self, connection: sqlite3.Connection, item: KnownRecord, now: int, *, keep_record: bool) -> None:
+        record = "" if keep_record else ", record = excluded.record"
+        if self._table == "device":
+            connection.execute(
+                "INSERT INTO device (id, name, kind, at_site, record, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (id) DO UPDATE SET name = excluded.name, kind = excluded.kind,"
+                f" at_site = excluded.at_site, updated_at = excluded.updated_at{record}",
+                (item.id, item.name, item.kind, item.at_site, item.record, now),
+            )
+        else:
+            connection.execute(
+                "INSERT INTO camera (id, name, at_site, record, updated_at) VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT (id) DO UPDATE SET name = excluded.name,"
+                f" at_site = excluded.at_site, updated_at = excluded.updated_at{record}",
+                (item.id, item.name, item.at_site, item.record, now),
+            )
+
+
+def _record(row: tuple[int, str, str, int, str]) -> KnownRecord:
+    return KnownRecord(id=row[0], name=row[1], kind=row[2], at_site=bool(row[3]), record=row[4])

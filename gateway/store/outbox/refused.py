@@ -1,0 +1,133 @@
+"""Rows of the outbox as a person deals with them: looked at, tried again, changed, let go of."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+from gateway.domain.errors import CommandRefused
+from gateway.domain.events import Event
+from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+from gateway.store.engine.changes import Changes
+from gateway.store.engine.database import Database
+from gateway.store.events.events import insert_event
+from gateway.store.outbox.outbox import FILES
+from gateway.store.outbox.record_kinds import KEEPERS
+from gateway.store.outbox.rows import COLUMNS, OutboxRow, as_row, outbox_rows, rewrite, row_of, take_out, try_again
+
+_MOST_REASONS = 20
+_MADE_BY_PEOPLE = frozenset({"access_card", "device", "camera"})
+"""Kinds of which a record that central never had has no other reason to be here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why some rows wait: what their last try ended with, "" of those that none was made of. `since`: the oldest's."""
+
+    kind: str
+    action: str
+    error: str
+    count: int
+    since: int
+
+
+class RefusedRows:
+    """What central refused or may have without saying so, and what waits beside it.
+
+    Every method that takes a row's id raises NotFoundError when there is no such row (any more), CommandRefused when
+    the row is not one that central refused, and StoreError. What is done and the event that tells it are one commit.
+    """
+
+    def __init__(self, *, database: Database, changes: Changes) -> None:
+        self._database = database
+        self._changes = changes
+
+    async def page(self, *, after: int = 0, limit: int = 100, refused: bool = True) -> tuple[OutboxRow, ...]:
+        """Rows by id, those above `after`; only those that central `refused`, or all."""
+        which = "parked = 1 AND" if refused else ""
+
+        def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
+            rows = connection.execute(
+                f"SELECT {COLUMNS} FROM outbox WHERE {which} id > ? ORDER BY id LIMIT ?", (after, limit)
+            )
+            return tuple(as_row(row) for row in rows)
+
+        return await self._database.read(query)
+
+    async def get(self, row_id: int) -> OutboxRow:
+        """One row, refused or waiting."""
+        return await self._database.read(lambda connection: row_of(connection, row_id))
+
+    async def reasons(self) -> tuple[Reason, ...]:
+        """Why what central has not refused still waits, those of the most rows first; the first 20.
+
+        Goes through all that waits: for when somebody asks.
+        """
+
+        def query(connection: sqlite3.Connection) -> tuple[Reason, ...]:
+            rows = connection.execute(
+                "SELECT kind, action, error, count(*), min(created_at) FROM outbox WHERE parked = 0"
+                " GROUP BY kind, action, error ORDER BY count(*) DESC, min(id) LIMIT ?",
+                (_MOST_REASONS,),
+            )
+            return tuple(Reason(*row) for row in rows)
+
+        return await self._database.read(query)
+
+    async def retry(self, row_id: int, told: Event) -> OutboxRow:
+        """Send it again as it is, under the same key, at once."""
+
+        def job(connection: sqlite3.Connection) -> OutboxRow:
+            row = _refused(connection, row_id)
+            try_again(connection, row_id)
+            insert_event(connection, told)
+            return row
+
+        return await self._database.write(job, then=self._changes.bump)
+
+    async def edit(self, row_id: int, body: JsonObject, told: Event, *, key: str) -> OutboxRow:
+        """Send it again with another body, which is shown at the site too; returns it as it was.
+
+        `key`: of the row from which that body was made. With another one somebody has changed it since.
+        """
+
+        def job(connection: sqlite3.Connection) -> OutboxRow:
+            row = _refused(connection, row_id)
+            if row.key != key:
+                raise CommandRefused(f"number {row_id} was changed by somebody else just now: look at it again")
+            if row.kind == FILES:
+                raise CommandRefused("a file has no fields to edit: send it again, or let it go")
+            if row.begun:
+                raise CommandRefused("nobody knows whether central has it as it was: that is to be said first")
+            rewrite(connection, row_id, body)
+            try_again(connection, row_id)
+            insert_event(connection, told)
+            return row
+
+        return await self._database.write(job, then=self._changes.bump)
+
+    async def drop(self, row_id: int, told: Event) -> tuple[OutboxRow, bool]:
+        """Let go of it, counted as dropped. Of a create, all that waits behind it goes too.
+
+        Returns it, and whether its record is gone with it: one that was made here, and that central now never gets.
+        What the site has proven itself (a passage, an entry, a file) stays.
+        """
+
+        def job(connection: sqlite3.Connection) -> tuple[OutboxRow, bool]:
+            row = _refused(connection, row_id)
+            behind = outbox_rows(connection, row.kind, row.record_id) if row.action == "create" else (row,)
+            take_out(connection, (item.id for item in behind if item.id >= row_id), "dropped")
+            gone = row.action == "create" and row.kind in _MADE_BY_PEOPLE and row.record_id >= FIRST_PROVISIONAL_ID
+            if gone:
+                KEEPERS[row.kind].remove(connection, row.record_id)
+            insert_event(connection, told)
+            return row, gone
+
+        return await self._database.write(job, then=self._changes.bump)
+
+
+def _refused(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
+    row = row_of(connection, row_id)
+    if not row.parked:
+        raise CommandRefused(f"number {row_id} goes up by itself: central has not refused it")
+    return row

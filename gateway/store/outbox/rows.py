@@ -1,0 +1,229 @@
+"""The rows of the outbox, as steps within a running transaction."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from gateway.domain.errors import NotFoundError
+from gateway.domain.evidence import FILE_LOST
+from gateway.domain.writes import WRITES, JsonObject, WaitingWrite, laid_over
+from gateway.store.engine.database import is_id
+from gateway.store.outbox.backlog_quota import count_rows
+from gateway.store.outbox.record_kinds import KEEPERS
+
+COLUMNS = (
+    "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun, newest_before, taken_as,"
+    " begun_at"
+)
+_BODY = TypeAdapter(JsonObject)
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """One thing to send. `key` is the same over all tries; `next_at` is wall micros.
+
+    `kind` and `action` name the operation; `begun` says that it may have reached central already. `newest_before`: the
+    highest id that central was known to have given to its kind before that, None when nobody knows. `taken_as`: the id
+    under which central has it, as a person said who was asked. `begun_at`: when it was sent last, by central's
+    clock (micros), None when nobody knows.
+    """
+
+    id: int
+    key: str
+    kind: str
+    record_id: int
+    body: str
+    created_at: int
+    tries: int
+    next_at: int
+    parked: bool
+    error: str
+    action: str = "create"
+    begun: bool = False
+    newest_before: int | None = None
+    taken_as: int | None = None
+    begun_at: int | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether it waits because its file is gone or cannot be read."""
+        return self.parked and self.error.startswith(FILE_LOST)
+
+
+def new_key() -> str:
+    """A key that stays over all tries of a write."""
+    return secrets.token_urlsafe(18)
+
+
+def insert_outbox(
+    connection: sqlite3.Connection,
+    *,
+    kind: str,
+    record_id: int,
+    body: str,
+    now: int,
+    action: str = "create",
+    key: str = "",
+    begun: bool = False,
+    newest_before: int | None = None,
+    begun_at: int | None = None,
+    file_bytes: int = 0,
+) -> int:
+    """Accept something for sending, within a running transaction. `file_bytes`: the size of its file."""
+    cursor = connection.execute(
+        "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun, newest_before, begun_at,"
+        " file_bytes) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)",
+        (key or new_key(), kind, record_id, body, now, action, begun, newest_before, begun_at, file_bytes),
+    )
+    connection.execute("UPDATE book SET count = count + 1 WHERE name = 'accepted'")
+    number = int(cursor.lastrowid or 0)
+    count_rows(connection, (number,), sign=1)
+    return number
+
+
+def outbox_rows(connection: sqlite3.Connection, kind: str, record_id: int | None = None) -> tuple[OutboxRow, ...]:
+    """What waits of a kind, or of one record, parked rows included, oldest first; within a transaction."""
+    only = "" if record_id is None else " AND record_id = ?"
+    values = (kind,) if record_id is None else (kind, record_id)
+    rows = connection.execute(f"SELECT {COLUMNS} FROM outbox WHERE kind = ?{only} ORDER BY id", values)
+    return tuple(as_row(row) for row in rows)
+
+
+def listed_rows(connection: sqlite3.Connection, which: str, values: Sequence[object]) -> tuple[OutboxRow, ...]:
+    """Rows that a `SELECT` of all their columns finds, the oldest first; within a transaction.
+
+    They come as one value: a thread that steps from row to row waits for the interpreter at every row.
+    """
+    (found,) = connection.execute(f"SELECT json_group_array(json_array({COLUMNS})) FROM ({which})", values).fetchone()
+    return tuple(map(as_row, sorted(json.loads(found))))
+
+
+def take_out(
+    connection: sqlite3.Connection, row_ids: Iterable[int], book: Literal["delivered", "dropped", "replaced"]
+) -> int:
+    """Rows leave the outbox and are counted; how many there were. Within a transaction."""
+    numbers = tuple(row_ids)
+    if not numbers:
+        return 0
+    free_waiting(connection, numbers)
+    count_rows(connection, numbers, sign=-1)
+    gone = connection.execute(
+        "DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(numbers),)
+    ).rowcount
+    if gone:
+        connection.execute("UPDATE book SET count = count + ? WHERE name = ?", (gone, book))
+    return gone
+
+
+def free_waiting(connection: sqlite3.Connection, row_ids: Sequence[int]) -> None:
+    """Rows that wait for the records of these creates are due again: they go, or tell why not. In a transaction."""
+    connection.execute(
+        "UPDATE outbox SET next_at = 0, waits_for = NULL WHERE waits_for IS NOT NULL AND waits_for IN"
+        " (SELECT record_id FROM outbox WHERE action = 'create' AND id IN (SELECT value FROM json_each(?)))",
+        (json.dumps(row_ids),),
+    )
+
+
+def supersede(
+    connection: sqlite3.Connection, kind: str, record_id: int, newer: JsonObject, *, before: int | None = None
+) -> None:
+    """A newer write counts: refused changes of the record lose the fields that it has, and go when none is left.
+
+    Within a transaction. `before`: only those with smaller row numbers.
+    """
+    emptied: list[int] = []
+    refused = connection.execute(
+        f"SELECT {COLUMNS} FROM outbox WHERE kind = ? AND record_id = ? AND parked = 1 AND action <> 'create'"
+        " ORDER BY id",
+        (kind, record_id),
+    ).fetchall()
+    for row in map(as_row, refused):
+        if before is not None and row.id >= before:
+            continue
+        body = body_object(row.body)
+        if body is None or not body.keys() & newer.keys() - {"id"}:
+            continue
+        left = {name: value for name, value in body.items() if name == "id" or name not in newer}
+        if left.keys() <= {"id"}:
+            emptied.append(row.id)
+        else:
+            rewrite(connection, row.id, left)
+    take_out(connection, emptied, "replaced")
+
+
+def rewrite(connection: sqlite3.Connection, row_id: int, body: JsonObject) -> None:
+    """Another body, and so another key; central has refused the one before. Within a transaction."""
+    count_rows(connection, (row_id,), sign=-1)
+    connection.execute(
+        "UPDATE outbox SET body = ?, key = ?, begun = 0 WHERE id = ?", (body_text(body), new_key(), row_id)
+    )
+    count_rows(connection, (row_id,), sign=1)
+
+
+def try_again(connection: sqlite3.Connection, row_id: int) -> bool:
+    """A refused row goes up again, at once; whether there was such a one. Within a transaction."""
+    return (
+        connection.execute(
+            "UPDATE outbox SET parked = 0, tries = 0, next_at = 0, error = '' WHERE id = ? AND parked = 1", (row_id,)
+        ).rowcount
+        > 0
+    )
+
+
+def body_text(body: JsonObject) -> str:
+    """A body as rows have it."""
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+
+
+def waiting_writes(rows: Iterable[OutboxRow]) -> tuple[WaitingWrite, ...]:
+    """Rows as writes; those of no known operation, or with a body that is no object, change nothing."""
+    writes: list[WaitingWrite] = []
+    for row in rows:
+        operation = WRITES.get((row.kind, row.action))
+        body = body_object(row.body)
+        if operation is not None and body is not None:
+            refused = row.error if row.parked else ""
+            writes.append(WaitingWrite(operation, row.record_id, body, begun=row.begun, refused=refused))
+    return tuple(writes)
+
+
+def keep_centrals(connection: sqlite3.Connection, kind: str, record_id: int, record: JsonObject, *, now: int) -> None:
+    """Take over central's record, with what still waits for it laid over; within a transaction."""
+    keeper = KEEPERS.get(kind)
+    if keeper is None:
+        return
+    shown = laid_over(record, waiting_writes(outbox_rows(connection, kind, record_id)))
+    if shown is not None:
+        keeper.put(connection, record_id, shown, now=now)
+
+
+def body_object(text: str) -> JsonObject | None:
+    """A body that is a JSON object, None for any other."""
+    try:
+        return _BODY.validate_json(text)
+    except ValidationError:
+        return None
+
+
+def row_of(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
+    """The row of that number. Raises NotFoundError."""
+    found = None
+    if is_id(row_id):
+        found = connection.execute(f"SELECT {COLUMNS} FROM outbox WHERE id = ?", (row_id,)).fetchone()
+    if found is None:
+        raise NotFoundError(f"nothing waits under the number {row_id}")
+    return as_row(found)
+
+
+def as_row(
+    row: tuple[int, str, str, int, str, int, int, int, int, str, str, int, int | None, int | None, int | None],
+) -> OutboxRow:
+    """A row of `COLUMNS`, which come in the order of its fields."""
+    return OutboxRow(*row[:8], bool(row[8]), row[9], row[10], bool(row[11]), *row[12:])

@@ -1,0 +1,112 @@
+"""Rows that may have reached central though nobody heard so: what they are judged by, and what becomes of them."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from gateway.domain.errors import CommandRefused
+from gateway.domain.events import Event
+from gateway.store.engine.changes import Changes
+from gateway.store.engine.database import Database
+from gateway.store.events.events import insert_event
+from gateway.store.outbox.record_kinds import IDS
+from gateway.store.outbox.rows import OutboxRow, free_waiting, row_of, try_again
+
+_CARD = "access_card"
+
+
+class UnknownOutcomes:
+    """What the site knows of central's ids, and the rows of which it does not know whether central has them.
+
+    Such a row waits for its next look, or for a person: then it is parked like one that central refused, but `begun`.
+    """
+
+    def __init__(self, *, database: Database, cards: Database, changes: Changes) -> None:
+        self._database = database
+        self._cards = cards
+        self._changes = changes
+
+    async def given(self, kind: str, *, most: int = 3) -> tuple[int, ...]:
+        """The newest ids that central is known to have given to records of this site."""
+        return await self._database.read(lambda connection: IDS[kind].given(connection, most))
+
+    async def is_given(self, kind: str, central_id: int) -> bool:
+        """Whether an id of central's belongs to a record that went up from this site."""
+        return await self._database.read(lambda connection: IDS[kind].is_given(connection, central_id))
+
+    async def was_here(self, kind: str, central_id: int, before: int) -> bool:
+        """Whether the site had a record of central's before a moment (wall micros), so that it is not of a later write.
+
+        That the record has changed since makes it as good as new.
+        """
+        if kind not in {_CARD, "device", "camera"}:
+            return False
+        table, database = ("card", self._cards) if kind == _CARD else (kind, self._database)
+        return await database.read(
+            lambda connection: (
+                connection.execute(
+                    f"SELECT 1 FROM {table} WHERE id = ? AND updated_at < ?", (central_id, before)
+                ).fetchone()
+                is not None
+            )
+        )
+
+    async def look_later(self, row: OutboxRow, *, reason: str, next_at: int) -> None:
+        """Looked for without a result; the next look may be at `next_at` (wall micros). That is no try of sending."""
+        await self._database.write(
+            lambda connection: connection.execute(
+                "UPDATE outbox SET next_at = ?, error = ? WHERE id = ?", (next_at, reason, row.id)
+            )
+        )
+
+    async def leave_to_a_person(self, row: OutboxRow, *, reason: str) -> bool:
+        """Looking does not tell: it waits for a person. Whether it was still there."""
+
+        def job(connection: sqlite3.Connection) -> int:
+            free_waiting(connection, (row.id,))
+            return connection.execute("UPDATE outbox SET parked = 1, error = ? WHERE id = ?", (reason, row.id)).rowcount
+
+        parked = await self._database.write(job)
+        self._changes.bump()
+        return parked > 0
+
+    async def send_unseen(self, row_id: int, told: Event) -> OutboxRow:
+        """A person says that central does not have it: it is sent again, under its key.
+
+        Raises NotFoundError, CommandRefused for a row that does not wait for that, StoreError.
+        """
+
+        def job(connection: sqlite3.Connection) -> OutboxRow:
+            row = unknown_row(connection, row_id)
+            connection.execute("UPDATE outbox SET begun = 0 WHERE id = ?", (row_id,))
+            try_again(connection, row_id)
+            insert_event(connection, told)
+            return row
+
+        return await self._database.write(job, then=self._changes.bump)
+
+    async def take_as(self, row_id: int, central_id: int, told: Event) -> OutboxRow:
+        """A person says under which id central has it: it counts as delivered when its turn comes.
+
+        Raises as `send_unseen`, also for an id that belongs to another record of the site.
+        """
+
+        def job(connection: sqlite3.Connection) -> OutboxRow:
+            row = unknown_row(connection, row_id)
+            if (ids := IDS.get(row.kind)) is not None and ids.is_given(connection, central_id):
+                raise CommandRefused(f"central's {row.kind} {central_id} is another one of this site")
+            connection.execute("UPDATE outbox SET taken_as = ? WHERE id = ?", (central_id, row_id))
+            try_again(connection, row_id)
+            insert_event(connection, told)
+            return row
+
+        return await self._database.write(job, then=self._changes.bump)
+
+
+def unknown_row(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
+    """A row that waits for a person to say whether central has it. Raises NotFoundError, CommandRefused."""
+    row = row_of(connection, row_id)
+    if not (row.parked and row.begun):
+        why = "central has refused it" if row.parked else "it goes up by itself"
+        raise CommandRefused(f"of number {row_id} nobody has to say whether central has it: {why}")
+    return row

@@ -1,0 +1,1 @@
+"""Webhooks and what waits for each."""

@@ -1,0 +1,316 @@
+"""Webhooks: who is told of what, how that goes, and what waits for each."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+from functools import partial
+
+from gateway.domain.announcements import Places, announced_as, announcement, as_happened
+from gateway.domain.events import Event, RecordedEvent
+from gateway.store.engine.access_log import AccessLog
+from gateway.store.engine.changes import Changes
+from gateway.store.engine.database import Database
+from gateway.store.events.events import insert_event
+from gateway.store.events.rows import COLUMNS, event_of
+from gateway.store.webhooks.queue import MOST_WAITING, Message, message_id_of, put_message
+
+_MOST_FAILED = 10_000
+_PAGE = 500
+_RECENT = 2 * 86_400_000_000
+_MESSAGE = "id, webhook_id, event_id, message_id, body, created_at, tries, next_at, error"
+_WEBHOOK = (
+    "id, url, secret, created_at, created_by, disabled, failing_since, failed_at, error, accepted, delivered, failed,"
+    " dropped, (SELECT group_concat(type) FROM webhook_type WHERE webhook_id = webhook.id),"
+    " (SELECT count(*) FROM webhook_message WHERE webhook_id = webhook.id AND webhook_message.failed = 0)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookBooks:
+    """accepted = delivered + failed + dropped + waiting. `failed` were given up, `dropped` had no room."""
+
+    accepted: int = 0
+    delivered: int = 0
+    failed: int = 0
+    dropped: int = 0
+    waiting: int = 0
+
+    def balance(self) -> bool:
+        """Whether nothing is missing and nothing is there twice."""
+        return self.accepted == self.delivered + self.failed + self.dropped + self.waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Who is told of what. Moments are wall micros.
+
+    Attributes:
+        id: its own name.
+        url: where announcements go.
+        types: which.
+        secret: signs them; shown nowhere.
+        created_by: who made it.
+        disabled: why nothing is sent to it, "" while it is enabled.
+        failing_since: since when no delivery has succeeded, by a trusted clock.
+        failed_at: when the last one failed, likewise.
+        error: what went wrong at the newest try, "" when it succeeded.
+        books: how many messages were accepted, and what became of them.
+    """
+
+    id: str
+    url: str
+    types: tuple[str, ...]
+    secret: str = field(repr=False)
+    created_at: int
+    created_by: str
+    disabled: str = ""
+    failing_since: int | None = None
+    failed_at: int | None = None
+    error: str = ""
+    books: WebhookBooks = WebhookBooks()
+
+
+class Webhooks:
+    """All webhooks. `changes` moves on when one is added, changed or removed, and when something was put in a queue."""
+
+    def __init__(self, *, database: Database, places: Places, told: Changes, log: AccessLog) -> None:
+        """`told` moves on when an event was recorded."""
+        self._database = database
+        self._log = log
+        self._told = told
+        self._places = places
+        self.changes = Changes()
+
+    async def add(self, webhook: Webhook, *, most: int) -> bool:
+        """Remember a new one, unless there are `most` already; whether it was."""
+
+        def job(connection: sqlite3.Connection) -> bool:
+            if connection.execute("SELECT count(*) FROM webhook").fetchone()[0] >= most:
+                return False
+            connection.execute(
+                "INSERT INTO webhook (id, url, secret, created_at, created_by) VALUES (?, ?, ?, ?, ?)",
+                (webhook.id, webhook.url, webhook.secret, webhook.created_at, webhook.created_by),
+            )
+            connection.executemany(
+                "INSERT INTO webhook_type VALUES (?, ?)", [(kind, webhook.id) for kind in webhook.types]
+            )
+            self._log.webhook(connection, webhook.id)
+            return True
+
+        return await self._database.write(job, then=self.changes.bump)
+
+    async def remove(self, webhook_id: str) -> bool:
+        """Forget one with all that waits for it; whether there was one."""
+
+        def job(connection: sqlite3.Connection) -> bool:
+            gone = connection.execute("DELETE FROM webhook WHERE id = ?", (webhook_id,)).rowcount > 0
+            if gone:
+                self._log.webhook(connection, webhook_id)
+            return gone
+
+        return await self._database.write(job, then=self.changes.bump)
+
+    async def all(self) -> tuple[Webhook, ...]:
+        """Every one, the oldest first."""
+        return await self._database.rows(f"SELECT {_WEBHOOK} FROM webhook ORDER BY created_at, id", of=_webhook)
+
+    async def get(self, webhook_id: str) -> Webhook | None:
+        """One, or None."""
+
+        def query(connection: sqlite3.Connection) -> Webhook | None:
+            row = connection.execute(f"SELECT {_WEBHOOK} FROM webhook WHERE id = ?", (webhook_id,)).fetchone()
+            return _webhook(row) if row else None
+
+        return await self._database.read(query)
+
+    async def due(self, webhook_id: str, *, now: int, farthest: int, limit: int = 20) -> tuple[Message, ...]:
+        """Messages to try now, in the order in which they were put.
+
+        One that would wait for more than `farthest` micros was stamped by a clock that has stepped back: it is due.
+        """
+
+        def query(connection: sqlite3.Connection) -> tuple[Message, ...]:
+            rows = connection.execute(
+                f"SELECT {_MESSAGE} FROM webhook_message WHERE id IN (SELECT id FROM webhook_message"
+                " WHERE webhook_id = ? AND failed = 0 AND (next_at <= ? OR next_at > ?) ORDER BY id LIMIT ?)"
+                " ORDER BY id",
+                (webhook_id, now, now + farthest, limit),
+            ).fetchall()
+            return tuple(Message(*row) for row in rows)
+
+        return await self._database.read(query)
+
+    async def next_due(self, webhook_id: str) -> int | None:
+        """When the earliest message may be tried (wall micros), None when none waits."""
+
+        def query(connection: sqlite3.Connection) -> int | None:
+            row = connection.execute(
+                "SELECT next_at FROM webhook_message WHERE webhook_id = ? AND failed = 0 ORDER BY next_at LIMIT 1",
+                (webhook_id,),
+            ).fetchone()
+            return None if row is None else int(row[0])
+
+        return await self._database.read(query)
+
+    async def delivered(self, message: Message, *, is_back: bool, now: int) -> None:
+        """The receiver has it. When it is back after long, what waits is due at once, and that costs no try.
+
+        Not what has waited for days: it may be what the receiver never takes.
+        """
+
+        def job(connection: sqlite3.Connection) -> None:
+            if is_back:
+                connection.execute(
+                    "UPDATE webhook_message SET next_at = 0, tries = tries - 1 WHERE webhook_id = ? AND failed = 0"
+                    " AND tries > 0 AND created_at > ?",
+                    (message.webhook_id, now - _RECENT),
+                )
+            gone = connection.execute("DELETE FROM webhook_message WHERE id = ?", (message.id,)).rowcount
+            connection.execute(
+                "UPDATE webhook SET delivered = delivered + ?, failing_since = NULL, failed_at = NULL, error = '',"
+                " full = full AND accepted - delivered - failed - dropped > ? WHERE id = ?",
+                (gone, MOST_WAITING // 2, message.webhook_id),
+            )
+
+        await self._database.write(job)
+
+    async def failed(
+        self, message: Message, *, error: str, next_at: int | None, failing_since: int | None, failed_at: int | None
+    ) -> None:
+        """A try failed: the next is not before `next_at`; None: it is given up, and kept for a replay."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            given_up = next_at is None
+            there = connection.execute(
+                "UPDATE webhook_message SET tries = tries + 1, error = ?, next_at = ?, failed = ? WHERE id = ?",
+                (error, next_at or 0, given_up, message.id),
+            ).rowcount
+            connection.execute(
+                "UPDATE webhook SET failed = failed + ?, error = ?, failing_since = ?, failed_at = ? WHERE id = ?",
+                (there if given_up else 0, error, failing_since, failed_at, message.webhook_id),
+            )
+            if given_up:
+                connection.execute(
+                    "DELETE FROM webhook_message WHERE id = (SELECT id FROM webhook_message WHERE webhook_id = ?"
+                    " AND failed = 1 ORDER BY id DESC LIMIT 1 OFFSET ?)",
+                    (message.webhook_id, _MOST_FAILED),
+                )
+
+        await self._database.write(job)
+
+    async def disable(self, webhook_id: str, *, why: str, told: Event) -> None:
+        """Send nothing to it any more, and put nothing into its queue; what waits stays."""
+        await self._turn(webhook_id, disabled=why, told=told)
+
+    async def enable(self, webhook_id: str, *, told: Event) -> bool:
+        """Send to it again, what waits first; whether there is such a webhook."""
+        return await self._turn(webhook_id, disabled="", told=told)
+
+    async def replay(self, webhook_id: str) -> int:
+        """Put what was given up back into the queue; how many that is."""
+
+        def job(connection: sqlite3.Connection) -> int:
+            count = connection.execute(
+                "UPDATE webhook_message SET failed = 0, tries = 0, next_at = 0 WHERE webhook_id = ? AND failed = 1",
+                (webhook_id,),
+            ).rowcount
+            connection.execute("UPDATE webhook SET failed = failed - ? WHERE id = ?", (count, webhook_id))
+            return count
+
+        return await self._database.write(job, then=self.changes.bump)
+
+    async def replay_since(self, webhook_id: str, *, since: int, until: int) -> int:
+        """Announce what happened from `since` until before `until` (wall micros) once more, under the same ids.
+
+        Also what was delivered already. At most as many as may wait, the newest; how many they are.
+        """
+        count, before, kept = 0, 0, True
+        while kept:
+            page = await self._database.read(partial(_page_of_events, before))
+            kept = any(event.date_at >= since for event in page)
+            wanted = tuple(event for event in page if since <= event.date_at < until)
+            if wanted:
+                room = MOST_WAITING - count
+                count += await self._database.write(partial(self._put_again, webhook_id, wanted, room))
+            before = page[-1].id if page else 0
+            kept = kept and count < MOST_WAITING
+        self.changes.bump()
+        return count
+
+    def _put_again(
+        self, webhook_id: str, wanted: tuple[RecordedEvent, ...], room: int, connection: sqlite3.Connection
+    ) -> int:
+        row = connection.execute(f"SELECT {_WEBHOOK} FROM webhook WHERE id = ?", (webhook_id,)).fetchone()
+        if row is None:
+            return 0
+        webhook, count = _webhook(row), 0
+        for recorded in wanted[: max(min(room, MOST_WAITING - webhook.books.waiting), 0)]:
+            event = as_happened(recorded)
+            if event is not None and announced_as(event) in webhook.types:
+                count += self._put_one_again(connection, webhook_id, recorded.id, event)
+        return count
+
+    def _put_one_again(self, connection: sqlite3.Connection, webhook_id: str, event_id: int, event: Event) -> int:
+        given_up = connection.execute(
+            "UPDATE webhook_message SET failed = 0, tries = 0, next_at = 0 WHERE webhook_id = ? AND event_id = ?"
+            " AND failed = 1",
+            (webhook_id, event_id),
+        ).rowcount
+        if given_up:
+            connection.execute("UPDATE webhook SET failed = failed - 1 WHERE id = ?", (webhook_id,))
+            return 1
+        message_id = message_id_of(connection, event_id)
+        body = announcement(event, message_id=message_id, event_id=event_id, places=self._places)
+        return int(put_message(connection, webhook_id, event_id, message_id, body, now=event.date_at))
+
+    async def _turn(self, webhook_id: str, *, disabled: str, told: Event) -> bool:
+        def job(connection: sqlite3.Connection) -> bool:
+            there = connection.execute(
+                "UPDATE webhook SET disabled = ?, failing_since = NULL, failed_at = NULL WHERE id = ?",
+                (disabled, webhook_id),
+            ).rowcount
+            if there:
+                insert_event(connection, told)
+            if there and not disabled:  # whoever enables it wants to see at once whether it works
+                connection.execute(
+                    "UPDATE webhook_message SET next_at = 0 WHERE webhook_id = ? AND failed = 0", (webhook_id,)
+                )
+            return bool(there)
+
+        def then() -> None:
+            self.changes.bump()
+            self._told.bump()
+
+        return await self._database.write(job, then=then)
+
+
+def _page_of_events(before: int, connection: sqlite3.Connection) -> tuple[RecordedEvent, ...]:
+    """The next older events, newest first."""
+    bound = "WHERE id < ?" if before else ""
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM event {bound} ORDER BY id DESC LIMIT ?", (*((before,) if before else ()), _PAGE)
+    )
+    return tuple(event_of(row) for row in rows)
+
+
+def _webhook(row: tuple[object, ...]) -> Webhook:
+    number, url, secret, created_at, created_by, disabled, since, at, error, *counts = row[:13]
+    types, waiting = row[13:]
+    return Webhook(
+        id=str(number),
+        url=str(url),
+        types=tuple(str(types or "").split(",")) if types else (),
+        secret=str(secret),
+        created_at=_number(created_at),
+        created_by=str(created_by),
+        disabled=str(disabled),
+        failing_since=None if since is None else _number(since),
+        failed_at=None if at is None else _number(at),
+        error=str(error),
+        books=WebhookBooks(*map(_number, (*counts, waiting))),
+    )
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0

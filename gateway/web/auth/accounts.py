@@ -1,0 +1,106 @@
+"""Every account of the site: the site file's, which come first, and those of the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import structlog
+
+from gateway.domain.errors import StoreError
+from gateway.store import Store, StoredAccount
+from gateway.web.auth.site_file_accounts import Accounts, KnownAccount
+
+log = structlog.get_logger(__name__)
+
+
+class Roster:
+    """The site's accounts by name, kept in memory: `load` takes up what was changed in the store.
+
+    While the store cannot be read the site file's accounts sign in alone.
+    """
+
+    def __init__(self, *, site: Accounts, store: Store) -> None:
+        self._site = site
+        self._store = store
+        self._stored: Mapping[str, KnownAccount] = {}
+        self._folded: frozenset[str] = frozenset()
+        self._loaded = False
+        self._noted = False
+        self._reading = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Read the store's accounts anew. Never raises for a store that cannot be read: it is tried again."""
+        async with self._reading:  # an older reading must not come after a newer one
+            await self._load()
+
+    async def _load(self) -> None:
+        try:
+            found = await self._store.accounts.all()
+        except StoreError as error:
+            self._loaded = False
+            log.warning("accounts_not_read", error=str(error))
+            return
+        if not self._noted:
+            await self._note_site_file()
+        self._stored = {account.username: _known(account) for account in found}
+        self._folded = frozenset(_folded(name) for name in (*self._site.names(), *self._stored))
+        for name in self._stored:
+            if self._site.get(name) is not None and not self._loaded:
+                log.warning("account_hidden", username=name, why="the site file has an account of that name")
+        self._loaded = True
+
+    async def _note_site_file(self) -> None:
+        """Whoever signed in with a password that the site file has no more is signed out."""
+        try:
+            for username in await self._store.accounts.note_site_file(self._site.hashes()):
+                log.info("site_file_account_changed", username=username)
+            self._noted = True
+        except StoreError as error:
+            log.warning("site_file_accounts_not_noted", error=str(error))
+
+    def get(self, username: str) -> KnownAccount | None:
+        """The account, or None; also one that is disabled."""
+        return self._site.get(username) or self._stored.get(username)
+
+    async def has(self, username: str) -> bool:
+        """Whether the site has an account of that name, however its letters are written, or may have one.
+
+        A slip in a name of the site must not send its password to central.
+        """
+        if not self._loaded:
+            await self.load()
+        return not self._loaded or _folded(username) in self._folded
+
+    async def verified(self, username: str, password: str) -> KnownAccount | None:
+        """The account if the password is right. An unknown or disabled one takes as long as a wrong password."""
+        if not self._loaded:
+            await self.load()
+        account = self.get(username)
+        usable = account is not None and not account.disabled
+        right = await self._site.matches(account.password_hash if account and usable else None, password)
+        return account if right else None
+
+    async def matches(self, password_hash: str | None, password: str) -> bool:
+        """Whether the password is the one of this hash. None, for nobody's, takes as long as a wrong one."""
+        return await self._site.matches(password_hash, password)
+
+    async def hashed(self, password: str) -> str:
+        """A new hash of a password."""
+        return await self._site.hashed(password)
+
+
+def _known(account: StoredAccount) -> KnownAccount:
+    return KnownAccount(
+        username=account.username,
+        password_hash=account.password_hash,
+        permissions=account.permissions,
+        role=account.role,
+        stored=True,
+        disabled=account.disabled,
+        totp_secret=account.totp_secret,
+    )
+
+
+def _folded(username: str) -> str:
+    return username.strip().casefold()

@@ -1,0 +1,128 @@
+"""The door: every operation is entered here, by its rule, and every error leaves here, as an envelope."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Handler as RawHandler
+
+from gateway.web.auth.callers import NOBODY, SIGNED_IN, Caller, Carrier, from_foreign_page
+from gateway.web.auth.sessions import Sessions
+from gateway.web.auth.view_tokens import TOKEN, View
+from gateway.web.auth.viewers import Viewers
+from gateway.web.catalogue.legacy import PREFIX as LEGACY
+from gateway.web.catalogue.operation import Operation
+from gateway.web.http.bodies import PUBLISHED, path_id
+from gateway.web.http.envelope import as_json, failure
+from gateway.web.http.errors import (
+    Refusal,
+    RequestRefused,
+    authentication_required,
+    permission_missing,
+    refusal_of,
+    second_factor_missing,
+)
+from gateway.web.http.host_names import refuse_foreign_host
+
+log = structlog.get_logger(__name__)
+
+Handler = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
+_OPERATION = web.RequestKey("operation", Operation)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An operation and what answers it. The handler is entered only by callers whom the operation's rule lets in."""
+
+    operation: Operation
+    handler: Handler
+
+
+class Admission:
+    """Lets callers in by their operation's rule."""
+
+    def __init__(self, *, sessions: Sessions, viewers: Viewers) -> None:
+        self._sessions = sessions
+        self._viewers = viewers
+
+    def entered(self, route: Route) -> RawHandler:
+        """The route's handler behind its rule."""
+        operation = route.operation
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            request[_OPERATION] = operation
+            caller = await self._caller(request, operation)
+            if caller.carrier is Carrier.COOKIE and operation.method != "GET" and from_foreign_page(request):
+                if operation.rule.session:
+                    raise RequestRefused(403, "another site's page may not use the session cookie")
+                caller = NOBODY
+            request[SIGNED_IN] = caller.signed_in
+            if operation.rule.session and not caller.signed_in:
+                raise authentication_required()
+            if operation.rule.whole and caller.mfa_pending:
+                raise second_factor_missing()
+            if group := operation.rule.missing(caller.permissions):
+                raise permission_missing(group)
+            if operation.body is not None:
+                request[PUBLISHED] = operation.body
+            return await route.handler(request, caller)
+
+        return handler
+
+    async def _caller(self, request: web.Request, operation: Operation) -> Caller:
+        """Return who calls. A token in the address of footage counts alone: it is refused, whatever else is carried."""
+        token = request.query.get(TOKEN)
+        if operation.view is None or token is None:
+            return await self._sessions.caller(request)
+        caller = await self._viewers.caller(token, View(operation.view, path_id(request)), operation.rule)
+        if not caller.signed_in:
+            raise RequestRefused(403, "this address is no longer good; ask for the record again, which has a new one")
+        return caller
+
+
+@web.middleware
+async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.StreamResponse:
+    """Turn whatever a handler raises into the envelope, in the legacy family into `{error}`; redirections pass.
+
+    An answer that has begun cannot become another one: its connection is cut, so that nobody takes it for whole.
+    """
+    try:
+        refuse_foreign_host(request)
+        _refuse_compressed(request)
+        return await handler(request)
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        caught: Exception = error
+    except Exception as error:  # noqa: BLE001 (the one place where a request's errors end; unexpected ones are logged)
+        caught = error
+    operation = request.get(_OPERATION)
+    secret = operation is not None and "{token}" in operation.path  # which no log may have
+    path = operation.path if operation is not None and secret else request.path
+    if isinstance(caught, ConnectionError) and _has_left(request):
+        log.debug("caller_left", method=request.method, path=path)
+        refusal = Refusal(400, "whoever asked has left")
+    else:
+        refusal = refusal_of(caught, method=request.method, path=path)
+    if request.writer.output_size and request.transport is not None:
+        request.transport.abort()
+    if request.path.startswith(LEGACY):
+        return as_json({"error": refusal.sentence}, status=refusal.status, headers=refusal.headers)
+    return failure(
+        status=refusal.status,
+        error=refusal.sentence,
+        resource=operation.resource if operation else "",
+        headers=refusal.headers,
+    )
+
+
+def _refuse_compressed(request: web.Request) -> None:
+    if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+        raise RequestRefused(415, "the body must not be compressed")
+
+
+def _has_left(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()

@@ -1,0 +1,72 @@
+"""Keys of programs: `Authorization: Bearer <key>`, for the legacy family alone."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Mapping
+
+import structlog
+from aiohttp import web
+
+from gateway.domain.errors import StoreError
+from gateway.runtime.clock import Clock
+from gateway.store import ApiKey, Store
+
+log = structlog.get_logger(__name__)
+
+PREFIX = "egk_"
+_LONGEST = 256
+
+
+class ApiKeys:
+    """The keys by their hash, kept in memory: `load` takes up what was changed in the store."""
+
+    def __init__(self, *, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._keys: Mapping[bytes, ApiKey] = {}
+        self._loaded = False
+        self._reading = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Read the keys anew. Never raises for a store that cannot be read: it is tried again."""
+        async with self._reading:  # an older reading must not come after a newer one
+            try:
+                self._keys = {key.key_hash: key for key in await self._store.api_keys.all()}
+                self._loaded = True
+            except StoreError as error:
+                self._loaded = False
+                log.warning("keys_not_read", error=str(error))
+
+    async def of(self, request: web.Request) -> ApiKey | None:
+        """The key that a request carries, or None: no key, an unknown one, one that was removed or is over."""
+        carried = bearer(request)
+        return await self.known(carried) if carried else None
+
+    async def known(self, key: str) -> ApiKey | None:
+        """Look a key up; None for an unknown one, and for one that was removed or is over."""
+        if not key.isascii() or len(key) > _LONGEST:
+            return None
+        if not self._loaded:
+            await self.load()
+        found = self._keys.get(key_hash(key))
+        over = found is not None and found.expires_at is not None and found.expires_at <= self._clock.wall().micros
+        return None if over else found
+
+
+def bearer(request: web.Request) -> str:
+    """Return the key in a request's header, "" when there is none."""
+    scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+def new_key() -> str:
+    """A fresh key, 256 bits."""
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def key_hash(key: str) -> bytes:
+    """What is kept of a key. It is random, so that no slow hash is needed."""
+    return hashlib.sha256(key.encode()).digest()

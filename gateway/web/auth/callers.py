@@ -1,0 +1,89 @@
+"""Who calls, and what carries their session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from aiohttp import web
+
+from gateway.web.catalogue.operation import Rule
+from gateway.web.http.public_address import is_own_origin, is_secure
+
+COOKIE = "session"
+SIGNED_IN = web.RequestKey("signed_in", bool)
+"""Whether the request came with a live session or a valid API key."""
+
+
+class Carrier(Enum):
+    """How a request carries its session."""
+
+    NONE = "none"
+    SESSION_ID = "SessionID header"
+    BEARER = "Bearer header"
+    COOKIE = "cookie"
+    KEY = "API key"
+    ADDRESS = "token in the address"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls. Without a session `username` is "" and there are no permissions.
+
+    Attributes:
+        role: the name of the account's role.
+        central: whether it is an account of central; otherwise it is the site's own.
+        mfa_pending: the second factor is not proven yet; until then there are no permissions.
+    """
+
+    username: str = ""
+    permissions: frozenset[str] = frozenset()
+    token: str = field(default="", repr=False)
+    carrier: Carrier = Carrier.NONE
+    role: str = ""
+    central: bool = False
+    mfa_pending: bool = False
+
+    @property
+    def signed_in(self) -> bool:
+        """Whether there is a session."""
+        return self.carrier is not Carrier.NONE
+
+    def may(self, rule: Rule) -> bool:
+        """Whether the rule lets this caller in."""
+        if (rule.session and not self.signed_in) or (rule.whole and self.mfa_pending):
+            return False
+        return not rule.missing(self.permissions)
+
+
+NOBODY = Caller()
+
+
+def carried(request: web.Request) -> tuple[Carrier, str]:
+    """The first carrier that is there, alone, and its token."""
+    if (token := request.headers.get("SessionID")) is not None:
+        return Carrier.SESSION_ID, token.strip()
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return Carrier.BEARER, token.strip()
+    if (token := request.cookies.get(COOKIE)) is not None:
+        return Carrier.COOKIE, token
+    return Carrier.NONE, ""
+
+
+def from_foreign_page(request: web.Request) -> bool:
+    """Return whether a browser says that a page of another origin made the request.
+
+    Browsers set both headers themselves, and no page can change them. `Sec-Fetch-Site` goes first: it holds behind a
+    proxy that changes the host too. A client that sends neither is no browser, or has no page.
+    """
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site.strip().lower() not in ("none", "same-origin")
+    origin = request.headers.get("Origin")
+    return origin is not None and not is_own_origin(request, origin)
+
+
+def set_session_cookie(request: web.Request, response: web.Response, token: str) -> None:
+    """Give a browser its session."""
+    response.set_cookie(COOKIE, token, path="/", httponly=True, samesite="Strict", secure=is_secure(request))

@@ -1,0 +1,99 @@
+"""The second factor of the site's own accounts: codes of an authenticator (RFC 6238), and recovery codes."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from enum import Enum
+
+import pyotp
+import structlog
+
+from gateway.domain.errors import StoreError
+from gateway.runtime.clock import Clock
+from gateway.store import UNREADABLE, Store
+from gateway.web.auth.site_file_accounts import KnownAccount
+
+log = structlog.get_logger(__name__)
+
+STEP_SECONDS = 30
+RECOVERY_CODES = 10
+_RECOVERY_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that is taken for another
+_RECOVERY_LENGTH = 16
+_MEMORY = 1024
+
+
+class Proof(Enum):
+    """What a code proves."""
+
+    NONE = "none"
+    CODE = "code"
+    RECOVERY_CODE = "recovery code"
+
+
+class SecondFactor:
+    """Proves codes. Each counts once, and none that is older than one that was used."""
+
+    def __init__(self, *, store: Store, clock: Clock) -> None:
+        self._accounts = store.accounts
+        self._clock = clock
+        self._used: dict[tuple[str, str], int] = {}
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether an authenticator's codes may be right and still not count: this machine's clock is not set."""
+        return not self._clock.wall().trusted
+
+    async def proves(self, account: KnownAccount, code: str) -> Proof:
+        """Whether this is the account's current code, or a recovery code that was not used yet.
+
+        Raises StoreError for a recovery code that cannot be crossed out.
+        """
+        text = "".join(code.split()).replace("-", "").lower()
+        if len(text) == _RECOVERY_LENGTH:
+            used = await self._accounts.use_recovery_code(account.username, recovery_hash(text))
+            return Proof.RECOVERY_CODE if used else Proof.NONE
+        step = step_of(account.totp_secret, text, at=self._clock.wall().micros // 1_000_000)
+        return Proof.CODE if step is not None and await self._first_use(account, step) else Proof.NONE
+
+    async def _first_use(self, account: KnownAccount, step: int) -> bool:
+        key = (account.username, account.totp_secret)
+        if self._used.get(key, 0) >= step:
+            return False
+        self._used.pop(key, None)
+        self._used[key] = step
+        while len(self._used) > _MEMORY:
+            del self._used[next(iter(self._used))]
+        try:
+            return await self._accounts.use_step(account.username, account.totp_secret, step)
+        except StoreError as error:
+            # On a full disk a technician must be able to sign in; the code is remembered here, so it counts once still.
+            log.warning("code_in_memory", error=str(error))
+            return True
+
+
+def step_of(secret: str, code: str, *, at: int) -> int | None:
+    """The half minute that `code` is of, if it is the present one or a neighbour; `at` in Unix seconds."""
+    if secret in ("", UNREADABLE) or not (code.isascii() and code.isdigit()):
+        return None
+    authenticator = pyotp.TOTP(secret)
+    present = at // STEP_SECONDS
+    found = None
+    for step in (present - 1, present, present + 1):
+        if hmac.compare_digest(authenticator.generate_otp(step), code):
+            found = step
+    return found
+
+
+def new_recovery_codes() -> tuple[str, ...]:
+    """Fresh recovery codes as they are shown, in groups of four: 79 bits each."""
+    return tuple(
+        "-".join("".join(secrets.choice(_RECOVERY_LETTERS) for _ in range(4)) for _ in range(_RECOVERY_LENGTH // 4))
+        for _ in range(RECOVERY_CODES)
+    )
+
+
+def recovery_hash(code: str) -> bytes:
+    """What is kept of a recovery code, however it is typed. It is random, so that no slow hash is needed."""
+    return hashlib.sha256("".join(code.split()).replace("-", "").lower().encode()).digest()

@@ -1,0 +1,46 @@
+"""Players without a session: an address with a token lets them see what its asker may see now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from aiohttp import web
+
+from gateway.web.auth.callers import NOBODY, Caller, Carrier
+from gateway.web.auth.sessions import Sessions
+from gateway.web.auth.view_tokens import TOKEN, Issued, View, ViewTokens
+from gateway.web.catalogue.operation import Rule
+from gateway.web.http.public_address import public_origin
+from gateway.web.rooms import Keys
+
+
+class Viewers:
+    """Gives out addresses with tokens, and tells who stands behind a token."""
+
+    def __init__(self, *, tokens: ViewTokens, sessions: Sessions, keys: Keys) -> None:
+        self._tokens = tokens
+        self._sessions = sessions
+        self._keys = keys
+
+    def address(self, request: web.Request, path: str, view: View, caller: Caller) -> str:
+        """Return the whole address of `path` with a token for the caller."""
+        return f"{public_origin(request)}{path}?{TOKEN}={self._tokens.issue(view, caller).text}"
+
+    def token(self, view: View, caller: Caller) -> Issued:
+        """Return a token alone."""
+        return self._tokens.issue(view, caller)
+
+    async def caller(self, token: str, view: View, rule: Rule) -> Caller:
+        """Return who was given the token, with the rights of now.
+
+        NOBODY when the token is not good for this view, or its asker's session or permission is gone.
+        """
+        asker = self._tokens.issued_to(token, view)
+        if asker is None:
+            return NOBODY
+        now = await (self._by_key(asker) if asker.carrier is Carrier.KEY else self._sessions.refreshed(asker))
+        return replace(now, carrier=Carrier.ADDRESS) if now.may(rule) else NOBODY
+
+    async def _by_key(self, asker: Caller) -> Caller:
+        key = await self._keys.known(asker.token)
+        return NOBODY if key is None else replace(asker, permissions=key.permissions)

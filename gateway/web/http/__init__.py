@@ -1,0 +1,1 @@
+"""Connections, request bodies, files and errors over HTTP."""

@@ -1,0 +1,71 @@
+"""Answers of which it is known whether the other end took all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import struct
+import termios
+from collections.abc import Callable
+
+from aiohttp import web
+
+from gateway.web.http.http_errors import stirring
+
+_WITHIN_SECONDS = 1.0
+_FIRST_LOOK_SECONDS = 0.001
+
+
+async def followed(request: web.Request, answer: web.StreamResponse, taken: Callable[[], None]) -> web.StreamResponse:
+    """The answer; `taken` is called once the other end has all of it, and never otherwise.
+
+    What lies in buffers on the way is not taken. Behind a reverse proxy it is the proxy that takes it.
+    """
+    if isinstance(answer, web.Response):
+        return _FollowedResponse(answer, taken)
+    if await _all_taken(request):  # a large one, which is sent already
+        taken()
+    return answer
+
+
+class _FollowedResponse(web.Response):
+    """An answer that is still to be sent."""
+
+    def __init__(self, like: web.Response, taken: Callable[[], None]) -> None:
+        super().__init__(body=like.body, status=like.status, headers=like.headers)
+        self._taken = taken
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """See `web.Response.write_eof`."""
+        request = self._req
+        await super().write_eof(data)
+        if request is not None and await _all_taken(request):
+            self._taken()
+
+
+async def _all_taken(request: web.BaseRequest) -> bool:
+    """Wait until the other end has confirmed every byte, at most a second; whether it has.
+
+    Looked at again and again, and as soon as something comes: what the other end sends confirms what it has.
+    """
+    loop = asyncio.get_running_loop()
+    transport = request.transport
+    until, pause = loop.time() + _WITHIN_SECONDS, _FIRST_LOOK_SECONDS
+    while transport is not None and not transport.is_closing():
+        if transport.get_write_buffer_size() == 0 and _unconfirmed(transport) == 0:
+            return True
+        if loop.time() >= until:
+            return False
+        if not await stirring(request.protocol, within=pause):
+            pause *= 2
+    return False
+
+
+def _unconfirmed(transport: asyncio.Transport) -> int:
+    """Bytes that the kernel has sent, or is about to send, and that the other end has not confirmed yet (tcp(7))."""
+    try:
+        number = transport.get_extra_info("socket").fileno()
+        (left,) = struct.unpack("i", fcntl.ioctl(number, termios.TIOCOUTQ, bytes(4)))
+    except (OSError, ValueError):  # it was closed meanwhile
+        return -1
+    return int(left)

@@ -1,0 +1,302 @@
+"""Request bodies as models: unknown fields are passed over, null is as good as absent, and a fault names its field."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+from aiohttp import web
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic_core import from_json
+
+from gateway.domain.errors import NotFoundError
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.validation_messages import sentence_of
+
+PUBLISHED = web.RequestKey("published", type)
+"""The model that the operation's description names for the body; nothing is validated with another one."""
+LARGEST_BODY = 1024 * 1024
+LARGEST_ID = 2**63 - 1
+LARGEST_RECORD = 64 * 1024
+MOST_VALUES = 10_000
+"""In a body. It is read in one go, which holds up all else: 5 ms at most for so many, 150 for a MiB of them."""
+_READ_SECONDS = 15.0
+_LARGEST_PAGE = 1_000_000_000
+_LARGEST_KNOWN = 1024
+_MOST_KNOWN = 16
+_CAP = 500
+_NOT_BLANK = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
+_PATH_ID = re.compile(r"[0-9]{1,19}")
+
+
+def _without_nul(value: str) -> str:
+    """Raises ValueError for a character that no database, central's among them, keeps or finds as it is."""
+    if "\x00" in value:
+        raise ValueError("must not hold the character U+0000")
+    return value
+
+
+def following(pattern: str, words: str) -> AfterValidator:
+    """Refuses text without this pattern in these words ("must be …"). The field publishes the pattern itself."""
+    compiled = re.compile(pattern)
+
+    def follows(value: str) -> str:
+        if not compiled.fullmatch(value):
+            raise ValueError(words)
+        return value
+
+    return AfterValidator(follows)
+
+
+Fields = dict[str, JsonValue]
+Id = Annotated[int, Field(strict=True, ge=0, le=LARGEST_ID)]
+Plain = Annotated[str, Field(strict=True, json_schema_extra={"pattern": "^[^\\u0000]*$"}), AfterValidator(_without_nul)]
+"""Any text. Shorter ones are made of it."""
+Text = Annotated[Plain, Field(max_length=1000)]
+Name = Annotated[
+    Plain, Field(min_length=1, json_schema_extra={"pattern": _NOT_BLANK}), following(_NOT_BLANK, "must not be blank")
+]
+"""What people call something. Shorter ones are made of it."""
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+
+
+class Body(BaseModel):
+    """Base of request bodies."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, data: Any) -> Any:
+        return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
+
+
+class WriteBody(Body):
+    """Base of what is written: `null_means` says of which fields null takes the value away, and what then stands there.
+
+    Of any other field null is as good as absent.
+    """
+
+    null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType({})
+
+
+W = TypeVar("W", bound=WriteBody)
+
+
+class ById(Body):
+    """A record by its id."""
+
+    id: Id
+
+
+class Paged(Body):
+    """Which part of a list. `page_limit` is capped at 500 for every list."""
+
+    page: Annotated[int, Field(strict=True, ge=1, le=_LARGEST_PAGE)] = 1
+    page_limit: Annotated[int, Field(strict=True, ge=1)] = 25
+
+    @property
+    def limit(self) -> int:
+        """How many records at most."""
+        return min(self.page_limit, _CAP)
+
+    @property
+    def offset(self) -> int:
+        """How many to pass over."""
+        return (self.page - 1) * self.limit
+
+
+class Cursored(Paged):
+    """Which part of a list that has cursors: a cursor above 0 goes before the page."""
+
+    search: Text = ""
+    cursor_id: Id = 0
+
+    @property
+    def by_cursor(self) -> bool:
+        """Whether the list is read by cursor, from its newest record on: somebody who looks at a page names none."""
+        return "cursor_id" in self.model_fields_set and self.page == 1
+
+    @property
+    def offset(self) -> int:
+        """How many to pass over; none after a cursor."""
+        return 0 if self.cursor_id else super().offset
+
+
+async def read_body(request: web.Request, model: type[M]) -> M:
+    """The request's body. An empty one counts as `{}`. Raises RequestRefused with the first fault."""
+    _refuse_unpublished(request, model)
+    return validated(await _read_object(request), model)
+
+
+async def read_new(request: web.Request, model: type[W]) -> tuple[W, Fields]:
+    """A new record: as a model, and those of its fields that were sent. What the model does not know is passed over.
+
+    Raises RequestRefused with the first fault.
+    """
+    _refuse_unpublished(request, model)
+    sent = await _read_object(request)
+    wanted = validated(sent, model)
+    return wanted, _of_bounded_size(_as_validated(wanted, sent))
+
+
+class SentChange:
+    """Fields of a record that is there, as they were sent, and the record's `id`."""
+
+    def __init__(self, sent: Fields) -> None:
+        self.id = validated(sent, ById).id
+        self._sent = sent
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all the fields that were sent."""
+        return frozenset(self._sent)
+
+    def leaves(self, name: str, known: Mapping[str, object]) -> bool:
+        """Whether a field that was sent is as it is in the record."""
+        return _same(self._sent[name], known.get(name))
+
+    def to(self, known: Mapping[str, object], model: type[W]) -> tuple[W, Fields]:
+        """The change as a model, and its fields as they are to be written.
+
+        Whoever changes one field may send the whole record back, as it was shown: what the model does not know is
+        passed over, and what stands in the record as it was sent is central's own words, so nobody judges it.
+
+        Args:
+            known: the record as it is shown.
+            model: what may change.
+
+        Raises RequestRefused with the first fault.
+        """
+        sent = {name: value for name, value in self._sent.items() if name in model.model_fields and name != "id"}
+        as_it_was = {name: value for name, value in sent.items() if name in known and _same(value, known[name])}
+        judged = {name: value for name, value in sent.items() if name not in as_it_was}
+        wanted = validated({**judged, "id": self.id}, model)
+        kept = {name: value for name, value in as_it_was.items() if value is not None}
+        taken_away = {
+            name: model.null_means[name] for name, value in judged.items() if value is None and name in model.null_means
+        }
+        return wanted, _of_bounded_size({**kept, **_as_validated(wanted, judged), **taken_away})
+
+
+async def read_change(request: web.Request, model: type[WriteBody]) -> SentChange:
+    """A change of a record, of which `model` is what is published. Raises RequestRefused."""
+    _refuse_unpublished(request, model)
+    return SentChange(await _read_object(request))
+
+
+def _as_validated(wanted: BaseModel, sent: Fields) -> Fields:
+    """What was sent, in the model's own form."""
+    named = {name for name, value in sent.items() if value is not None} - {"id"}
+    return wanted.model_dump(mode="json", include=named)
+
+
+def _same(one: object, other: object) -> bool:
+    """Equal as JSON, where 1 is not true."""
+    return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _of_bounded_size(fields: Fields) -> Fields:
+    if len(json.dumps(fields, ensure_ascii=False).encode()) > LARGEST_RECORD:
+        raise RequestRefused(400, f"body: a record has at most {LARGEST_RECORD // 1024} KiB")
+    return fields
+
+
+def _refuse_unpublished(request: web.Request, model: type[BaseModel]) -> None:
+    if request.get(PUBLISHED, model) is not model:
+        raise AssertionError(f"{model.__name__} is not what the interface's description says")
+
+
+class Asked(Generic[M, T]):
+    """What bodies mean where the same is asked again and again: the last ones are known by their bytes.
+
+    `made` may depend on nothing but the model.
+    """
+
+    def __init__(self, model: type[M], *, made: Callable[[M], T]) -> None:
+        self._model = model
+        self._made = made
+        self._known: OrderedDict[bytes, T] = OrderedDict()
+
+    async def read(self, request: web.Request) -> T:
+        """What is made of the request's body. Raises what `read_body` and `made` raise."""
+        _refuse_unpublished(request, self._model)
+        raw = await read_bytes(request)
+        if (known := self._known.get(raw)) is not None:
+            return known
+        asked = self._made(validated(_object(raw), self._model))
+        if len(raw) <= _LARGEST_KNOWN:
+            self._known[raw] = asked
+        if len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+        return asked
+
+
+async def _read_object(request: web.Request) -> Fields:
+    """The request's body. An empty one counts as `{}`."""
+    return _object(await read_bytes(request))
+
+
+def _object(raw: bytes) -> Fields:
+    if len(raw) > MOST_VALUES and sum(raw.count(sign) for sign in (b",", b"[", b"{")) > MOST_VALUES:
+        raise RequestRefused(400, f"the body holds more than {MOST_VALUES} values")
+    try:
+        data = from_json(raw, allow_inf_nan=False) if raw.strip() else {}
+    except ValueError as error:
+        raise RequestRefused(400, "the body is not JSON") from error
+    if not isinstance(data, dict):
+        raise RequestRefused(400, "the body must be a JSON object")
+    return data
+
+
+def validated(data: object, model: type[M]) -> M:
+    """What was sent, as a model. Raises RequestRefused with the first fault."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise RequestRefused(400, sentence_of(error)) from error
+
+
+def read_query(request: web.Request, model: type[M]) -> M:
+    """The request's query as a model; of a name that comes twice the last counts. Raises RequestRefused."""
+    try:
+        return model.model_validate({name: value for name, value in request.query.items() if value.strip()})
+    except ValidationError as error:
+        raise RequestRefused(400, sentence_of(error)) from error
+
+
+async def read_text(request: web.Request) -> str:
+    """The request's body as text. Raises RequestRefused."""
+    try:
+        return (await read_bytes(request)).decode()
+    except UnicodeDecodeError as error:
+        raise RequestRefused(400, "the body is not UTF-8 text") from error
+
+
+def path_id(request: web.Request) -> int:
+    """The `{id}` of the path. Raises NotFoundError for what can be no id."""
+    text = request.match_info["id"]
+    if not _PATH_ID.fullmatch(text) or int(text) > LARGEST_ID:
+        raise NotFoundError("there is no record with this id")
+    return int(text)
+
+
+async def read_bytes(request: web.Request) -> bytes:
+    """Return the request's body, of at most 1 MiB. Raises RequestRefused."""
+    if (request.content_length or 0) > LARGEST_BODY:
+        raise web.HTTPRequestEntityTooLarge(max_size=LARGEST_BODY, actual_size=request.content_length or 0)
+    try:
+        if request.content.is_eof():  # it has come already
+            return await request.read()
+        async with asyncio.timeout(_READ_SECONDS):
+            return await request.read()
+    except TimeoutError as error:
+        raise RequestRefused(408, "the body did not come in time") from error
+    except (web.RequestPayloadError, ConnectionError) as error:
+        raise RequestRefused(400, "the body broke off") from error

@@ -1,0 +1,232 @@
+"""Connection limits: no address takes all places, and a client that is slow to ask makes room for others.
+
+aiohttp waits for a request's head without limit, and a TLS handshake comes before any request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass
+from enum import IntEnum
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from gateway.runtime.clock import Clock
+from gateway.site.addresses import Network, is_loopback
+from gateway.web.auth.callers import SIGNED_IN
+from gateway.web.http.forwarded import counted_as, is_trusted, parsed_address
+from gateway.web.http.http_errors import PlainHandler
+
+MOST_CONNECTIONS = 256
+MOST_PER_ADDRESS = 128
+RESERVED = 64
+"""Places for local clients, trusted proxies, and addresses from which somebody has signed in."""
+HEAD_SECONDS = 10.0
+KEEP_ALIVE_SECONDS = 75
+_KEEP_ALIVE_GRACE = 2.0  # a client that counts to the end must not meet a closed connection
+_SLOW_SECONDS = 1.0
+_LONG_ANSWER_SECONDS = 30.0
+_LOOK_SECONDS = 1.0
+_KNOWN_SECONDS = 3600.0
+_MOST_KNOWN = 1024
+
+
+class Stage(IntEnum):
+    """What a connection waits for. In this order they make room for others."""
+
+    HEAD = 0
+    """The TLS handshake, or the head of a request."""
+    BODY = 1
+    """The rest of a request's body."""
+    KEPT = 2
+    """The next request on a connection that was kept."""
+    ANSWER = 3
+    """The gateway's answer. One that takes a client long to read makes room, unless somebody has signed in there."""
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """One connection that has a place.
+
+    Attributes:
+        transport: what its bytes go over, in the clear or not.
+        host: what its address counts as.
+        since: since when it is in its stage.
+        proxy: whether it comes from a trusted proxy.
+        local: whether it comes from one, or from this machine.
+        request: the one that is being answered.
+        kept: whether a request was answered and nothing of a next one has come.
+        answerable: whether it speaks HTTP by now, its TLS handshake behind it.
+    """
+
+    transport: asyncio.Transport
+    host: str
+    since: float
+    proxy: bool = False
+    local: bool = False
+    request: web.BaseRequest | None = None
+    kept: bool = False
+    answerable: bool = False
+
+    @property
+    def stage(self) -> Stage:
+        """Return what it waits for."""
+        if self.request is not None:
+            return Stage.ANSWER if self.request.content.is_eof() else Stage.BODY
+        return Stage.KEPT if self.kept else Stage.HEAD
+
+    @property
+    def unanswered(self) -> bool:
+        """Return whether its client waits for an answer of which nothing was sent."""
+        begun = self.request is not None and bool(self.request.writer.output_size)
+        return self.answerable and not self.kept and not begun
+
+    def close(self, words: bytes) -> None:
+        """Close it, with these words to a client that waits for an answer."""
+        if words and self.unanswered and not self.transport.is_closing():
+            self.transport.write(words)
+        self.transport.close()
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+
+class ConnectionLimits:
+    """Who may hold a connection, and whose goes first when there is no place left."""
+
+    def __init__(self, *, clock: Clock, proxies: tuple[Network, ...] = ()) -> None:
+        self._clock = clock
+        self._proxies = proxies
+        self._held: set[Connection] = set()
+        self._by_handler: dict[asyncio.BaseProtocol, Connection] = {}
+        self._known: OrderedDict[str, float] = OrderedDict()
+
+    @property
+    def held(self) -> int:
+        """Return how many connections there are now."""
+        self._forget_closed()
+        return len(self._held)
+
+    def admit(self, transport: asyncio.Transport) -> Connection | None:
+        """Give a new connection a place, a slower one's if need be; None when there is none."""
+        self._forget_closed()
+        peer = transport.get_extra_info("peername")
+        host = counted_as(str(peer[0])) if isinstance(peer, tuple) else ""
+        proxy = self._is_proxy(host)
+        connection = Connection(transport, host, self._clock.monotonic(), proxy=proxy, local=proxy or is_loopback(host))
+        if not self._has_place(connection) and not self._make_place(connection):
+            return None
+        self._held.add(connection)
+        return connection
+
+    def follow(self, connection: Connection, handler: PlainHandler, transport: asyncio.Transport) -> None:
+        """Have the handler answer on the connection, over this transport from now on."""
+        connection.transport, connection.answerable = transport, True
+        self._by_handler[handler] = connection
+
+        def heard() -> None:
+            if connection.kept:
+                connection.kept, connection.since = False, self._clock.monotonic()
+
+        handler.heard = heard
+
+    async def run(self) -> None:
+        """Close connections on which nothing is asked in time, until cancelled."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            now = self._clock.monotonic()
+            patience = {Stage.HEAD: HEAD_SECONDS, Stage.KEPT: KEEP_ALIVE_SECONDS + _KEEP_ALIVE_GRACE}
+            for one in tuple(self._held):
+                if now - one.since > patience.get(one.stage, float("inf")):
+                    one.close(TOO_SLOW)
+            self._forget_closed()
+
+    @property
+    def asking(self) -> Middleware:
+        """The middleware that notes which connections are being answered, and whose clients are signed in."""
+
+        @web.middleware
+        async def asking(request: web.Request, handler: Handler) -> web.StreamResponse:
+            connection = self._by_handler.get(request.protocol)
+            if connection is None:
+                return await handler(request)
+            connection.request, connection.since, connection.kept = request, self._clock.monotonic(), False
+            try:
+                return await handler(request)
+            finally:
+                connection.request, connection.since, connection.kept = None, self._clock.monotonic(), True
+                if request.get(SIGNED_IN):
+                    self._know(connection.host)
+
+        return asking
+
+    def _has_place(self, newcomer: Connection) -> bool:
+        if self._is_full_for(newcomer):
+            return False
+        if self._is_favoured(newcomer):
+            return len(self._held) < MOST_CONNECTIONS
+        return sum(not self._is_favoured(one) for one in self._held) < MOST_CONNECTIONS - RESERVED
+
+    def _make_place(self, newcomer: Connection) -> bool:
+        """Close the connection that is the slowest to ask among those that may go for the newcomer's sake."""
+        now = self._clock.monotonic()
+        full, favoured = self._is_full_for(newcomer), self._is_favoured(newcomer)
+        slow = [
+            one
+            for one in self._held
+            if now - one.since >= self._patience_for_others(one)
+            and (one.host == newcomer.host if full else favoured or not self._is_favoured(one))
+        ]
+        if not slow:
+            return False
+        slowest = min(slow, key=lambda one: (self._is_favoured(one), one.stage, one.since))
+        slowest.close(NO_PLACE)
+        self._held.discard(slowest)
+        return True
+
+    def _patience_for_others(self, connection: Connection) -> float:
+        """Return after how long a connection may be closed for the sake of another."""
+        if connection.stage is not Stage.ANSWER:
+            return _SLOW_SECONDS
+        return float("inf") if self._is_favoured(connection) else _LONG_ANSWER_SECONDS
+
+    def _is_full_for(self, newcomer: Connection) -> bool:
+        """Return whether the newcomer's address has as many places as one may have."""
+        return not newcomer.proxy and sum(one.host == newcomer.host for one in self._held) >= MOST_PER_ADDRESS
+
+    def _is_favoured(self, connection: Connection) -> bool:
+        until = self._known.get(connection.host)
+        return connection.local or (until is not None and until > self._clock.monotonic())
+
+    def _is_proxy(self, host: str) -> bool:
+        address = parsed_address(host)
+        return address is not None and is_trusted(address, self._proxies)
+
+    def _know(self, host: str) -> None:
+        self._known[host] = self._clock.monotonic() + _KNOWN_SECONDS
+        self._known.move_to_end(host)
+        if len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+
+    def _forget_closed(self) -> None:
+        self._held = {one for one in self._held if not one.transport.is_closing()}
+        self._by_handler = {handler: one for handler, one in self._by_handler.items() if one in self._held}
+
+
+def plain_answer(status: str, error: str, *headers: str) -> bytes:
+    """Return a whole answer as it goes over the line, for a client that never gets to a handler."""
+    body = f'{{"success": false, "error": "{error}"}}'
+    lines = (
+        f"HTTP/1.1 {status}",
+        "Server: edge-gateway",
+        "Content-Type: application/json; charset=utf-8",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        *headers,
+    )
+    return ("\r\n".join(lines) + f"\r\n\r\n{body}").encode()
+
+
+NO_PLACE = plain_answer("503 Service Unavailable", "too many connections; try again", "Retry-After: 2")
+TOO_SLOW = plain_answer("408 Request Timeout", "the request did not come in time")

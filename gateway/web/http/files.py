@@ -1,0 +1,128 @@
+"""Files as answers: sent by sendfile, with Range and ETag, and kept by the caller's own cache alone."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+
+from gateway.web.auth.view_tokens import TOKEN
+
+_COMPRESSED_AT_ONCE = 32_768
+"""Bytes; compressing more is done beside the loop."""
+_REFUSED_WEIGHT = re.compile(r"q\s*=\s*0(\.0*)?")
+_MAKING_SECONDS = 60.0
+MP4 = "video/mp4"
+SEGMENT = "video/MP2T"
+PLAYLIST = "application/vnd.apple.mpegurl"
+JPEG = "image/jpeg"
+LASTING = "private, max-age=604800, immutable"
+"""Cache-Control of what never changes under its address."""
+_SHUT_IN = "sandbox; default-src 'none'; frame-ancestors 'none'"
+_PLAYED = "sandbox allow-same-origin; default-src 'none'; media-src 'self'; frame-ancestors 'none'"
+"""A browser's player asks for the file again, as the page that it is shown in; scripts run in neither."""
+
+
+def as_file(path: Path, media_type: str) -> web.FileResponse:
+    """A file that never changes under its address; a cache asks again, by its ETag."""
+    return _File(path, headers={"Content-Type": media_type, "Cache-Control": "private, no-cache"})
+
+
+def as_lasting_file(path: Path, media_type: str) -> web.FileResponse:
+    """A file that never changes under its address, and which a cache need not ask for again."""
+    return _File(path, headers={"Content-Type": media_type, "Cache-Control": LASTING})
+
+
+def as_guarded_file(path: Path, media_type: str, *, disposition: str) -> web.FileResponse:
+    """A file of somebody else's making: no cache keeps it, and it may do nothing where it is shown."""
+    return _File(
+        path,
+        headers={
+            "Content-Type": media_type,
+            "Content-Disposition": disposition,
+            "Cache-Control": "private, no-store",
+            "Content-Security-Policy": _PLAYED if media_type.startswith(("video/", "audio/")) else _SHUT_IN,
+        },
+    )
+
+
+async def as_playlist(request: web.Request, text: str, *, lasting: bool = False) -> web.Response:
+    """Answer with a playlist, or that the caller has it already. `lasting`: it will never change.
+
+    A token in the request's address is handed on in every address of the playlist: many players send nothing else.
+    """
+    if token := request.query.get(TOKEN):
+        text = with_token(text, token)
+    body = text.encode()
+    answer = web.Response(headers={"Content-Type": PLAYLIST, "Vary": "Accept-Encoding"})
+    if _takes_gzip(request):
+        body = await _compressed(body)
+        answer.headers["Content-Encoding"] = "gzip"
+    answer.body = body
+    answer.headers["Cache-Control"] = "private, max-age=3600, immutable" if lasting else "private, no-cache"
+    tag = hashlib.sha256(body).hexdigest()[:32]
+    answer.etag = tag
+    if any(known.value in (tag, "*") for known in request.if_none_match or ()):
+        answer.set_status(304)
+        answer.body = None
+    return answer
+
+
+def with_token(playlist: str, token: str) -> str:
+    """Add the token to every address of a playlist whose addresses have no query."""
+    query = f"?{TOKEN}={token}"
+    lines = (line + query if line and not line.startswith("#") else line for line in playlist.split("\n"))
+    return "\n".join(lines)
+
+
+async def _compressed(body: bytes) -> bytes:
+    compress = partial(gzip.compress, body, 6, mtime=0)  # without a time, so that equal playlists have equal tags
+    return await asyncio.to_thread(compress) if len(body) > _COMPRESSED_AT_ONCE else compress()
+
+
+def _takes_gzip(request: web.Request) -> bool:
+    for named in request.headers.get("Accept-Encoding", "").lower().split(","):
+        coding, _, weight = named.partition(";")
+        if coding.strip() in ("gzip", "x-gzip", "*"):
+            return not _REFUSED_WEIGHT.fullmatch(weight.strip())
+    return False
+
+
+class _File(web.FileResponse):
+    """A file whose parts are sent only to whoever has the same one: aiohttp knows If-Range with dates alone."""
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """See `web.FileResponse.prepare`."""
+        if "Range" in request.headers and not await self._is_for_part(request):
+            headers = request.headers.copy()
+            del headers["Range"]
+            request = request.clone(headers=headers)
+        return await super().prepare(request)
+
+    async def _is_for_part(self, request: web.BaseRequest) -> bool:
+        """Whether one part of this very file is asked for; several parts, or other units, are answered with all of it
+        (RFC 9110, 14.2).
+        """
+        unit, _, parts = request.headers["Range"].partition("=")
+        if unit.strip().lower() != "bytes" or "," in parts:
+            return False
+        named = request.headers.get("If-Range", "")
+        if not named.endswith('"'):
+            return True
+        status = await asyncio.to_thread(self._path.stat)
+        return named == f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
+
+
+@asynccontextmanager
+async def in_time() -> AsyncIterator[None]:
+    """Bound the making of media; it fails with TimeoutError after a minute."""
+    async with asyncio.timeout(_MAKING_SECONDS):
+        yield

@@ -1,0 +1,50 @@
+"""The names that the gateway is served under. A request for any other is refused.
+
+A foreign page can have its own name resolved to the gateway's address (DNS rebinding) and then read answers as if they
+were its own; its requests carry that name in `Host`. An address in `Host` proves that no name was used.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from gateway.site.api_section import ApiSection
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.forwarded import TRUSTED_PROXIES, is_trusted, parsed_address
+
+HOST_NAMES = web.AppKey("host_names", frozenset[str])
+"""The names in lower case, without ports."""
+_HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{0,5}))?")
+_LARGEST_PORT = 65535
+
+
+def served_names(api: ApiSection, *, machine: str) -> frozenset[str]:
+    """Return the names from the site file, the machine's own with and without `.local` (mDNS), and `localhost`."""
+    public = urlsplit(api.public_url or "").hostname or ""
+    names = ("localhost", machine, f"{machine}.local", api.host, public, *api.host_names)
+    return frozenset(name.lower().removesuffix(".") for name in names if name)
+
+
+def refuse_foreign_host(request: web.Request) -> None:
+    """Raise RequestRefused unless `Host` names this gateway or is an address; a trusted proxy may write any name.
+
+    Without `Host`, or with one that is no name and port, it is 400, as RFC 9112 3.2 asks.
+    """
+    hosts = request.headers.getall("Host", ())
+    if len(hosts) != 1 or not hosts[0]:
+        raise RequestRefused(400, "the request needs one Host header")
+    found = _HOST.fullmatch(hosts[0])
+    if found is None or int(found["port"] or 0) > _LARGEST_PORT:
+        raise RequestRefused(400, "the Host header must be a name or an address, with or without a port")
+    if parsed_address(found["name"]) is not None:
+        return
+    name = found["name"].lower().removesuffix(".")
+    if name in request.app[HOST_NAMES]:
+        return
+    peer = parsed_address(request.remote or "")
+    if peer is not None and is_trusted(peer, request.app[TRUSTED_PROXIES]):
+        return
+    raise RequestRefused(421, "this gateway has another name: use its address, or add the name to host_names in [api]")

@@ -1,0 +1,142 @@
+"""New connections: each gets a place or a refusal, then TLS where that is served, then the handler of its requests."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections import OrderedDict
+from collections.abc import Callable
+
+from gateway.web.http.connection_limits import NO_PLACE, Connection, ConnectionLimits
+from gateway.web.http.http_errors import PlainHandler
+from gateway.web.http.served_certificate import ServedCertificate
+
+Answering = Callable[[], PlainHandler]
+
+HANDSHAKE_SECONDS = 10.0
+_MOST_REFUSED = 32
+_REFUSAL_SECONDS = 2.0
+_SHUTDOWN_SECONDS = 2.0
+
+
+class Door:
+    """Takes connections in."""
+
+    def __init__(
+        self,
+        *,
+        limits: ConnectionLimits,
+        answering: Answering,
+        certificate: ServedCertificate | None,
+    ) -> None:
+        self._limits = limits
+        self._answering = answering
+        self._certificate = certificate
+        self._tasks = asyncio.TaskGroup()
+        self._refused: OrderedDict[asyncio.BaseTransport, None] = OrderedDict()
+
+    async def run(self, *, host: str, port: int, started: Callable[[int], None]) -> None:
+        """Listen until cancelled. Raises OSError when the address cannot be had."""
+        loop = asyncio.get_running_loop()
+        listening = await loop.create_server(lambda: _Newcomer(self), host, port, start_serving=False)
+        try:
+            async with self._tasks:
+                await listening.start_serving()
+                if self._certificate is not None:
+                    self._tasks.create_task(self._certificate.run(), name="replaced-certificate")
+                started(listening.sockets[0].getsockname()[1])
+                await self._limits.run()
+        finally:
+            listening.close()
+
+    def entered(self, newcomer: _Newcomer, transport: asyncio.Transport) -> None:
+        """Begin with a new connection."""
+        connection = self._limits.admit(transport)
+        if connection is None:
+            self._refused[transport] = None
+            if len(self._refused) > _MOST_REFUSED:
+                self._refused.popitem(last=False)[0].close()
+        if self._certificate is None:
+            self._answer(newcomer, transport, connection)
+        else:
+            transport.pause_reading()  # the handshake reads
+            handshake = self._handshake(newcomer, transport, connection, self._certificate.context)
+            self._tasks.create_task(handshake, name="tls-handshake")
+
+    def left(self, transport: asyncio.BaseTransport | None) -> None:
+        """Forget a refused connection that is over."""
+        if transport is not None:
+            self._refused.pop(transport, None)
+
+    async def _handshake(
+        self, newcomer: _Newcomer, transport: asyncio.Transport, connection: Connection | None, context: ssl.SSLContext
+    ) -> None:
+        with contextlib.suppress(OSError, ssl.SSLError, TimeoutError):
+            encrypted = await asyncio.get_running_loop().start_tls(
+                transport,
+                newcomer,
+                context,
+                server_side=True,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
+            )
+            if isinstance(encrypted, asyncio.Transport) and not encrypted.is_closing():
+                if connection is None:
+                    self._refused.pop(transport, None)
+                    self._refused[encrypted] = None
+                self._answer(newcomer, encrypted, connection)
+                return
+        self.left(transport)
+        transport.abort()
+
+    def _answer(self, newcomer: _Newcomer, transport: asyncio.Transport, connection: Connection | None) -> None:
+        if connection is None:
+            newcomer.refuse(transport)
+            return
+        handler = self._answering()
+        self._limits.follow(connection, handler, transport)
+        transport.set_protocol(handler)
+        handler.connection_made(transport)
+        if newcomer.early:
+            handler.data_received(bytes(newcomer.early))
+
+
+class _Newcomer(asyncio.Protocol):
+    """A connection that has no handler: it was just made, is in its TLS handshake, or is refused."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._refusing: asyncio.Transport | None = None
+        self._told = False
+        self.early = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Ask for a place."""
+        if isinstance(transport, asyncio.Transport):
+            self._door.entered(self, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Keep what comes right behind the handshake; tell a refused client why, now that it listens."""
+        if self._refusing is None:
+            self.early += data
+        else:
+            self._tell(self._refusing)
+
+    def connection_lost(self, _exc: BaseException | None) -> None:
+        """Free the place among the refused."""
+        self._door.left(self._refusing)
+
+    def refuse(self, transport: asyncio.Transport) -> None:
+        """Answer the first request with 503, then wait a little until the client has read that."""
+        self._refusing = transport
+        asyncio.get_running_loop().call_later(_REFUSAL_SECONDS, transport.close)
+        if self.early:
+            self._tell(transport)
+
+    def _tell(self, transport: asyncio.Transport) -> None:
+        if not self._told and not transport.is_closing():
+            self._told = True
+            transport.write(NO_PLACE)
+            if transport.can_write_eof():
+                transport.write_eof()

@@ -1,0 +1,185 @@
+"""Serving: routes behind their doors, the headers of every answer, and connections until the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from gateway.domain.errors import ConfigError
+from gateway.site.api_section import TlsSection
+from gateway.web.auth.admission import Admission, Route, errors_as_envelopes
+from gateway.web.auth.view_tokens import TOKEN
+from gateway.web.catalogue import OPERATIONS
+from gateway.web.catalogue.legacy import PREFIX as LEGACY
+from gateway.web.catalogue.operation import Operation
+from gateway.web.http.bodies import LARGEST_BODY
+from gateway.web.http.connection_limits import KEEP_ALIVE_SECONDS, ConnectionLimits
+from gateway.web.http.envelope import failure
+from gateway.web.http.http_errors import PlainHandler
+from gateway.web.http.new_connections import Door
+from gateway.web.http.served_certificate import ServedCertificate
+from gateway.web.legacy.admission import LegacyAdmission
+from gateway.web.status.live import Live
+from gateway.web.status.page import STATIC
+from gateway.web.v1.whep import CORS, PREFIX
+
+_SHUTDOWN_SECONDS = 5.0
+LIMITS = web.AppKey("limits", ConnectionLimits)
+"""The application's connection limits."""
+_AGAIN_SECONDS = "5"
+_SECURITY = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self';"
+        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Server": "edge-gateway",
+}
+
+
+_FOOTAGE = tuple(item.path.partition("{")[0] for item in OPERATIONS if item.view is not None)
+_TOKEN_CORS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
+    "Access-Control-Allow-Headers": "Range, If-Range, If-None-Match, If-Modified-Since, Cache-Control",
+    "Access-Control-Expose-Headers": "Accept-Ranges, Content-Length, Content-Range, ETag, Retry-After",
+    "Access-Control-Max-Age": "600",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+}
+"""On every answer to an address of footage with a token: a page of any origin may play it, without a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """The two ways in: by a session, and by a program's key."""
+
+    session: Admission
+    key: LegacyAdmission
+
+    def entered(self, route: Route) -> Handler:
+        """The route's handler behind the door of its family."""
+        return self.key.entered(route) if route.operation.path.startswith(LEGACY) else self.session.entered(route)
+
+
+def assembled(routes: Sequence[Route], doors: Doors, live: Live, limits: ConnectionLimits) -> web.Application:
+    """Every route behind its door, with the files of the page; errors become envelopes, live streams end with it."""
+    app = web.Application(middlewares=[limits.asking, errors_as_envelopes], client_max_size=LARGEST_BODY)
+    app[LIMITS] = limits
+    for route in routes:
+        operation, handler = route.operation, doors.entered(route)
+        expected = partial(_expected, operation)
+        if operation.method == "GET":
+            app.router.add_get(operation.path, handler, allow_head=operation.head, expect_handler=expected)
+            if operation.view is not None:
+                app.router.add_route("OPTIONS", operation.path, _allow)
+        else:
+            app.router.add_route(operation.method, operation.path, handler, expect_handler=expected)
+    app.router.add_get("/status", _to_page)
+    app.router.add_get("/status/static/{name}", partial(_page_file, frozenset(path.name for path in STATIC.iterdir())))
+    app.on_response_prepare.append(_secure)
+
+    async def close_streams(_: web.Application) -> None:
+        await live.close()
+
+    app.on_shutdown.append(close_streams)
+    return app
+
+
+async def serve(
+    app: web.Application, *, host: str, port: int, started: Callable[[int], None], tls: TlsSection | None = None
+) -> None:
+    """Serve until cancelled, then let requests end for at most 5 s.
+
+    Connections are bounded, so that clients cannot use up the files that lanes and the store need (`connections`).
+
+    Args:
+        app: from `build_app`.
+        host: address to listen on.
+        port: 0 takes a free one.
+        started: called once with the port in use.
+        tls: the certificate's files, for HTTPS.
+
+    Raises ConfigError when the address cannot be had, or the certificate cannot be used.
+    """
+    certificate = None if tls is None else await ServedCertificate.read(tls)
+    runner = web.AppRunner(
+        app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS, lingering_time=_SHUTDOWN_SECONDS
+    )
+    await runner.setup()
+    try:
+        door = Door(limits=app[LIMITS], answering=_answering(runner), certificate=certificate)
+        await door.run(host=host, port=port, started=started)
+    except OSError as error:
+        raise ConfigError(f"cannot serve on {host} port {port}: {error.strerror}") from error
+    finally:
+        await runner.cleanup()
+
+
+def _answering(runner: web.AppRunner) -> Callable[[], PlainHandler]:
+    """Return what makes the handler of a connection's requests."""
+    if runner.server is None:
+        raise AssertionError("the runner was set up")
+    return partial(
+        PlainHandler,
+        runner.server,
+        loop=asyncio.get_running_loop(),
+        headers=_SECURITY,
+        access_log=None,
+        lingering_time=_SHUTDOWN_SECONDS,
+        auto_decompress=False,  # a small body may come to gigabytes, which no lane can wait for
+    )
+
+
+async def _allow(_: web.Request) -> web.StreamResponse:
+    """Answer what a browser asks before a page of another origin plays footage by an address with a token."""
+    return web.Response(status=204, headers={"Allow": "GET, HEAD, OPTIONS"})
+
+
+async def _page_file(names: frozenset[str], request: web.Request) -> web.StreamResponse:
+    """Answer with a file of the page."""
+    name = request.match_info["name"]
+    if name not in names:
+        raise web.HTTPNotFound
+    return web.FileResponse(STATIC / name)
+
+
+async def _expected(operation: Operation, request: web.Request) -> web.StreamResponse | None:
+    """Ask for the body that a client holds back, but for one that will be refused by its length alone."""
+    bounded = operation.body is not None or operation.signs_in
+    if bounded and (request.content_length or 0) > LARGEST_BODY:
+        return None
+    if request.headers["Expect"].lower() != "100-continue":
+        return failure(
+            status=417, error="the gateway knows no expectation but 100-continue", resource=operation.resource
+        )
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0  # nothing of the answer was sent
+    return None
+
+
+async def _to_page(_: web.Request) -> web.StreamResponse:
+    raise web.HTTPMovedPermanently("/status/")
+
+
+async def _secure(request: web.Request, response: web.StreamResponse) -> None:
+    own_policy = response.headers.get("Content-Security-Policy")
+    response.headers.update(_SECURITY)
+    if own_policy is not None:
+        response.headers["Content-Security-Policy"] = own_policy
+    if request.keep_alive and response.keep_alive is not False:
+        response.headers["Keep-Alive"] = f"timeout={KEEP_ALIVE_SECONDS}"
+    if response.status == 503:
+        response.headers.setdefault("Retry-After", _AGAIN_SECONDS)
+    if request.path.startswith(PREFIX):
+        response.headers.update(CORS)
+    if TOKEN in request.query and request.path.startswith(_FOOTAGE):
+        response.headers.update(_TOKEN_CORS)
+    if request.path.startswith("/status/static/"):
+        response.headers["Cache-Control"] = "no-cache"

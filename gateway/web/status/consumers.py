@@ -1,0 +1,79 @@
+"""Who pulls the site's lists by cursor, how far each has read, and marks that a technician takes away."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from gateway.domain.errors import NotFoundError
+from gateway.runtime.clock import Clock, iso_utc
+from gateway.store import ReadMark, Store
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.catalogue.page import READER_FORGET, READER_LIST
+from gateway.web.http.bodies import Body, Text, read_body
+from gateway.web.http.envelope import success
+from gateway.web.read_cursors import Readers
+
+
+class ReaderShown(BaseModel):
+    """How far an account has read a list. `unread` is counted up to 10,000; `holds`: what it has not read is kept."""
+
+    model_config = ConfigDict(frozen=True)
+
+    account: str
+    list: str
+    filter: str
+    read_to: int
+    read_at: str
+    unread: int
+    holds: bool
+
+
+class ForgottenReader(Body):
+    """Whose marks go."""
+
+    account: Annotated[Text, Field(min_length=1)]
+
+
+class StatusReaders:
+    """`/status/reader/list` and `/status/reader/forget`."""
+
+    def __init__(self, *, store: Store, readers: Readers, clock: Clock, reader_days: int) -> None:
+        self._store = store
+        self._readers = readers
+        self._clock = clock
+        self._reader_days = reader_days
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (Route(READER_LIST, self._list), Route(READER_FORGET, self._forget))
+
+    async def shown(self) -> tuple[ReaderShown, ...]:
+        """Every reader, as its mark is on disk. Raises StoreError."""
+        marks = await self._store.read_marks.all()
+        unread = await self._store.read_marks.unread(marks) if marks else ()
+        return tuple(self._shown(mark, count) for mark, count in zip(marks, unread, strict=True))
+
+    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        await read_body(request, Body)
+        return success(readers=await self.shown())
+
+    async def _forget(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, ForgottenReader)
+        if not await self._readers.forget(wanted.account, by=caller.username):
+            raise NotFoundError(f"{wanted.account} reads no list by cursor")
+        return success(readers=await self.shown())
+
+    def _shown(self, mark: ReadMark, unread: int) -> ReaderShown:
+        return ReaderShown(
+            account=mark.reader.account,
+            list=mark.reader.list,
+            filter=mark.reader.filter,
+            read_to=mark.read_to,
+            read_at=iso_utc(mark.read_at),
+            unread=unread,
+            holds=mark.holds(now=self._clock.wall().micros, reader_days=self._reader_days),
+        )

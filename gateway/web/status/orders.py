@@ -1,0 +1,102 @@
+"""What a person decides at the page alone: standing orders, a stop, and corrections of who is where."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from aiohttp import web
+from pydantic import Field
+
+from gateway.domain.commands import GateAction
+from gateway.domain.errors import NotFoundError
+from gateway.lanes.machine.order_values import OrderKind
+from gateway.lanes.snapshots import AreaBoard, Board
+from gateway.store import Store
+from gateway.web.auth.admission import Route
+from gateway.web.auth.sessions import Caller
+from gateway.web.catalogue.page import AREA_COUNT, LANE_ORDER, LANE_STOP, PASSBACK_FORGIVE
+from gateway.web.http.bodies import Body, Id, Text, read_body
+from gateway.web.http.envelope import success
+from gateway.web.http.errors import RequestRefused
+from gateway.web.v1.records import command_record
+
+
+class LaneOrder(Body):
+    """A standing order: `hold_open`, `lock_down`, `normal` (against the schedule), or none: as the schedule says."""
+
+    lane_id: Text
+    order: OrderKind | None = None
+    reason: Annotated[str, Field(strict=True, max_length=200)] = ""
+
+
+class LaneStop(Body):
+    """The gate of a lane is to stop where it is."""
+
+    lane_id: Text
+
+
+class AreaCount(Body):
+    """How many are in an area."""
+
+    area_id: Text
+    count: Annotated[int, Field(strict=True, ge=0, le=1_000_000)]
+
+
+class PassbackForgive(Body):
+    """Whose next passage counts as the first: an access card's by its id, or everybody's."""
+
+    card_id: Id | None = None
+    everybody: Annotated[bool, Field(strict=True)] = False
+
+
+class Standing:
+    """`/status/lane/order`, `/status/lane/stop`, `/status/area/count` and `/status/passback/forgive`.
+
+    Success means recorded, of a stop as of any command: `recorded` says otherwise.
+    """
+
+    def __init__(self, *, store: Store, board: Board, areas: AreaBoard) -> None:
+        self._store = store
+        self._board = board
+        self._areas = areas
+
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of this family."""
+        return (
+            Route(LANE_ORDER, self._order),
+            Route(LANE_STOP, self._stop),
+            Route(AREA_COUNT, self._count),
+            Route(PASSBACK_FORGIVE, self._forgive),
+        )
+
+    async def _order(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, LaneOrder)
+        source = f"user:{caller.username}"
+        await self._board.order(
+            lane_id=wanted.lane_id, kind=wanted.order, reason=" ".join(wanted.reason.split()), source=source
+        )
+        return success(lane={"id": wanted.lane_id, "order": wanted.order})
+
+    async def _stop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Whether the gate stands still is told by its position and by events."""
+        wanted = await read_body(request, LaneStop)
+        lane = next((lane for lane in self._board.lanes() if lane.lane_id == wanted.lane_id), None)
+        if lane is None:
+            raise NotFoundError(f"no lane '{wanted.lane_id}' at this site")
+        source = f"user:{caller.username}"
+        command = await self._board.command(device_id=lane.gate_id, action=GateAction.STOP, source=source)
+        return success(lane={"id": lane.lane_id}, command=command_record(command))
+
+    async def _count(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        wanted = await read_body(request, AreaCount)
+        await self._areas.correct_count(wanted.area_id, wanted.count, source=f"user:{caller.username}")
+        self._store.changes.bump()
+        return success(area={"id": wanted.area_id, "count": wanted.count})
+
+    async def _forgive(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """Everybody must be asked for by name: a missing card id is a slip."""
+        wanted = await read_body(request, PassbackForgive)
+        if (wanted.card_id is None) is not wanted.everybody:
+            raise RequestRefused(400, "'card_id' or 'everybody' is needed")
+        await self._areas.forgive(wanted.card_id, source=f"user:{caller.username}")
+        return success(passback={"card_id": wanted.card_id, "everybody": wanted.everybody})

@@ -1,0 +1,146 @@
+"""The one eye on the site: takes a snapshot when something changed, for all who look, at most four a second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from gateway.domain.errors import StoreError
+from gateway.lanes.snapshots import AreaBoard, Board
+from gateway.runtime.clock import Clock, iso_utc
+from gateway.site.models import Site
+from gateway.store import Store
+from gateway.web.rooms import Central, DemoCard, Readiness, Recording
+from gateway.web.status.consumers import ReaderShown
+from gateway.web.status.showing import (
+    area_shown,
+    books_shown,
+    camera_shown,
+    central_shown,
+    demo_shown,
+    device_shown,
+    event_shown,
+    footage_shown,
+    lane_shown,
+    storage_shown,
+)
+from gateway.web.status.snapshot import BooksShown, EventShown, FootageShown, GatewayShown, Snapshot
+
+SHORTEST_SECONDS = 0.25
+LONGEST_SECONDS = 2.0
+_EVENTS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A snapshot and the version of the store's changes that it holds."""
+
+    version: int
+    snapshot: Snapshot
+
+
+class Watch:
+    """Snapshots of the site, shared by everyone who looks."""
+
+    def __init__(
+        self,
+        *,
+        site: Site,
+        store: Store,
+        board: Board,
+        areas: AreaBoard,
+        recording: Recording,
+        central: Central | None,
+        clock: Clock,
+        readiness: Readiness,
+        version: str,
+        demo_cards: tuple[DemoCard, ...],
+        readers: Callable[[], Awaitable[tuple[ReaderShown, ...]]],
+        notices: Callable[[], tuple[str, ...]] = tuple,
+    ) -> None:
+        """`notices`: what people must know of the site file. `readers` pull the site's lists."""
+        self._readers = readers
+        self._notices = notices
+        self._site = site
+        self._store = store
+        self._board = board
+        self._areas = areas
+        self._recording = recording
+        self._central = central
+        self._clock = clock
+        self._readiness = readiness
+        self._version = version
+        self._demo = demo_shown(demo_cards)
+        self._started_at = iso_utc(clock.wall().micros)
+        self._lock = asyncio.Lock()
+        self._last: Look | None = None
+        self._last_at = float("-inf")
+
+    async def look(self) -> Look:
+        """The site as it is: not older than its last change, or than 2 s for what changes silently."""
+        async with self._lock:
+            age = self._clock.monotonic() - self._last_at
+            if self._last and self._last.version == self._store.changes.version and age < LONGEST_SECONDS:
+                return self._last
+            if age < SHORTEST_SECONDS:
+                await asyncio.sleep(SHORTEST_SECONDS - age)
+            version = self._store.changes.version
+            self._last = Look(version=version, snapshot=await self._take())
+            self._last_at = self._clock.monotonic()
+            return self._last
+
+    async def beyond(self, look: Look) -> None:
+        """Wait until there may be something newer than `look`, at most 2 s."""
+        await self._store.changes.beyond(look.version, within=LONGEST_SECONDS)
+
+    def wake(self) -> None:
+        """Let all who wait look again."""
+        self._store.changes.bump()
+
+    async def _take(self) -> Snapshot:
+        events, books, readers, failing = await self._read()
+        storage = self._recording.storage()
+        return Snapshot(
+            gateway=GatewayShown(
+                site=self._site.site.name,
+                timezone=self._site.site.timezone,
+                version=self._version,
+                started_at=self._started_at,
+                not_ready=self._readiness(),
+                store_failing=failing,
+                notices=self._notices(),
+                clock_trusted=self._clock.wall().trusted,
+            ),
+            lanes=tuple(lane_shown(lane) for lane in self._board.lanes()),
+            areas=tuple(area_shown(area) for area in self._areas.areas()),
+            devices=tuple(device_shown(device) for device in self._board.devices()),
+            cameras=tuple(camera_shown(camera) for camera in self._recording.cameras()),
+            storage=storage_shown(storage) if storage else None,
+            events=events,
+            central=central_shown(self._central.snapshot()) if self._central else None,
+            books=books,
+            readers=readers,
+            demo=self._demo,
+        )
+
+    async def _read(self) -> tuple[tuple[EventShown, ...], BooksShown | None, tuple[ReaderShown, ...], str]:
+        """What comes from the store, and why it fails. A store that cannot be read must not hide the lanes."""
+        try:
+            events = await self._events()
+            books = books_shown(await self._store.outbox.books()) if self._central else None
+            readers = await self._readers()
+        except StoreError as error:
+            last = self._last.snapshot if self._last else None
+            return (last.events, last.books, last.readers, str(error)) if last else ((), None, (), str(error))
+        return events, books, readers, self._store.failing
+
+    async def _events(self) -> tuple[EventShown, ...]:
+        events = await self._store.events.latest(limit=_EVENTS)
+        footage: defaultdict[int, list[FootageShown]] = defaultdict(list)
+        camera_events = await self._store.camera_events.of_events(tuple(event.id for event in events))
+        missing = await self._recording.missing(item for item in camera_events if item.ready)
+        for item in camera_events:
+            footage[item.event_id].append(footage_shown(item, missing.get(item.id)))
+        return tuple(event_shown(event, tuple(footage[event.id])) for event in events)
