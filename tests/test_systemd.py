@@ -90,10 +90,10 @@ def test_systemd_makes_the_user_and_the_folders(program, file, tmp_path):
 
 def test_as_many_datagrams_may_wait_as_the_cameras_readers_ask_for():
     (value,) = re.findall(r"^net\.core\.rmem_max = (\d+)$", (SYSTEMD / "edge-gateway.sysctl").read_text(), re.MULTILINE)
-    drivers = SYSTEMD.parent / "drivers" / "camera"
+    drivers = SYSTEMD.parent / "drivers"
     asked = [
         int(number.replace("_", ""))
-        for name in ("datagrams.py", "webrtc_line.py")
+        for name in ("rtsp/datagrams.py", "webrtc/connection.py")
         for number in re.findall(r"^_RECEIVE_BUFFER = ([\d_]+)$", (drivers / name).read_text(), re.MULTILINE)
     ]
     assert len(asked) == 2

@@ -9,8 +9,8 @@ What it keeps:
   again (`drivers.delivery`).
 - After a time-out the line is drained to quiet, and an answer that comes late never answers the next request: where
   answers bear no numbers, one counts only when it is proven to meet its own request (`drivers.bus.late_answers`).
-- A unit that does not answer gets a bounded share of the line, in the pauses of the others (`drivers.bus.occupancy`): its
-  polls are refused while it rests.
+- A unit that does not answer gets a bounded share of the line, in the pauses of the others (`drivers.bus.occupancy`):
+  its polls are refused while it rests.
 - A line that is open while nobody answers is opened anew: a converter or an adapter may have hung.
 """
 

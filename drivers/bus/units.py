@@ -1,6 +1,6 @@
 """What a line makes of its units' answers: who is asked, who rests, whose answer is proven, and how late one comes.
 
-It puts `drivers.bus.occupancy` (who answers, and how fast) and `drivers.bus.late_answers` (whose answers come late) to use.
+It uses `drivers.bus.occupancy` (who answers, and how fast) and `drivers.bus.late_answers` (whose answers come late).
 """
 
 from __future__ import annotations

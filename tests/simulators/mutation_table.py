@@ -25,7 +25,7 @@ _SAFETY = "gateway/lanes/machine/safety.py"
 _RUNNER = "gateway/lanes/runner.py"
 _BUS = "drivers/bus/bus.py"
 _RETENTION = ("tests/gateway/recording/test_retention.py",)
-_SWEEPS = ("tests/gateway/central/test_sweep.py", "tests/gateway/central/test_sweep_promise.py")
+_SWEEPS = ("tests/gateway/central/test_list_proof.py", "tests/gateway/central/test_list_proof_promise.py")
 _AUTHORIZATION = ("tests/gateway/web/test_authorization.py",)
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -252,7 +252,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "gateway/central/pull/absence_proof.py",
         "        if asked.gone and not await self._finds_one(known):\n",
         "        if False:\n",
-        tests=("tests/gateway/central/test_down.py",),
+        tests=("tests/gateway/central/test_pull.py",),
     ),
     Mutation(
         7,
@@ -285,7 +285,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "gateway/runtime/redaction.py",
         '        return _ASSIGNED.sub(rf"\\g<name>{HIDDEN}", text)\n',
         "        return text\n",
-        tests=("tests/gateway/test_redaction.py",),
+        tests=("tests/gateway/runtime/test_redaction.py",),
     ),
     # 9: a clock step does no harm
     Mutation(

@@ -1,4 +1,4 @@
-"""`python -m gateway.central.pull.card_process`: pages of central's card list on stdin, cards ready to be written on stdout.
+"""`python -m gateway.central.pull.card_process`: read pages of central's card list on stdin, write cards on stdout.
 
 A process of its own, because a long list is seconds of Python, and would hold the interpreter lock of lanes.
 

@@ -137,9 +137,9 @@ STORIES = {
         *[(0, (NEAR, PointState.ON)), (16, ("card", True)), (8, ("acknowledged", None))],
         (8, ("gate", GatePosition.OPENING)),
     ],
-    "flights": [(0, ("gate", GatePosition.OPEN)), (16, ("wish", GateAction.STOP))],
+    "commands_in_flight": [(0, ("gate", GatePosition.OPEN)), (16, ("wish", GateAction.STOP))],
     "readings": [(0, (NEAR, PointState.ON)), (16, ("plate", "AAA111"))],
-    "standing": [(0, ("gate", GatePosition.CLOSED)), (16, ("order", OrderKind.HOLD_OPEN))],
+    "orders": [(0, ("gate", GatePosition.CLOSED)), (16, ("order", OrderKind.HOLD_OPEN))],
     "closing": [
         *[(0, (role, PointState.OFF)) for role in (NEAR, CLOSING, m.Role.FIRE)],
         *[(0, ("gate", GatePosition.OPEN)), (16, ("order", OrderKind.HOLD_OPEN)), (16, ("order", None))],

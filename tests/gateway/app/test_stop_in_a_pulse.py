@@ -17,7 +17,7 @@ from gateway.demo.profile_wiring import ProfileWiring
 from gateway.runtime.data_folder import DataFolder
 from gateway.site import Secrets, load
 
-PROFILE = load_profile(Path(__file__).parents[2] / "drivers" / "profiles" / "relay-and-inputs.toml")
+PROFILE = load_profile(Path(__file__).parents[3] / "drivers" / "profiles" / "relay-and-inputs.toml")
 SITE = """
 site = {{ name = "Small" }}
 api = {{ port = 0 }}

@@ -24,7 +24,7 @@ from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_wiring import RelayWiring
 from gateway.demo.serial_devices import SerialBarrier
 
-PROFILES = Path(__file__).parents[2] / "drivers" / "profiles"
+PROFILES = Path(__file__).parents[3] / "drivers" / "profiles"
 RELAY = load_profile(PROFILES / "relay-barrier.toml")
 LINE_BARRIER = load_gate_profile(PROFILES / "line-barrier.toml")
 SPEC = LinkSpec("tcp://127.0.0.1:1", baud=115_200)
