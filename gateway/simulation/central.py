@@ -12,6 +12,7 @@ from gateway.central.client.answers import CentralFailed, JsonObject
 from gateway.central.client.client import CentralClient, Known
 from gateway.central.client.connections import Method
 from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.source_ids import site_id_in
 from gateway.runtime.clock import Clock
 from gateway.simulation import observations as seen
 from gateway.simulation.witness import Witness
@@ -34,7 +35,7 @@ class CentralFarEnd:
     def take(self, key: str, resource: str, body: JsonObject) -> tuple[int, int, bool]:
         """Keep a record, or a change of one, which has no source of its own.
 
-        Returns its id, what tells it from others, and whether that was there already.
+        Returns its id, the site's id of it (of a change, a negative number), and whether that was there already.
         """
         self._taken += 1
         source = body.get("source_id")
@@ -44,7 +45,7 @@ class CentralFarEnd:
         again = source in self._sources
         self._sources.add(source)
         self._records[resource][self._taken] = {**body, "id": self._taken}
-        return self._taken, source, again
+        return self._taken, site_id_in(source), again
 
     def page(self, resource: str, number: int, limit: int) -> JsonObject:
         """A page of a list, the newest records first."""
@@ -87,8 +88,8 @@ class SimulatedCentral(CentralClient):
         if method == "POST":  # it is asked whether it has a record
             page, limit = asked.get("page"), asked.get("page_limit")
             return self._far_end.page(resource, int(str(page)), int(str(limit)))
-        number, source, again = self._far_end.take(key, resource, asked)
-        self._witness.see(seen.CentralTook(self._time(), key, source, again))
+        number, site_id, again = self._far_end.take(key, resource, asked)
+        self._witness.see(seen.CentralTook(self._time(), key, site_id, again))
         if chance < 0.035:
             await asyncio.sleep(_NO_ANSWER)
             raise CentralUnavailable("the answer was lost")

@@ -187,10 +187,13 @@ class BooksSeen(Observation):
 
 @dataclass(frozen=True, slots=True)
 class CentralTook(Observation):
-    """Central took a record, or a change (a negative source), sent under this key; `again`: it had that already."""
+    """Central took a record of the site, or a change (a negative id), sent under this key.
+
+    `again`: it had that already.
+    """
 
     key: str
-    source_id: int
+    site_id: int
     again: bool
 
 

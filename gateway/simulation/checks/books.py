@@ -22,9 +22,9 @@ class BooksCheck:
             case seen.Acknowledged():
                 self._acknowledged.update(observation.recorded.camera_event_ids)
             case seen.CentralTook():
-                self._taken.add(observation.source_id)
-                if observation.again and observation.source_id > 0:
-                    return f"central has record {observation.source_id} twice"
+                self._taken.add(observation.site_id)
+                if observation.again and observation.site_id > 0:
+                    return f"central has record {observation.site_id} twice"
             case seen.BooksSeen():
                 return self._judge(observation)
             case _:
