@@ -59,8 +59,15 @@ MUTATIONS: tuple[Mutation, ...] = (
         1,
         "free at once after a loss",
         "gateway/lanes/machine/inputs.py",
-        "return max(self.since + clear, self.returned + after_loss)",
+        "return max(self.since + clear, self.resumed + after_loss)",
         "return self.since + clear",
+    ),
+    Mutation(
+        1,
+        "one missed poll forgotten at the next answer",
+        "gateway/lanes/machine/inputs.py",
+        "resumed = at if self.missed else max(self.resumed, returned)",
+        "resumed = max(self.resumed, returned)",
     ),
     Mutation(
         1,

@@ -24,6 +24,7 @@ class SeenPoint:
         changes: when it changed between on and off last, the oldest first.
         returned: when it was read again after it had been unknown, missed or not read for too long; for the first time,
             too.
+        resumed: the same, and also when it was read again after one missed poll, off before and after it.
         missed: polls in a row that its device has not answered since.
     """
 
@@ -32,6 +33,7 @@ class SeenPoint:
     since: float = NEVER
     changes: tuple[float, ...] = ()
     returned: float = NEVER
+    resumed: float = NEVER
     missed: int = 0
 
     def fresh(self, now: float, stale: float) -> PointState:
@@ -43,27 +45,33 @@ class SeenPoint:
 
         So is one after missed polls: two in a row, or one with the point on before or after it. Its detector may have
         been without power: it may tell of a vehicle while it starts, and sees none for a moment then.
+
+        One missed poll with the point off before and after it is no return, but nothing is closed on it for as long:
+        whoever drives up while a detector starts is not seen, and a close that was due would come down on the vehicle.
+        A gate that closes already is not opened again for it, or one lost answer in a hundred would open every gate.
         """
         was_missed = self.missed >= _MISSED_IS_LOSS or (self.missed > 0 and PointState.ON in {self.state, state})
         was_lost = self.state is PointState.UNKNOWN or was_missed or at - self.at > stale
         returned = at if was_lost and state is not PointState.UNKNOWN else self.returned
+        resumed = at if self.missed else max(self.resumed, returned)
         if state is self.state:
-            return replace(self, at=at, returned=returned, missed=0)
+            return replace(self, at=at, returned=returned, resumed=resumed, missed=0)
         known = PointState.UNKNOWN not in {state, self.state}
         changes = (*self.changes[1 - CHATTER_CHANGES :], at) if known else self.changes
-        return SeenPoint(state, at, since=at, changes=changes, returned=returned)
+        return SeenPoint(state, at, since=at, changes=changes, returned=returned, resumed=resumed)
 
     def clears_at(self, clear: float, after_loss: float) -> float:
         """From when on it counts as clear, if it is off and stays so for `clear` seconds.
 
-        That is `after_loss` seconds after a return: a detector that has just got its power may not see a vehicle yet.
+        That is `after_loss` seconds after a return or a missed poll: a detector that has just got its power may not see
+        a vehicle yet.
         """
-        return max(self.since + clear, self.returned + after_loss)
+        return max(self.since + clear, self.resumed + after_loss)
 
     @property
     def is_confirmed(self) -> bool:
         """Whether more than one reading has said what it is."""
-        return self.at > max(self.since, self.returned)
+        return self.at > max(self.since, self.resumed)
 
     def chatters_until(self) -> float:
         """Until when it counts as chattering if it does not change again; `NEVER` when it does not chatter."""

@@ -48,7 +48,7 @@ def what_is_not_clear(rules: LaneRules, state: LaneState, now: float) -> str:
     """Which point that a vehicle may hold is free, but not for long enough yet; "" for none."""
     for name, point in obstructions(rules, state):
         if now < clears_at(rules, state, point) or not point.is_confirmed:
-            longer = now < point.returned + rules.clear_after_loss
+            longer = now < point.resumed + rules.clear_after_loss
             seconds, why = (rules.clear_after_loss, ", after it was not known") if longer else (rules.clear, "")
             return f"{name} has not been free for {seconds:g} s yet{why}"
     return ""

@@ -52,7 +52,7 @@ class ClosingCheck:
             case seen.PointReported():
                 place = observation.lane, observation.point
                 before = self._points.get(place)
-                if before is None or before.state is PointState.UNKNOWN:
+                if before is None or before.state is PointState.UNKNOWN or place in self._missed:
                     self._returned[place] = observation.at
                 self._points[place] = observation
                 self._missed.discard(place)
@@ -81,7 +81,8 @@ class ClosingCheck:
         for point in observation.points:
             place, at = (observation.lane, point), observation.at
             told = self._points.get(place)
-            if told is not None and at - max(told.at, self._refreshed.get(place, told.at)) > self._stale:
+            is_late = told is not None and at - max(told.at, self._refreshed.get(place, told.at)) > self._stale
+            if is_late or place in self._missed:
                 self._returned[place] = at
             self._refreshed[place] = at
             self._missed.discard(place)

@@ -259,11 +259,14 @@ def test_no_close_on_an_input_whose_device_did_not_answer(lane):
     lane.do(m.InputMissed(m.Role.CLOSING, 1))
     lane.wait(2, refresh=False)
     assert lane.actions() == [OPEN]
-    lane.wait(1)
+    lane.wait(0.1)
+    lane.wait(lane.rules.clear_after_loss - 0.1)
+    assert lane.actions() == [OPEN]
+    lane.wait(0.2)
     assert lane.actions() == [OPEN, CLOSE]
 
 
-@pytest.mark.parametrize(("before", "polls"), [(ON, 1), (OFF, 2)])
+@pytest.mark.parametrize(("before", "polls"), [(ON, 1), (OFF, 1), (OFF, 2)])
 def test_point_that_is_off_after_missed_polls_must_be_clear_for_longer(lane, before, polls):
     under_the_gate(lane)
     lane.closing(before)
@@ -286,6 +289,14 @@ def test_detector_that_starts_with_a_vehicle_told_is_not_believed_when_it_goes_o
     lane.wait(lane.rules.clear_after_loss - 0.4)
     assert lane.actions() == [OPEN]
     lane.wait(0.3)
+    assert lane.actions() == [OPEN, CLOSE]
+
+
+def test_one_missed_poll_opens_no_closing_gate_again(lane):
+    closing_gate(lane)
+    lane.do(m.InputMissed(m.Role.SAFETY, 1))
+    lane.safety(OFF)
+    lane.wait(1)
     assert lane.actions() == [OPEN, CLOSE]
 
 

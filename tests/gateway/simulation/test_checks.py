@@ -109,6 +109,15 @@ def test_a_close_soon_after_a_loss_or_after_silence(closing):
     assert "known again for 1.50 s only" in closing.see(wrote(21.5))
 
 
+def test_a_close_soon_after_a_missed_poll(closing):
+    closing.see(seen.PollMissed(11.0, LANE, POINTS, 1))
+    assert "had not answered" in closing.see(wrote(11.1))
+    closing.see(seen.Refreshed(11.2, LANE, EVERYTHING))
+    assert "known again for 1.80 s only" in closing.see(wrote(13.0))
+    closing.see(seen.Refreshed(14.0, LANE, EVERYTHING))
+    assert closing.see(wrote(14.3)) == ""
+
+
 def test_what_closes_onto_something_must_be_opened_again():
     tripped = seen.PointReported(12.0, LANE, "photocell", PointState.ON)
     later = seen.Ended(20.0, "boot1", clean=True)
