@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import select
 import socket
 import ssl
 import struct
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.dialogue import (
@@ -77,6 +79,7 @@ class RtspConnection:
         self._answers: list[RtspResponse] = []
         self._early: Packets = []
         self._interrupted = threading.Event()
+        self._enough: Callable[[], object] | None = None
         self.channels: set[int] = set()
         """The channels that packets may come on; all else is rubbish."""
         self.local_host = ""
@@ -96,7 +99,7 @@ class RtspConnection:
             raise CameraUnreachable("the camera did not answer in time") from None
         except OSError as error:
             raise CameraUnreachable(f"no connection to the camera ({system_words(error)})") from None
-        self._socket = plain
+        self._socket, self._enough = plain, None
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -123,8 +126,10 @@ class RtspConnection:
         with contextlib.suppress(OSError):  # a hint; a socket that is gone is found by reading
             # more than a part of what the kernel holds must not be waited for: the camera would be held up
             room = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 4
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, max(1, min(size, _PIECE, room)))
+            least = max(1, min(size, _PIECE, room))
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
             self._tick(seconds)
+            self._enough = _waiting_for(self._socket, seconds) if least > 1 else None
 
     def _tick(self, seconds: float) -> None:
         """How long reading waits at most: a time-out that the kernel keeps, Python's cost a poll before every call."""
@@ -247,7 +252,10 @@ class RtspConnection:
             self._buffer[:held] = self._buffer[self._from : self._until]
             self._from, self._until = 0, held
         try:
-            count = self._socket.recv_into(self._view[self._until :], _PIECE)
+            if self._enough is not None:
+                self._enough()
+            flags = 0 if self._enough is None else socket.MSG_DONTWAIT
+            count = self._socket.recv_into(self._view[self._until :], _PIECE, flags)
         except (BlockingIOError, ssl.SSLWantReadError):
             return []
         except OSError as error:
@@ -322,3 +330,13 @@ class RtspConnection:
                     self._early = early
                     return answer
         raise CameraUnreachable("the camera did not answer in time")
+
+
+def _waiting_for(connection: socket.socket, seconds: float) -> Callable[[], object]:
+    """Wait until SO_RCVLOWAT bytes are there, or so many seconds have passed.
+
+    A read that waits by itself takes out what is there already, and then waits for as many bytes again.
+    """
+    ready = select.poll()
+    ready.register(connection, select.POLLIN)
+    return partial(ready.poll, round(seconds * 1000))

@@ -50,6 +50,23 @@ def test_what_is_gathered_comes_when_there_is_enough_of_it_or_when_the_time_is_o
         connection.close()
 
 
+def test_what_came_before_a_read_began_counts_as_gathered():
+    connection, camera = connected()
+    with camera:
+        connection.gather(20_000, 60.0)
+        camera.sendall(packet(0, 1_000) * 12)
+        came = []
+        reading = threading.Thread(target=lambda: came.extend(connection.read()))
+        reading.start()
+        reading.join(0.3)
+        assert reading.is_alive()
+        camera.sendall(packet(0, 1_000) * 10)
+        reading.join(10)
+        assert not reading.is_alive()
+        assert sum(len(packets) for _, packets in came) == 22
+        connection.close()
+
+
 def test_no_more_is_gathered_than_the_kernel_has_room_for():
     connection, camera = connected()
     with camera:
