@@ -15,7 +15,6 @@ from drivers.contract import (
     DeadlinePassed,
     DriverError,
     Gate,
-    GatePosition,
     LineDown,
     LinkError,
     NotPermitted,
@@ -33,7 +32,7 @@ from gateway.lanes.machine.granted_vehicles import coming, granted
 from gateway.lanes.machine.inputs import NEVER
 from gateway.lanes.machine.observations import observe
 from gateway.lanes.machine.rules import LaneRules
-from gateway.lanes.machine.safety import why_not_close
+from gateway.lanes.machine.safety import is_close_near, why_not_close
 from gateway.lanes.machine.state import LaneState
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.snapshots import LaneSnapshot
@@ -152,9 +151,8 @@ class LaneRunner:
         )
 
     def _watch_closing(self) -> None:
-        """Have the safety points asked as fast as their lines allow while the gate may move towards closed."""
-        job = self._state.closing_gate
-        if self._state.gate.position is GatePosition.CLOSING or (job is not None and job.sent and job.ours):
+        """Have the safety points asked as fast as their lines allow while the gate may move towards closed, or soon."""
+        if is_close_near(self.rules, self._state):
             for driver in self._watched:
                 driver.watch_closely(until=self._clock.monotonic() + _CLOSE_WATCH_SECONDS)
 

@@ -15,6 +15,8 @@ from gateway.lanes.machine.state import LaneState
 _MISSED_WHILE_CLOSING = 2
 """So many polls in a row without an answer while the gate closes, and it is opened again."""
 
+_MAY_BE_CLOSED = frozenset({GatePosition.OPENING, GatePosition.OPEN, GatePosition.STOPPED})
+
 
 def why_not_close(rules: LaneRules, state: LaneState, now: float) -> str:
     """One sentence on what forbids closing at `now` (monotonic seconds); "" when every point is known to be clear."""
@@ -57,6 +59,20 @@ def what_is_not_clear(rules: LaneRules, state: LaneState, now: float) -> str:
 def clears_at(rules: LaneRules, state: LaneState, point: SeenPoint) -> float:
     """From when on this point counts as clear, if it stays off."""
     return max(point.clears_at(rules.clear, rules.clear_after_loss), state.kept.until + rules.clear)
+
+
+def is_close_near(rules: LaneRules, state: LaneState) -> bool:
+    """Whether the gate closes on our word, or may be closed as soon as the way is clear.
+
+    Its safety points are then polled as fast as their lines allow. A controller that starts again tells of it by the
+    poll that it misses, and a vehicle on its loop is not seen for a second or two after that; so no restart must fit
+    between two polls. One takes some 50 ms at least, and usual polls are 100 ms apart.
+    """
+    job, position = state.closing_gate, state.gate.position
+    if position is GatePosition.CLOSING or (job is not None and job.sent and job.ours):
+        return True
+    is_left_open = bool(state.kept_open or state.stopped_by or state.gate_lost)
+    return not (rules.closes_itself or is_left_open) and position in _MAY_BE_CLOSED
 
 
 def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> str:

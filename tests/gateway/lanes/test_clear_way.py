@@ -14,6 +14,7 @@ from gateway.domain.passages import PassageOutcome as P
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.order_values import OrderKind
 from gateway.lanes.machine.rules import Vend
+from gateway.lanes.machine.safety import is_close_near
 from gateway.lanes.snapshots import Phase
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
@@ -290,6 +291,19 @@ def test_detector_that_starts_with_a_vehicle_told_is_not_believed_when_it_goes_o
     assert lane.actions() == [OPEN]
     lane.wait(0.3)
     assert lane.actions() == [OPEN, CLOSE]
+
+
+def test_points_are_polled_closely_while_a_close_is_near(lane):
+    def is_near():
+        return is_close_near(lane.rules, lane.state)
+
+    assert not is_near()
+    let_in(lane)
+    assert is_near()
+    lane.gate(GatePosition.STOPPED)
+    assert is_near()
+    lane.do(m.GateLost("no answer"))
+    assert not is_near()
 
 
 def test_one_missed_poll_opens_no_closing_gate_again(lane):
