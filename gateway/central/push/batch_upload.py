@@ -14,9 +14,11 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
+from gateway.central.client.answers import JsonObject
 from gateway.central.client.client import CentralClient
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import Shipment, answered_record, given_id, shipment_of
+from gateway.central.push.unknown_outcomes import Sought
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.domain.references import may_name_provisional
 from gateway.runtime.clock import Clock
@@ -44,7 +46,7 @@ class Convoy:
     """Rows of different records, oldest first. Few go one after the other; many, several at once.
 
     `park`, `missed` and `through` are told what became of a row that no operation takes, of one that central did not
-    take (that tells whether to go on), and which one central took.
+    take (that tells whether to go on), and which one central took. `named` adds the id to an answer that lacks it.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Convoy:
         rows: Sequence[OutboxRow],
         park: Callable[[OutboxRow, str], Awaitable[None]],
         missed: Callable[[OutboxRow, Shipment, CentralUnavailable | CentralRefused], Awaitable[bool]],
+        named: Callable[[Sought, JsonObject], Awaitable[JsonObject]],
         through: Callable[[OutboxRow], Awaitable[None]],
         newest: NewestIds,
     ) -> None:
@@ -66,6 +69,7 @@ class Convoy:
         self._rows = rows
         self._park = park
         self._missed = missed
+        self._named = named
         self._through = through
         self._at_once = min(_AT_ONCE, 1 + len(rows) // _ROWS_FOR_ANOTHER)
         self._ends_at = clock.monotonic() + _LONGEST_SECONDS
@@ -157,6 +161,7 @@ class Convoy:
             if not await self._missed(row, shipment, error):
                 self._stopped = True
             return
+        answer = await self._named(Sought(row, operation, shipment.body), answer)
         names = operation.resources
         self._answered.append(Delivery(row, given_id(answer, names), answered_record(answer, names)))
         self._came.set()

@@ -159,6 +159,7 @@ class OutboxSender:
             rows=rows,
             park=self._park,
             missed=self._missed,
+            named=self._lookups.named,
             through=self._through,
             newest=self._newest,
         )
@@ -203,6 +204,7 @@ class OutboxSender:
             answer = await self._client.call(operation.method, operation.path, shipment.body, key=row.key)
         except (CentralUnavailable, CentralRefused) as error:
             return await self._missed(row, shipment, error)
+        answer = await self._lookups.named(Sought(row, operation, shipment.body), answer)
         await self._delivered(row, shipment, answer)
         await self._through(row)
         return True

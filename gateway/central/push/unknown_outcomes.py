@@ -20,8 +20,8 @@ from gateway.central.client.not_found import doubt
 from gateway.central.push.list_search import Bounds, Compare, ListSearch
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.number_search import search_by_mark
-from gateway.central.push.requests import shipment_of
-from gateway.domain.errors import CentralRefused
+from gateway.central.push.requests import given_id, shipment_of
+from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.record_match import Likeness, likeness
 from gateway.domain.writes import Effect, JsonObject, Lookup, WriteOperation
 from gateway.runtime.clock import Clock
@@ -180,6 +180,22 @@ class Lookups:
                     raise doubtful from error
                 return self._unseen(row, error)
         return await self._told(sought, self._glances.pop(row.id))
+
+    async def named(self, sought: Sought, answer: JsonObject) -> JsonObject:
+        """Return central's answer to a create with the id of the record.
+
+        An answer need not name it. The record is then looked for once: without its id no change of it could go up.
+        """
+        operation = sought.operation
+        if operation.effect is not Effect.CREATE or given_id(answer, operation.resources) is not None:
+            return answer
+        try:
+            told = await self.judge(sought)
+        except (CentralUnavailable, CentralRefused):
+            return answer
+        finally:
+            self._looks.forget(sought.row.id)
+        return told.record if isinstance(told, Found) else answer
 
     def _unseen(self, row: OutboxRow, error: CentralRefused) -> Told:
         return self._looks.unclear(row.id, f"central does not let it be looked for: {error}")

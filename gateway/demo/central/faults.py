@@ -93,6 +93,7 @@ class Faults(BaseModel):
     error: ErrorKind = ErrorKind.NONE
     error_times: int | None = Field(default=None, ge=0, description="how often `error` happens; null: always")
     lost_answers: int = Field(default=0, ge=0, description="how many requests are carried out and then cut off")
+    unnamed: bool = Field(default=False, description="the answer to a create says success, and not which id it gave")
     count_off_by: int = Field(default=0, description="added to `count` of lists")
     truncate_to: int | None = Field(default=None, ge=0, description="pages come with at most this many records")
     slow_body_seconds: float = Field(default=0, ge=0, le=600, description="time over which a body trickles out")

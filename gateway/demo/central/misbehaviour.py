@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
+from http import HTTPStatus
 from types import MappingProxyType
 
 from aiohttp import web
@@ -100,6 +101,8 @@ class Misbehaviour:
         if self._losses_left:
             self._losses_left -= 1
             return _cut_off(request)
+        if faults.unnamed and request.method == "PUT" and response.status == HTTPStatus.OK:
+            response = web.json_response({"success": True})
         if after is not After.NOTHING:
             self.happened[f"answer {after.value}"] += 1
         match after:

@@ -55,6 +55,24 @@ async def test_a_camera_event_whose_answer_was_lost_is_not_made_again(store, cli
     assert central.books().doubles() == ()
 
 
+async def test_records_of_which_central_does_not_say_the_id_are_known_by_it_all_the_same(store, sender, central):
+    central.faults = Faults(unnamed=True)
+    for number in range(12):
+        at = AT + number * 1_000_000
+        moment = Moment(201, "Vehicle passed", "", at - 5, at + 5, clock_trusted=True)
+        await store.journal.record(Entry(events=(EVENT,), moments=(moment,), passage=passage(f"{number}")))
+    card = (await store.held.hold(CARD_CREATE, None, {"number": "77123"}, now=AT, sends=True)).record_id
+    await store.held.hold(CARD_UPDATE, card, {"note": "kept"}, now=AT, sends=True)
+    await send_all(store, sender)
+    books = await store.outbox.books()
+    assert (books.delivered, books.parked) == (26, 0)
+    assert (len(central.camera_events), len(central.entries), central.books().doubles()) == (12, 12, ())
+    assert [record["note"] for record in central.cards.values() if record["number"] == "77123"] == ["kept"]
+    for kind, made in (("camera_event", central.camera_events), ("entry", central.entries)):
+        given = await store.given.newest(kind, 0, most=50)
+        assert {record.central_id for record in given} == {record["id"] for record in made}
+
+
 async def test_a_list_that_does_not_come_in_time_is_looked_through_in_smaller_pages(store, connect, central):
     client = connect(timeout_seconds=0.4)
     await store.journal.record(Entry(events=(EVENT,), moments=(MOMENT,)))
