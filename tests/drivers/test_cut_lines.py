@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 from cut_lines import HoldingConverter, HoldingPort, NoNamespacesError, cut_network
 from cut_rounds import run_cuts
+from lacks import cannot, lacks
 
 from drivers.bus.bus import Bus
 from drivers.bus.transactions import Exchange, Priority
@@ -38,7 +39,7 @@ async def test_no_command_arrives_late_and_no_close_onto_a_vehicle(lines, tmp_pa
     try:
         outcome = await run_cuts(lengths=lengths, rng=rng, folder=tmp_path)
     except NoNamespacesError as error:
-        pytest.skip(str(error))
+        (lacks if error.can_be_mended else cannot)(str(error))
     assert outcome.faults == ()
 
 
@@ -86,7 +87,26 @@ async def far_network():
         async with cut_network() as network:
             yield network
     except NoNamespacesError as error:
-        pytest.skip(str(error))
+        (lacks if error.can_be_mended else cannot)(str(error))
+
+
+@pytest.mark.parametrize(
+    ("ip", "ci", "outcome", "said"),
+    [
+        (None, "true", pytest.fail.Exception, "there is no program `ip`"),
+        (None, "", pytest.skip.Exception, "there is no program `ip`"),
+        ("#!/bin/sh\necho Operation not permitted >&2\nexit 1\n", "true", pytest.skip.Exception, "this machine cannot"),
+    ],
+)
+async def test_under_ci_only_a_machine_that_refuses_namespaces_skips(monkeypatch, tmp_path, ip, ci, outcome, said):
+    if ip:
+        (tmp_path / "ip").write_text(ip)
+        (tmp_path / "ip").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CI", ci)
+    with pytest.raises(outcome, match=said):
+        async with far_network():
+            pass
 
 
 _LONGEST_HELD = 3.5

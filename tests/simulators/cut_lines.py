@@ -30,7 +30,15 @@ _READ_SIZE = 4096
 
 
 class NoNamespacesError(Exception):
-    """This machine, or this user, cannot make a network namespace; the text says why."""
+    """This machine, or this user, cannot make a network namespace; the text says why.
+
+    Attributes:
+        can_be_mended: a program is missing; otherwise the kernel refuses.
+    """
+
+    def __init__(self, text: str, *, can_be_mended: bool) -> None:
+        super().__init__(text)
+        self.can_be_mended = can_be_mended
 
 
 class CutNetwork:
@@ -91,12 +99,15 @@ async def cut_network() -> AsyncIterator[CutNetwork]:
     try:
         await _ip("netns", "add", name)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise NoNamespacesError(f"no network namespace can be made here: {_why(error)}") from error
+        raise NoNamespacesError(
+            f"no network namespace can be made here: {_why(error)}", can_be_mended=isinstance(error, FileNotFoundError)
+        ) from error
     try:
         try:
             await _ip("link", "add", near, "type", "veth", "peer", "name", "far", "netns", name)
         except subprocess.CalledProcessError as error:
-            raise NoNamespacesError(f"no virtual cable can be made here: {_why(error)}") from error
+            text = f"no virtual cable can be made here: {_why(error)}"
+            raise NoNamespacesError(text, can_be_mended=False) from error
         await _ip("addr", "add", f"{ours}/30", "dev", near)
         await _ip("link", "set", near, "up")
         await _ip("-n", name, "addr", "add", f"{theirs}/30", "dev", "far")
@@ -270,4 +281,4 @@ async def _ip(*arguments: str) -> None:
 def _why(error: OSError | subprocess.CalledProcessError) -> str:
     if isinstance(error, subprocess.CalledProcessError):
         return error.stderr.decode(errors="replace").strip()
-    return "there is no program `ip`" if isinstance(error, FileNotFoundError) else str(error)
+    return "there is no program `ip` (Debian: iproute2)" if isinstance(error, FileNotFoundError) else str(error)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from lacks import lacks
 from playwright.sync_api import sync_playwright
 
 from gateway.demo.scene import FieldReady, write_site
@@ -285,9 +286,7 @@ def small_disk(tmp_path):
         == 0
     )
     if not mounted:
-        if os.environ.get("CI") == "true":
-            pytest.fail("a small disk cannot be mounted here")
-        pytest.skip("only root can mount a small disk")
+        lacks("a small disk cannot be mounted here")
     yield place
     subprocess.run(["umount", "-l", str(place)], check=True)
 
@@ -297,9 +296,7 @@ def ffprobe() -> Callable[[Path], dict[str, Any]]:
     """What ffprobe says of a file; a missing ffprobe fails under CI and skips elsewhere."""
     program = shutil.which("ffprobe")
     if program is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("ffprobe is missing; install Debian's ffmpeg")
-        pytest.skip("ffprobe is missing; install Debian's ffmpeg")
+        lacks("ffprobe is missing; install Debian's ffmpeg")
 
     def probe(path: Path) -> dict[str, Any]:
         words = [program, "-v", "error", "-show_format", "-show_streams", "-count_packets", "-of", "json", str(path)]
@@ -314,9 +311,7 @@ def ffprobe() -> Callable[[Path], dict[str, Any]]:
 def browser():
     program = Path("/usr/bin/chromium")
     if not program.is_file():
-        if os.environ.get("CI") == "true":
-            pytest.fail("Chromium is missing: install Debian's chromium")
-        pytest.skip("needs Debian's chromium")
+        lacks("Chromium is missing: install Debian's chromium")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=str(program), args=list(FLAGS))
         yield chromium

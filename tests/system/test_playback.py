@@ -5,7 +5,6 @@ Players with nothing but an address get one with a token.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import threading
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from hls_linter import lint_all, lint_update
+from lacks import lacks
 
 from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
@@ -58,7 +58,7 @@ async ({url, session, seconds, native}) => {
 def need(program: str) -> str:
     found = shutil.which(program)
     if found is None:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"{program} is missing")
+        lacks(f"{program} is missing")
     return found
 
 
@@ -187,7 +187,7 @@ def test_ffmpeg_plays_all_by_its_address(footage):
 def foreign_page(browser, tmp_path):
     """A page of another origin, without cookies: it can play by an address alone."""
     if not PLAYER.is_file():
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("hls.js is missing: make test installs it")
+        lacks("hls.js is missing: make test installs it")
     (tmp_path / "index.html").write_text("<!doctype html><title>Player</title>")
     handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -220,7 +220,7 @@ def test_no_token_is_in_a_log(footage):
 
 def test_chromium_plays_the_playlists_by_a_javascript_player_and_the_clip_by_itself(footage, browser):
     if not PLAYER.is_file():
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("hls.js is missing: make test installs it")
+        lacks("hls.js is missing: make test installs it")
     api = footage.site.api
     context = browser.new_context(bypass_csp=True)  # a player's own page has its own policy
     context.add_cookies([{"name": "session", "value": api.session, "url": api.base}])

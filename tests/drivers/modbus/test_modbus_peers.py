@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import time
 from contextlib import asynccontextmanager
 
 import pytest
+from lacks import lacks
 from pymodbus.server import ModbusSerialServer
 from pymodbus.simulator import DataType, SimData, SimDevice
 
@@ -72,9 +72,7 @@ async def test_a_came_barrier_in_pymodbuss_rtu_server(tmp_path, running, listene
 def mbpoll():
     program = shutil.which("mbpoll")
     if program is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("mbpoll is missing: apt-get install mbpoll")
-        pytest.skip("needs the Debian package mbpoll")
+        lacks("mbpoll is missing: apt-get install mbpoll")
 
     async def run(*words):
         process = await asyncio.create_subprocess_exec(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 
 import pytest
+from lacks import lacks
 
 from drivers.rtsp import testcard
 from drivers.rtsp.fanout import Fanout
@@ -32,7 +32,7 @@ async def serving(credentials=None):
 async def run(program, *arguments, package):
     if shutil.which(program) is None:
         text = f"{program} is missing (Debian package {package})"
-        pytest.fail(text) if os.environ.get("CI") == "true" else pytest.skip(text)
+        lacks(text)
     process = await asyncio.create_subprocess_exec(
         program, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from lacks import lacks
 
 from drivers.rtsp.fanout import Fanout
 from drivers.rtsp.server import RtspServer, ServedStream
@@ -218,6 +218,4 @@ def decode():
 
 def _needed(program: str) -> None:
     if shutil.which(program) is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{program} is missing (Debian package ffmpeg)")
-        pytest.skip(f"{program} is missing (Debian package ffmpeg)")
+        lacks(f"{program} is missing (Debian package ffmpeg)")

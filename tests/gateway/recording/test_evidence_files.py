@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from lacks import lacks
 
 from gateway.domain.errors import CameraUnavailable, NotFoundError, StoreError
 from gateway.domain.events import EventKind
@@ -156,9 +157,7 @@ async def test_a_disk_that_takes_no_more_is_told_and_nothing_stays(shelf, pin, s
     disk = tmp_path / "disk"
     disk.mkdir()
     if os.geteuid() != 0 or subprocess.run([*MOUNT, disk], check=False).returncode:
-        if os.environ.get("CI") == "true":
-            pytest.fail("a small disk cannot be mounted here")
-        pytest.skip("only root can mount a small disk")
+        lacks("a small disk cannot be mounted here")
     try:
         files = shelf(media=disk)
         await files.open()

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from lacks import lacks
 
 from gateway.domain.errors import CameraUnavailable
 from gateway.domain.events import EventKind
@@ -33,9 +34,7 @@ def disk(tmp_path):
     place.mkdir()
     media.mkdir()
     if os.geteuid() != 0 or not mount("-t", "tmpfs", "-o", "size=16m", "tmpfs", place):
-        if os.environ.get("CI") == "true":
-            pytest.fail("a small disk cannot be mounted here")
-        pytest.skip("only root can mount a small disk")
+        lacks("a small disk cannot be mounted here")
     assert mount("--bind", place, media)
     yield place
     subprocess.run(["umount", "-l", str(media)], check=False, capture_output=True)
