@@ -72,6 +72,7 @@ class WorkerServer:
         app.router.add_get("/health", self._get_health)
         app.router.add_post("/views", self._post_view)
         app.router.add_post("/views/expected", self._post_expected_view)
+        app.router.add_get("/views/{view}", self._get_view)
         app.router.add_patch("/views/{view}", self._patch_view)
         app.router.add_delete("/views/{view}", self._delete_view)
         return app
@@ -105,6 +106,10 @@ class WorkerServer:
 
     async def _post_expected_view(self, _request: web.Request) -> web.StreamResponse:
         self._views.expect()
+        return web.Response(status=204)
+
+    async def _get_view(self, request: web.Request) -> web.StreamResponse:
+        self._views.look(request.match_info["view"])
         return web.Response(status=204)
 
     async def _patch_view(self, request: web.Request) -> web.StreamResponse:

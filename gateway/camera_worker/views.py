@@ -112,6 +112,10 @@ class Views:
         except SdpRefused as error:
             raise NotShown(ViewRefusal.BAD_OFFER, str(error)) from error
 
+    def look(self, view: str) -> None:
+        """Return if a session is there. Raises NotShown."""
+        self._known(view)
+
     def end(self, view: str) -> None:
         """End a session. Raises NotShown."""
         session = self._known(view)

@@ -53,6 +53,10 @@ class Viewing:
             view, TrickleView(tags=tags, fragment=fragment)
         )
 
+    async def look(self, camera_id: int, view: str) -> None:
+        """Return if the view is open."""
+        await self._client(self._worker_of(camera_id, view)).look_at_view(view)
+
     async def end(self, camera_id: int, view: str) -> None:
         """End a view."""
         await self._client(self._worker_of(camera_id, view)).end_view(view)

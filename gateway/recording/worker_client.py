@@ -96,6 +96,10 @@ class WorkerClient:
         """Hand on a viewer's candidates. Raises NotShown, CameraUnavailable."""
         await self._ask("PATCH", f"/views/{quote(view, safe='')}", more, within=_VIEW_SECONDS)
 
+    async def look_at_view(self, view: str) -> None:
+        """Return if a live view is open. Raises NotShown, CameraUnavailable."""
+        await self._ask("GET", f"/views/{quote(view, safe='')}", None, within=_VIEW_SECONDS)
+
     async def end_view(self, view: str) -> None:
         """End a live view. Raises NotShown, CameraUnavailable."""
         await self._ask("DELETE", f"/views/{quote(view, safe='')}", None, within=_VIEW_SECONDS)

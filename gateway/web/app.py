@@ -47,6 +47,7 @@ from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks
+from gateway.web.open_views import OpenViews
 from gateway.web.read_cursors import Readers
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
@@ -164,6 +165,7 @@ def build_app(
     )
     spreadsheets = Spreadsheets(folder=data / "spreadsheets")
     viewers = Viewers(tokens=ViewTokens(monotonic=clock.monotonic), sessions=sessions, keys=keys)
+    views = OpenViews(viewing=recording.viewing, viewers=viewers)
     segments = SegmentFiles(monotonic=clock.monotonic)
     moments = Moments(clock=clock, central=central, zone=ZoneInfo(site.site.timezone))
     live = Live(watch=watch, sessions=sessions, clock=clock)
@@ -185,7 +187,7 @@ def build_app(
         *CardSheet(store=store, spreadsheets=spreadsheets, zone=ZoneInfo(site.site.timezone)).routes(),
         *EventsFamily(store=store, zone=ZoneInfo(site.site.timezone), readers=readers).routes(),
         *Cameras(store=store, recording=recording, viewers=viewers, writes=writes, segments=segments).routes(),
-        *Whep(viewing=recording.viewing, viewers=viewers, ice_servers=site.live.ice_servers).routes(),
+        *Whep(viewing=recording.viewing, viewers=viewers, views=views, ice_servers=site.live.ice_servers).routes(),
         *CameraEventsFamily(
             site=site,
             store=store,
@@ -249,6 +251,7 @@ def build_app(
             sessions=sessions,
             asked=lambda: listening(register, run_folder=run_folder, site_file=site_file),
             readers=readers,
+            views=views,
         )
     )
     app.on_cleanup.append(segments.close)
@@ -272,16 +275,19 @@ async def _who_may_sign_in(
     sessions: Sessions,
     asked: Callable[[], AbstractAsyncContextManager[None]],
     readers: Readers,
+    views: OpenViews,
 ) -> AsyncIterator[None]:
     """Accounts and keys are read and changed, and sessions at central end with those here, while the app is served.
-    Who reads lists is followed.
+    Who reads lists is followed, and live views end with the right to watch.
     """
     await roster.load()
     await keys.load()
     async with asked(), asyncio.TaskGroup() as group:
         ending = group.create_task(_end_at_central(sessions), name="end-at-central")
         following = group.create_task(readers.run(), name="follow-readers")
+        watching = group.create_task(views.run(), name="check-views")
         yield
+        watching.cancel()
         ending.cancel()
         following.cancel()
     await sessions.end_all_at_central()

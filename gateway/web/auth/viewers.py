@@ -35,11 +35,18 @@ class Viewers:
 
         NOBODY when the token is not good for this view, or its asker's session or permission is gone.
         """
+        now = await self.asker(token, view, rule)
+        return replace(now, carrier=Carrier.ADDRESS) if now.signed_in else NOBODY
+
+    async def asker(self, token: str, view: View, rule: Rule) -> Caller:
+        """Return who asked for the token, as they were let in; NOBODY where `caller` is."""
         asker = self._tokens.issued_to(token, view)
-        if asker is None:
-            return NOBODY
+        return NOBODY if asker is None else await self.now(asker, rule)
+
+    async def now(self, asker: Caller, rule: Rule) -> Caller:
+        """Return this caller with the rights of now; NOBODY when their session, key or permission is gone."""
         now = await (self._by_key(asker) if asker.carrier is Carrier.KEY else self._sessions.refreshed(asker))
-        return replace(now, carrier=Carrier.ADDRESS) if now.may(rule) else NOBODY
+        return now if now.may(rule) else NOBODY
 
     async def _by_key(self, asker: Caller) -> Caller:
         key = await self._keys.known(asker.token)

@@ -116,6 +116,10 @@ class Viewing(Protocol):
         """Further candidates of a viewer; `tags` name the ICE session they are for."""
         ...
 
+    async def look(self, camera_id: int, view: str) -> None:
+        """Return if the view is open; NotShown if it has ended."""
+        ...
+
     async def end(self, camera_id: int, view: str) -> None:
         """End a view."""
         ...

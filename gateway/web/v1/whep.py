@@ -12,7 +12,8 @@
 | DELETE | 200 |
 | anything without a session, its permission or a token | 401, 403 |
 
-Whoever has a session's URL may end it and add to it: it cannot be guessed.
+Whoever has a view's URL may end it and add to it: it cannot be guessed. A view ends within 5 s of the session, key or
+permission that opened it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.viewing import NotShown, ViewRefusal
 from gateway.web.auth.admission import Route
 from gateway.web.auth.api_keys import bearer
-from gateway.web.auth.sessions import Caller
+from gateway.web.auth.sessions import NOBODY, Caller
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.catalogue.cameras import (
@@ -40,6 +41,7 @@ from gateway.web.catalogue.cameras import (
 from gateway.web.catalogue.operation import ViewKind
 from gateway.web.http.bodies import path_id, read_text
 from gateway.web.http.errors import RequestRefused
+from gateway.web.open_views import OpenViews
 from gateway.web.rooms import Viewing
 
 SDP = "application/sdp"
@@ -77,9 +79,10 @@ _RETRY_AFTER = MappingProxyType({ViewRefusal.NO_SOURCE: "5", ViewRefusal.FULL: "
 class Whep:
     """`/v1/camera/whep`."""
 
-    def __init__(self, *, viewing: Viewing, viewers: Viewers, ice_servers: Sequence[str]) -> None:
+    def __init__(self, *, viewing: Viewing, viewers: Viewers, views: OpenViews, ice_servers: Sequence[str]) -> None:
         self._viewing = viewing
         self._viewers = viewers
+        self._views = views
         self._links = [f'<{server}>; rel="ice-server"' for server in ice_servers]
 
     def routes(self) -> tuple[Route, ...]:
@@ -94,12 +97,13 @@ class Whep:
 
     async def _open(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         camera_id = path_id(request)
-        await self._admit(request, caller, camera_id)
+        asker = await self._asker(request, caller, camera_id)
         offer = await _text(request, SDP)
         try:
             opened = await self._viewing.open(camera_id, offer)
         except NotShown as error:
             raise _refused(error) from error
+        self._views.add(camera_id, opened.view, asker)
         response = web.Response(status=201, body=opened.answer.encode(), headers={"Content-Type": SDP})
         response.headers["Location"] = f"{PREFIX}{camera_id}/{opened.view}"
         response.headers["ETag"] = f'"{opened.tag}"'
@@ -123,20 +127,22 @@ class Whep:
             await self._viewing.end(path_id(request), request.match_info["view"])
         except NotShown as error:
             raise _refused(error) from error
+        self._views.remove(request.match_info["view"])
         return web.Response(status=200)
 
     async def _options(self, request: web.Request, _: Caller) -> web.StreamResponse:
         accepts = {} if "view" in request.match_info else {"Accept-Post": SDP}
         return web.Response(status=204, headers={**_PREFLIGHT, **accepts})
 
-    async def _admit(self, request: web.Request, caller: Caller, camera_id: int) -> None:
-        """Let in a session with the permission, or a token of this camera."""
+    async def _asker(self, request: web.Request, caller: Caller, camera_id: int) -> Caller:
+        """Return whose right the view is opened by: a session with the permission, or a token of this camera."""
         if caller.may(CAMERA_VIEW_RULE):
-            return
+            return caller
         view = View(ViewKind.WATCH, camera_id)
         for token in (request.query.get(TOKEN), bearer(request)):
-            if token and (await self._viewers.caller(token, view, CAMERA_VIEW_RULE)).signed_in:
-                return
+            asker = await self._viewers.asker(token, view, CAMERA_VIEW_RULE) if token else NOBODY
+            if asker.signed_in:
+                return asker
         if caller.signed_in:
             raise RequestRefused(403, "permission denied: this needs can_view_cameras")
         raise RequestRefused(

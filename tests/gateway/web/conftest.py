@@ -238,6 +238,9 @@ class NobodyWatches:
     async def trickle(self, camera_id: int, view: str, *, tags: tuple[str, ...], fragment: str) -> None:
         raise NotShown(ViewRefusal.UNKNOWN, "there is no such session, or it has ended")
 
+    async def look(self, camera_id: int, view: str) -> None:
+        raise NotShown(ViewRefusal.UNKNOWN, "there is no such session, or it has ended")
+
     async def end(self, camera_id: int, view: str) -> None:
         raise NotShown(ViewRefusal.UNKNOWN, "there is no such session, or it has ended")
 

@@ -40,6 +40,9 @@ class LiveHere:
     async def trickle(self, camera_id, view, *, tags, fragment):
         await self._views.trickle(view, TrickleView(tags=tags, fragment=fragment))
 
+    async def look(self, camera_id, view):
+        self._views.look(view)
+
     async def end(self, camera_id, view):
         self._views.end(view)
 
@@ -175,6 +178,24 @@ async def test_a_token_lets_a_player_without_a_session_in(live):
             assert (await site.ask("POST", elsewhere, player.offer, user=""))[0] == 401
             site.house.clock.pushed += 301
             assert (await site.ask("POST", stream, player.offer, user=""))[0] == 401
+
+
+@pytest.mark.parametrize("by_token", [False, True])
+async def test_a_view_ends_with_the_session_that_opened_it(live, by_token):
+    async with live() as site, Player() as player:
+        stream = await site.stream()
+        url, headers, user = (stream, {}, "") if by_token else (site.url, {}, "chief")
+        status, answer, told = await site.ask("POST", url, player.offer, user=user, **headers)
+        assert status == 201, answer
+        await player.take(answer)
+        await player.pictures(3)
+        site.house.clock.pushed += 400  # a token's time to begin is over: the view goes on
+        await asyncio.sleep(6.0)
+        assert site.views.count == 1
+        await site.house.call("/v1/auth/logout", {})
+        async with asyncio.timeout(15):
+            await player.ended()
+        assert (await site.ask("DELETE", site.house.url + told["Location"], user=""))[0] == 404
 
 
 async def test_who_may_not_watch_is_told(live):
