@@ -192,21 +192,25 @@ class Reconcile:
         if compared.marks:
             await self._walk(KIND, PageSize(_SIZES[0]), compared)
         compared.oldest = 0  # a card does not go for its age
-        for central_id in compared.missing():
-            if await standing(self._client, KIND, central_id, compared.marks[central_id]) is not Standing.GONE:
-                continue
-            async with self._store.cards.turn:
+        gone = [
+            central_id
+            for central_id in compared.missing()
+            if await standing(self._client, KIND, central_id, compared.marks[central_id]) is Standing.GONE
+        ]
+        # All at once: central gives the first that goes up an id that one of the others still has here.
+        async with self._store.cards.turn:
+            bodies = dict[int, JsonObject]()
+            for central_id in gone:
                 record = await self._cards.record(central_id)
-                if record is None:
-                    continue
-                body: JsonObject = {
-                    name: value for name, value in record.items() if name in _CARD_FIELDS and value is not None
-                }
-                made = await self._store.given.make_card_again(central_id, body, now=self._clock.wall().micros)
-                if made is not None:
-                    await self._cards.forget(central_id)
-                    await self._cards.follow(CARD_CREATE, Held(made, None, waits=True), body)
-                    sent.cards += 1
+                if record is not None and is_still(KIND, compared.marks[central_id], record):
+                    bodies[central_id] = {
+                        name: value for name, value in record.items() if name in _CARD_FIELDS and value is not None
+                    }
+            made = await self._store.given.make_cards_again(bodies, now=self._clock.wall().micros)
+            for central_id, number in made.items():
+                await self._cards.forget(central_id)
+                await self._cards.follow(CARD_CREATE, Held(number, None, waits=True), bodies[central_id])
+        sent.cards += len(made)
 
     async def _compare(self, kind: Kind, since: int, sent: _Sent) -> None:
         compared = await self._known(kind, since)

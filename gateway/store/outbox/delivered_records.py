@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -167,29 +167,31 @@ class GivenRecords:
 
         return await self._database.write(job, then=self._changes.bump)
 
-    async def make_card_again(self, central_id: int, body: JsonObject, *, now: int) -> int | None:
-        """Let a card go up again under a new id of the site's, which is returned; None when it was done already.
+    async def make_cards_again(self, bodies: Mapping[int, JsonObject], *, now: int) -> dict[int, int]:
+        """Let cards go up again, all in one commit; return their new ids of the site's by central's.
 
-        Whoever is inside with the card is so under its new id.
+        Those of which that was done already are left out. Whoever is inside with a card is so under its new id.
         """
         keeper = KEEPERS["access_card"]
 
-        def job(connection: sqlite3.Connection) -> int | None:
-            owner = keeper.owners(connection, (central_id,)).get(central_id)
-            if owner is None:
-                return None
-            keeper.disown(connection, owner, central_id)
-            made = keeper.add(connection, body, now=now)
-            insert_outbox(
-                connection,
-                kind=CARD_CREATE.kind,
-                action=CARD_CREATE.action,
-                record_id=made,
-                body=body_text(body),
-                now=now,
-            )
-            record_rename(connection, card_holder(central_id), card_holder(made))
-            connection.execute("UPDATE parking_entry SET card_id = ? WHERE card_id = ?", (made, central_id))
+        def job(connection: sqlite3.Connection) -> dict[int, int]:
+            made = dict[int, int]()
+            for central_id, owner in keeper.owners(connection, tuple(bodies)).items():
+                body = bodies[central_id]
+                keeper.disown(connection, owner, central_id)
+                made[central_id] = keeper.add(connection, body, now=now)
+                insert_outbox(
+                    connection,
+                    kind=CARD_CREATE.kind,
+                    action=CARD_CREATE.action,
+                    record_id=made[central_id],
+                    body=body_text(body),
+                    now=now,
+                )
+                record_rename(connection, card_holder(central_id), card_holder(made[central_id]))
+                connection.execute(
+                    "UPDATE parking_entry SET card_id = ? WHERE card_id = ?", (made[central_id], central_id)
+                )
             return made
 
         return await self._database.write(job, then=self._changes.bump)

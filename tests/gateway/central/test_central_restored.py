@@ -17,7 +17,7 @@ from gateway.central.push.reconcile import Reconcile
 from gateway.central.push.writes import CentralWrites
 from gateway.central.runner import Sync
 from gateway.central.site_cards import SiteCards
-from gateway.demo.central import Central, CentralAccount, seed_site
+from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Exhibit, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
@@ -304,3 +304,26 @@ async def test_comparing_goes_on_after_central_was_away(site, store, running, un
         await until(lambda: not site.sync.reconciling)
     await site.go_up()
     await site.has_all_once()
+
+
+async def test_cards_that_go_up_again_take_no_ids_from_those_that_are_still_to_go(site, running, until):
+    await site.backup()
+    numbers = [f"88{number:02}" for number in range(12)]
+    for number in numbers:
+        await make_card(site, number)
+    await site.restore()
+    for number in range(5):  # so that the first card that goes up gets the id of the sixth
+        site.central.tables.cards.add({"number": f"47{number}", "status": "active"})
+    site.central.faults = Faults(paths="/v1/access", latency_seconds=0.05)
+
+    async def told(_):
+        pass
+
+    async with running(site.sender.run(told)):
+        assert "12 access cards" in await reconcile(site, running, until)
+    await site.go_up()
+    assert await site.told(EventKind.ID_GIVEN_TWICE) == []
+    at_central = [card.get("number") for card in site.central.cards.values()]
+    assert [at_central.count(number) for number in numbers] == [1] * 12
+    for number in numbers:
+        assert await site.store.cards.matching([f"text:{number}"])
