@@ -16,9 +16,60 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
 
 from drivers.contract import DeviceFault
-from drivers.rtsp import glyphs
 from drivers.rtsp.fanout import Fanout
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame
+
+WIDTH, HEIGHT = 5, 7
+
+_ROWS = {
+    "0": "0E11131519110E",
+    "1": "040C040404040E",
+    "2": "0E11010204081F",
+    "3": "1F02040201110E",
+    "4": "02060A121F0202",
+    "5": "1F101E0101110E",
+    "6": "0608101E11110E",
+    "7": "1F010204080808",
+    "8": "0E11110E11110E",
+    "9": "0E11110F01020C",
+    "A": "0E11111F111111",
+    "B": "1E11111E11111E",
+    "C": "0E11101010110E",
+    "D": "1C12111111121C",
+    "E": "1F10101E10101F",
+    "F": "1F10101E101010",
+    "G": "0E11101711110F",
+    "H": "1111111F111111",
+    "I": "0E04040404040E",
+    "J": "0702020202120C",
+    "K": "11121418141211",
+    "L": "1010101010101F",
+    "M": "111B1515111111",
+    "N": "11111915131111",
+    "O": "0E11111111110E",
+    "P": "1E11111E101010",
+    "Q": "0E11111115120D",
+    "R": "1E11111E141211",
+    "S": "0F10100E01011E",
+    "T": "1F040404040404",
+    "U": "1111111111110E",
+    "V": "11111111110A04",
+    "W": "1111111515150A",
+    "X": "11110A040A1111",
+    "Y": "1111110A040404",
+    "Z": "1F01020408101F",
+    ":": "000C0C000C0C00",
+    ".": "00000000000C0C",
+    "-": "0000001F000000",
+    "/": "00010204081000",
+    " ": "00000000000000",
+}
+
+
+def rows(character: str) -> tuple[int, ...]:
+    """Seven rows of five bits, the leftmost dot highest. Small letters are shown as capitals, the unknown as a dash."""
+    return tuple(bytes.fromhex(_ROWS.get(character.upper(), _ROWS["-"])))
+
 
 _BLACK, _WHITE, _BAR = 16, 235, 180
 _STRIPES = ((180, 128, 128), (162, 44, 142), (131, 156, 44), (112, 72, 58), (84, 184, 198), (65, 100, 212))
@@ -94,11 +145,11 @@ class TestCard:
 
     def _draw(self) -> None:
         scale = max(1, self._width // 160)
-        top = self._height - 2 * glyphs.HEIGHT * scale
-        text = self._time_code()[: (self._width - 48) // ((glyphs.WIDTH + 1) * scale)]
+        top = self._height - 2 * HEIGHT * scale
+        text = self._time_code()[: (self._width - 48) // ((WIDTH + 1) * scale)]
         for at, character in enumerate(text):
             if at >= len(self._shown) or self._shown[at] != character:
-                self._canvas.text(character, x=24 + at * (glyphs.WIDTH + 1) * scale, y=top, scale=scale)
+                self._canvas.text(character, x=24 + at * (WIDTH + 1) * scale, y=top, scale=scale)
         self._shown = text
         self._canvas.restore(self._bar_at, _BAR_WIDTH)
         self._bar_at = self._index * 8 % (self._width - _BAR_WIDTH)
@@ -146,12 +197,11 @@ class _Canvas:
     def text(self, text: str, *, x: int, y: int, scale: int) -> None:
         """White on black, each dot `scale` pixels square."""
         for at, character in enumerate(text):
-            left = x + at * (glyphs.WIDTH + 1) * scale
-            for row, bits in enumerate(glyphs.rows(character)):
+            left = x + at * (WIDTH + 1) * scale
+            for row, bits in enumerate(rows(character)):
                 line = (
                     b"".join(
-                        bytes((_WHITE if bits >> (glyphs.WIDTH - 1 - dot) & 1 else _BLACK,)) * scale
-                        for dot in range(glyphs.WIDTH)
+                        bytes((_WHITE if bits >> (WIDTH - 1 - dot) & 1 else _BLACK,)) * scale for dot in range(WIDTH)
                     )
                     + bytes((_BLACK,)) * scale
                 )

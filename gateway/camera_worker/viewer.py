@@ -19,12 +19,41 @@ from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from aiortc.sdp import candidate_from_sdp
 from av.stream import Stream
 
-from drivers.rtsp.frames import TICKS_PER_SECOND, VideoCodec
+from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame, VideoCodec
 from gateway.camera_worker.live_feed import LiveView
 from gateway.camera_worker.sdp import SdpRefused, Trickle
-from gateway.camera_worker.view_times import ViewTimes
 
 log = structlog.get_logger(__name__)
+
+_CATCH_UP_TICKS = TICKS_PER_SECOND // 1_000
+_LONGEST_STEP_TICKS = TICKS_PER_SECOND
+
+
+class ViewTimes:
+    """Gives each frame its time in ticks.
+
+    A frame that follows the one before keeps its distance to it. One that does not (a jump, a restart) comes as much
+    later as it arrived later. Pictures of the past, sent to catch up, follow each other by a millisecond: so a viewer
+    decodes them at once and goes on with the live one, instead of staying behind by a group of pictures.
+    """
+
+    def __init__(self) -> None:
+        self._at = 0
+        self._before: EncodedFrame | None = None
+
+    def time(self, frame: EncodedFrame, *, behind: bool) -> int:
+        """The frame's time, in ticks from the viewer's first frame on; always after the one before."""
+        before, self._before = self._before, frame
+        if before is None:
+            return self._at
+        step = frame.pts - before.pts
+        if behind:
+            step = _CATCH_UP_TICKS
+        elif not 0 < step <= _LONGEST_STEP_TICKS:
+            step = max(_CATCH_UP_TICKS, int((frame.arrived - before.arrived) * TICKS_PER_SECOND))
+        self._at += step
+        return self._at
+
 
 CONNECT_SECONDS = 15.0
 _CATCH_UP_BYTES_PER_SECOND = 5_000_000

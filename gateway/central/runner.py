@@ -7,6 +7,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import structlog
 
@@ -14,9 +15,7 @@ from gateway.central.client.client import CentralClient
 from gateway.central.client.clock import CLOCKS_AGREE
 from gateway.central.client.state import CentralState
 from gateway.central.commands.lane_commands import LaneCommands
-from gateway.central.pull.interval import DEFAULT_BYTES_PER_SECOND, bandwidth_rest, rest_after
 from gateway.central.pull.pull import DownSync, PullReport
-from gateway.central.push.backlog import BacklogNews
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
 from gateway.central.push.reconcile import Reconcile
@@ -24,9 +23,73 @@ from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff, Supervisor
-from gateway.store import Books, Entry, Store
+from gateway.store import GIGABYTE, Backlog, Books, Entry, Store
 
 log = structlog.get_logger(__name__)
+
+_TOLD_FROM: Final = 0.8
+_OVER_BELOW: Final = 0.7
+
+
+class BacklogNews:
+    """The last look at the backlog's size."""
+
+    def __init__(self, *, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._told = False
+        self.notice = ""
+        """One sentence for the page while the backlog is nearly full, else empty."""
+
+    async def look(self) -> None:
+        """Read the size; record an event when it has passed 80 %. Raises StoreError."""
+        backlog = await self._store.backlog.usage()
+        if self._told and backlog.share < _OVER_BELOW:
+            self._told = False
+        if not self._told and backlog.share >= _TOLD_FROM:
+            await self._tell(backlog)
+            self._told = True
+        self.notice = _sentence(backlog) if self._told else ""
+
+    async def _tell(self, backlog: Backlog) -> None:
+        log.warning("backlog_nearly_full", bytes=backlog.bytes, most=backlog.most)
+        stamp = self._clock.wall()
+        event = Event(
+            kind=EventKind.BACKLOG_NEARLY_FULL,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=f"{_sentence(backlog)}.",
+            data={"bytes": backlog.bytes, "most_bytes": backlog.most},
+        )
+        await self._store.journal.record(Entry(events=(event,)))
+
+
+def _sentence(backlog: Backlog) -> str:
+    return (
+        f"What waits for central takes {backlog.bytes / GIGABYTE:.2f} GB of the {backlog.most / GIGABYTE:g} GB allowed;"
+        " bring central back, or raise backlog_gigabytes in the site file, before changes by people and programs are"
+        " refused"
+    )
+
+
+DEFAULT_BYTES_PER_SECOND: Final = 1_000_000
+"""The average bandwidth that pulls may take."""
+
+_LEAST_SHARE = 0.1  # of a pull that takes longer than the time between two
+
+
+def rest_after(*, took: float, pull_seconds: float) -> float:
+    """Return the seconds to rest after a pull, so that pulls start `pull_seconds` apart.
+
+    A pull that takes longer than that is followed by a short rest.
+    """
+    return max(pull_seconds - took, min(pull_seconds, took * _LEAST_SHARE))
+
+
+def bandwidth_rest(*, took: float, received: int, bytes_per_second: float) -> float:
+    """Return the seconds to rest after a pull, so that its bytes come to no more than this on average."""
+    return received / bytes_per_second - took
+
 
 _JITTER = 0.1
 _REFUSED_SECONDS = 5.0

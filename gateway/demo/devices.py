@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
 from pathlib import Path
 
 from drivers.http_session import Account
@@ -13,16 +14,87 @@ from drivers.modbus.profile import load_profile, load_unit_profile
 from drivers.profile_file import SHIPPED_PROFILES
 from drivers.serial_line.profile import load_gate_profile
 from gateway.demo.barrier import Barrier
-from gateway.demo.card_reader import CardReaderFarEnd
+from gateway.demo.central.seed import plate_of
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
-from gateway.demo.plate_reader import PlateReaderFarEnd
+from gateway.demo.plate_stream import PlateStreamFarEnd
 from gateway.demo.profile_wiring import ProfileWiring
+from gateway.demo.pseudo_terminal import PseudoTerminal
 from gateway.demo.scene import CAMERA_ACCOUNT, CARDS_SENT, FieldLines
 from gateway.demo.serial_devices import SerialBarrier
 from gateway.demo.serial_far_end import SerialFarEnd, SerialManners
 from gateway.demo.vehicles import DrivingLane, Presents
 from gateway.domain.errors import ConfigError
 from gateway.site import find_profile
+
+_HEARTBEAT_SECONDS = 0.5
+
+
+class PlateReaderFarEnd:
+    """Presents plates for cards: the card numbered so in the seeded list belongs to the vehicle with that plate.
+
+    Args:
+        account: who may ask for the camera's stream.
+        cards: what a reader would send for each seeded card, in the list's order.
+    """
+
+    def __init__(self, *, account: Account, cards: tuple[str, ...]) -> None:
+        self.camera = PlateStreamFarEnd(make="hikvision", account=account, heartbeat_seconds=_HEARTBEAT_SECONDS)
+        self._index = {card: index for index, card in enumerate(cards)}
+        self._vehicles = count(1)
+
+    def present(self, card: str) -> None:
+        """The vehicle whose driver has this card comes into view; the camera reads it twice."""
+        index = self._index.get(card)
+        plate = "NOBODY1" if index is None else plate_of(index)
+        self.camera.see(plate, vehicle=f"vehicle-{next(self._vehicles)}", times=2)
+
+
+class CardReaderFarEnd:
+    """Sends a line for each card presented.
+
+    Args:
+        path: the name under which the port is opened.
+        terminator: what ends a line.
+        prefix: what begins a line.
+    """
+
+    def __init__(self, *, path: Path, terminator: str = "\r\n", prefix: str = "") -> None:
+        self._port = PseudoTerminal(path=path)
+        self._terminator = terminator
+        self._prefix = prefix
+
+    @property
+    def url(self) -> str:
+        """The port as a site file names it."""
+        return f"serial:{self._port.path}"
+
+    @property
+    def is_plugged_in(self) -> bool:
+        """Whether the reader is there."""
+        return self._port.is_plugged_in
+
+    @property
+    def device(self) -> str | None:
+        """The system's own name of the port while it is plugged in."""
+        return self._port.device
+
+    def plug_in(self) -> None:
+        """Connect the reader."""
+        self._port.plug_in()
+
+    def unplug(self) -> None:
+        """Pull the reader's plug."""
+        self._port.unplug()
+
+    def present(self, card: str) -> None:
+        """Hold a card to the reader: one whole line goes out."""
+        self._port.write(f"{self._prefix}{card}{self._terminator}".encode("ascii"))
+
+    def send(self, pieces: Iterable[bytes]) -> None:
+        """Send raw bytes piece by piece: noise, torn lines, missing terminators."""
+        for piece in pieces:
+            self._port.write(piece)
+
 
 _SHORTEST_CALM, _LONGEST_CALM = 20.0, 60.0
 _MISHAP_SECONDS = 4.0

@@ -7,23 +7,44 @@ longest ago goes first.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from itertools import compress
 from pathlib import Path
 
+from drivers.rtsp.frames import Entry
 from gateway.domain.clip_codec import of_clip
 from gateway.domain.errors import CameraUnavailable, NotFoundError
-from gateway.domain.footage import CutClip, Missing, TakeThumbnail
+from gateway.domain.footage import CutClip, Missing, TakeThumbnail, continues
 from gateway.domain.passages import CameraEvent
 from gateway.recording import readiness
 from gateway.recording.kept_files import FileJobs, KeptFiles
-from gateway.recording.lead_in import LONGEST_LEAD_IN, lead_in
 from gateway.recording.readiness import Coverage
 from gateway.recording.worker_client import WorkerClient
 from gateway.runtime.clock import Clock
 from gateway.runtime.data_folder import MADE_OF_FOOTAGE
 from gateway.store import Segment, Store
+
+LONGEST_LEAD_IN = 60_000_000
+"""Micros; footage that is not whole after so much decoding never is."""
+
+
+def lead_in(earlier: Sequence[Segment], first: Segment, moment: int) -> tuple[Segment, ...]:
+    """Choose the segments to decode before `first` so that its pictures are whole at `moment` (wall micros).
+
+    `earlier` are its camera's segments before it, by start. There are none to decode where `first` begins with an entry
+    point that gives whole pictures in time; where no segment does, as many as follow one another up to `first`.
+    """
+    chain = [first]
+    for segment in (*reversed(earlier), None):
+        oldest = chain[-1]
+        if oldest.entry is not Entry.NONE and oldest.started_at + oldest.whole_after <= max(moment, first.started_at):
+            break
+        if segment is None or not continues(segment.edge, oldest.edge):
+            break
+        chain.append(segment)
+    return tuple(reversed(chain[1:]))
+
 
 CLIPS, THUMBNAILS, STILLS = MADE_OF_FOOTAGE
 _MOST_CLIP_BYTES = 1_000_000_000

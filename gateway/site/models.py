@@ -2,23 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from gateway.site.access_sections import AreaSection, BitsSection, HolidaySection, LadderSection, ScheduleSection
-from gateway.site.addresses import Endpoint, LineKind, kind_of_line, line_of
+from gateway.site.addresses import Endpoint, LineKind, Network, kind_of_line, line_of, networks
 from gateway.site.api_section import ApiSection
 from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
-from gateway.site.fields import Name, RecordId, SecretName, Slug
+from gateway.site.fields import Name, RecordId, SecretName, Section, Slug
 from gateway.site.fields import Section as _Section
 from gateway.site.footage_sections import LiveSection, RtspSection, StorageSection
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
-from gateway.site.keep_section import KeepSection
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
-from gateway.site.webhooks import WebhooksSection
+
+
+class WebhooksSection(Section):
+    """`[webhooks]`: which receivers on private networks may be sent to, besides everybody on the public internet."""
+
+    private_receivers: tuple[str, ...] = Field(default=(), max_length=64)
+    ca_file: str | None = Field(default=None, description="authorities to trust besides the machine's own")
+    timeout_seconds: Annotated[float, Field(ge=1, le=30)] = 20
+
+    @field_validator("private_receivers")
+    @classmethod
+    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        networks(value, whose="your receivers")
+        return value
+
+    def networks(self) -> tuple[Network, ...]:
+        """Return `private_receivers` as networks; a single address is a network of one."""
+        return networks(self.private_receivers, whose="your receivers")
+
+
+class KeepSection(Section):
+    """`[keep]`: how long events, camera events and parking entries are kept in the store; footage is `[storage]`'s."""
+
+    days: int = Field(
+        default=400, ge=1, le=3650, description="so long everything, and what a program has not read longer"
+    )
+    most_days: int = Field(default=800, ge=1, le=3650, description="nothing for longer, whoever has not read it")
+    most_events: int = Field(
+        default=5_000_000, ge=10_000, le=100_000_000, description="the oldest go before there are more"
+    )
+    reader_days: int = Field(
+        default=30, ge=1, le=3650, description="a program that has not read for so long holds nothing"
+    )
+
+    @model_validator(mode="after")
+    def _at_most_beyond(self) -> Self:
+        if self.most_days < self.days:
+            raise ValueError(
+                f"'most_days' is {self.most_days}, less than the {self.days} of 'days': what programs have not read is "
+                "kept for longer than the rest, not for less"
+            )
+        return self
 
 
 class SiteSection(_Section):

@@ -21,7 +21,7 @@ import pytest
 from drivers.modbus.frames import encode_request
 from drivers.modbus.messages import Table, Write, coil_word
 from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.card_reader import CardReaderFarEnd
+from gateway.demo.devices import CardReaderFarEnd
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
 from gateway.demo.scene import FieldReady

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from drivers.carrier import Carrier
-from drivers.delivery import Delivery, TcpState
+from drivers.delivery import Carrier, Delivery, TcpState
 
 
 @asynccontextmanager

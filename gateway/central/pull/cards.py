@@ -7,15 +7,14 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from gateway.central.client.client import CentralClient
 from gateway.central.client.list_proof import Page, Tally, read_waiting, waiting_text
 from gateway.central.client.page_size import PageSize
 from gateway.central.pull.absence_proof import ById, Found
 from gateway.central.pull.card_pages import CardPages
-from gateway.central.pull.field_map import CardFieldMap, CardMapper
-from gateway.central.pull.listed_card import ListedCard, listed_elsewhere, listed_here
+from gateway.central.pull.field_map import CardFieldMap, CardMapper, MappedCard
 from gateway.central.pull.paged_walk import PagedWalk, PageMemory, SeePage, Told, nobody
 from gateway.central.pull.removed_cards import GoneCards, Missing
 from gateway.central.push.delivered_record import is_still, marks_of
@@ -23,9 +22,73 @@ from gateway.central.push.restored_central import SetBack
 from gateway.central.site_cards import KIND
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
-from gateway.store import Store
+from gateway.store import CardRecord, Store
 from gateway.store.cards.cards import CardChanges
-from gateway.store.cards.rows import ReadyCard
+from gateway.store.cards.rows import PackedCard, ReadyCard, ready, ready_from
+from gateway.store.outbox.record_kinds import record_text
+
+
+class ListedCard(NamedTuple):
+    """Central's record as text, and the card that it is, as far as that is known yet.
+
+    Attributes:
+        card_id: its id.
+        text: its record.
+        parsed: the same, None of a card that was read elsewhere.
+        mapped: the card, None while nobody wanted it, or it was read elsewhere.
+        packed: the card that was read elsewhere.
+        is_unread: whether something of the packed card could not be read.
+    """
+
+    card_id: int
+    text: str
+    parsed: JsonObject | None = None
+    mapped: MappedCard | None = None
+    packed: PackedCard | None = None
+    is_unread: bool = False
+
+    @property
+    def record(self) -> JsonObject:
+        """Central's record."""
+        if self.parsed is not None:
+            return self.parsed
+        parsed: JsonObject = json.loads(self.text)
+        return parsed
+
+    def judged(self, mapper: CardMapper) -> JudgedCard:
+        """What it is as a card."""
+        if self.packed is not None:
+            return JudgedCard(bool(self.packed.aliases), self.is_unread, self)
+        mapped = self.mapped or mapper.map(self.card_id, self.record)
+        return JudgedCard(mapped.has_credential, bool(mapped.unread), self._replace(mapped=mapped))
+
+
+class JudgedCard(NamedTuple):
+    """A listed card of which it is known whether any reading can match it, and whether a part could not be read."""
+
+    has_credential: bool
+    is_unread: bool
+    listed: ListedCard
+
+    def ready(self) -> ReadyCard:
+        """As it is written."""
+        if self.listed.packed is not None:
+            return ready_from(self.listed.packed)
+        if self.listed.mapped is None:
+            raise AssertionError("a judged card is mapped or packed")
+        return ready(CardRecord(self.listed.mapped.card, self.listed.text))
+
+
+def listed_here(card_id: int, record: JsonObject, mapper: CardMapper | None) -> ListedCard:
+    """A record of a page that was read here; mapped where there is a mapper."""
+    mapped = None if mapper is None else mapper.map(card_id, record)
+    return ListedCard(card_id, record_text(record), record, mapped)
+
+
+def listed_elsewhere(packed: PackedCard, is_unread: bool) -> ListedCard:  # noqa: FBT001 (as it comes from there)
+    """A record of a page that was read elsewhere."""
+    return ListedCard(packed.values[0], packed.values[-1], packed=packed, is_unread=is_unread)
+
 
 _CARDS_AT_A_STRETCH = 25  # about 1 ms of work
 _CARDS_IN_A_COMMIT = 500  # about 20 ms of the writer's time

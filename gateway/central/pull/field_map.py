@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import lru_cache
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from gateway.central.client.answers import JsonObject
-from gateway.central.client.times import is_no_date, read_moment
-from gateway.central.client.values import text_of, whole_of
-from gateway.central.pull.record_shape import Places, Shape, first, shape_of, stated
+from gateway.central.client.values import is_no_date, read_moment, text_of, whole_of
 from gateway.domain.credentials import (
     MAX_TEXT,
     Card,
@@ -32,6 +32,81 @@ from gateway.domain.plates import plain_plate, skeleton
 from gateway.domain.printed import layout_named, number_aliases, uid_alias
 from gateway.domain.wiegand import H10301, Format
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
+
+
+class Place(NamedTuple):
+    """Where a value may be: a field's name, and the way into the object that it holds."""
+
+    name: str
+    field: str
+    inside: tuple[str, ...]
+
+
+Places = tuple[Place, ...]
+
+
+class Shape(NamedTuple):
+    """Of each of the map's fields the places that records of one shape have."""
+
+    printed: Places
+    facility: Places
+    number: Places
+    status: Places
+    enabled: Places
+    deleted: Places
+    valid_from: Places
+    valid_until: Places
+    layout: Places
+    uid: Places
+    plate: Places
+    zones: Places
+    schedules: Places
+    owner: Places
+    first_person: Places
+    duress: Places
+    pin: Places
+    holder: Places
+
+
+def shape_of(names: Mapping[str, tuple[str, ...]], there: frozenset[str]) -> Shape:
+    """The shape of records with these fields. `names` are the map's for each of the card's fields."""
+
+    def places(stated: tuple[str, ...]) -> Places:
+        ways = (Place(name, *_way(name)) for name in stated)
+        return tuple(place for place in ways if place.field in there)
+
+    return Shape._make(places(names[name]) for name in Shape._fields)
+
+
+def _way(name: str) -> tuple[str, tuple[str, ...]]:
+    field, *inside = name.split(".")
+    return field, tuple(inside)
+
+
+def stated(record: JsonObject, places: Places) -> list[tuple[str, JsonValue]]:
+    """Those of these fields that say anything, with what they say."""
+    found: list[tuple[str, JsonValue]] = []
+    for name, field, inside in places:
+        value = _inside(record[field], inside) if inside else record[field]
+        if value is not None and value != "":
+            found.append((name, value))
+    return found
+
+
+def first(record: JsonObject, places: Places) -> JsonValue:
+    """The first of these fields that says anything; an empty list does not."""
+    for _, field, inside in places:
+        value = _inside(record[field], inside) if inside else record[field]
+        if value is not None and value not in ("", []):
+            return value
+    return None
+
+
+def _inside(value: JsonValue, way: tuple[str, ...]) -> JsonValue:
+    for part in way:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
 
 _VERSION = 6  # goes up when the same record is read otherwise than before
 _FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")

@@ -16,10 +16,10 @@ from itertools import product
 
 from gateway.central.client.answers import CentralDenied, CentralFailed, CentralSlow
 from gateway.central.client.client import CentralClient
+from gateway.central.client.list_pages import read_page
 from gateway.central.client.not_found import doubt
 from gateway.central.push.list_search import Bounds, Compare, ListSearch
 from gateway.central.push.newest_ids import NewestIds
-from gateway.central.push.number_search import search_by_mark
 from gateway.central.push.requests import given_id, shipment_of
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.record_match import Likeness, likeness
@@ -27,6 +27,29 @@ from gateway.domain.writes import Effect, JsonObject, Lookup, WriteOperation
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
 from gateway.store import OutboxRow, Store
+
+_LIMIT = 100
+_TRIED = 5
+
+
+async def search_by_mark(client: CentralClient, lookup: Lookup, sent: JsonObject, compare: Compare) -> bool:
+    """Compare what the search finds; whether that proves where the record is. Raises what the client raises."""
+    name = next((group[-1] for group in lookup.marks if all(sent.get(mark) not in (None, "") for mark in group)), None)
+    if name is None:
+        return False
+    hits = await read_page(client, lookup, 1, _LIMIT, search=str(sent[name]))
+    if await compare(hits.records):
+        return True
+    if len(hits.ids) != hits.count or len(hits.ids) >= _LIMIT:
+        return False  # the search is too wide, or finds everything
+    some = await read_page(client, lookup, 1, _TRIED)
+    for number, record in some.records:
+        mark = record.get(name)
+        if mark not in (None, "") and isinstance(mark, str | int):
+            found = await read_page(client, lookup, 1, _LIMIT, search=str(mark))
+            return number in dict(found.records) and len(found.ids) < _LIMIT
+    return False
+
 
 ASK_AFTER = 86_400.0
 """Seconds after which a person is asked about what looking cannot tell."""

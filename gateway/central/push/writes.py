@@ -12,7 +12,7 @@ import structlog
 from gateway.central.client.client import CentralClient
 from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.pull.field_map import CardFieldMap
-from gateway.central.push.event_limit import Sparing
+from gateway.central.push.events import Sparing
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import answered_record, given_id
 from gateway.central.site_cards import KIND as CARD

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
 
 from gateway.demo.central.answers import Call, JsonObject, Refusal, success
 from gateway.demo.central.bodies import (
+    Asked,
     ChangedCard,
     Cursor,
     Empty,
@@ -25,12 +29,77 @@ from gateway.demo.central.camera_operations import (
     remove_camera,
     remove_camera_event,
 )
-from gateway.demo.central.card_operations import card_of_user, change_lifecycle
-from gateway.demo.central.device_operations import add_device, configure_device
 from gateway.demo.central.parking import add_entry, change_entry
 from gateway.demo.central.records import Batch, Filter
 from gateway.demo.central.tables import Tables
 from gateway.runtime.clock import iso_utc
+
+
+class NewDevice(Asked):
+    """PUT /v1/device."""
+
+    name: str = Field(min_length=1, max_length=120)
+    type: int | str = 3
+    description: str = ""
+    serial_number: str = ""
+    location: str = ""
+    enabled: bool = True
+
+
+class ChangedDevice(NewDevice):
+    """PATCH /v1/device/config: only the fields that are sent change."""
+
+    id: int
+    name: str = Field(default="", max_length=120)
+
+
+def add_device(tables: Tables, call: Call) -> JsonObject:
+    """Keep a new device."""
+    new = call.body(NewDevice)
+    at = iso_utc(call.at.micros)
+    return success("device", tables.devices.add({**new.model_dump(), "created_at": at, "updated_at": at}))
+
+
+def configure_device(tables: Tables, call: Call) -> JsonObject:
+    """Change a device's fields."""
+    changed = call.body(ChangedDevice)
+    fields = changed.model_dump(exclude_unset=True, exclude={"id"})
+    if fields.get("name") == "":
+        raise Refusal(400, "name: must not be empty")
+    return success("device", tables.devices.change(changed.id, {**fields, "updated_at": iso_utc(call.at.micros)}))
+
+
+class ByUsername(Asked):
+    """POST /v1/access/username."""
+
+    username: str = Field(min_length=1)
+
+
+class Lifecycle(Asked):
+    """PATCH /v1/access/lifecycle."""
+
+    id: int
+    status: Literal["active", "suspended", "lost", "blocked", "expired"]
+    reason: str = ""
+
+
+def card_of_user(tables: Tables, call: Call) -> JsonObject:
+    """The card of a username."""
+    wanted = call.body(ByUsername).username.casefold()
+    for card in tables.cards.values():
+        if str(card.get("username", "")).casefold() == wanted:
+            return success("access_card", card)
+    raise Refusal(404, "access card not found")
+
+
+def change_lifecycle(tables: Tables, call: Call) -> JsonObject:
+    """Another status; a reason is kept beside it."""
+    asked = call.body(Lifecycle)
+    fields: JsonObject = {"status": asked.status, "updated_at": iso_utc(call.at.micros)}
+    if "reason" in asked.model_fields_set:
+        fields["reason"] = asked.reason
+    return success("access_card", tables.cards.change(asked.id, fields))
+
 
 Handler = Callable[[Tables, Call], JsonObject]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import ssl
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate
@@ -20,7 +21,6 @@ from gateway.demo.central.camera_operations import EVIDENCE, EVIDENCE_PERMISSION
 from gateway.demo.central.control import Control
 from gateway.demo.central.door import Door
 from gateway.demo.central.faults import Faults
-from gateway.demo.central.keys import KeysSeen
 from gateway.demo.central.misbehaviour import CutOff, Misbehaviour
 from gateway.demo.central.office import UPLOAD, Office, refusal_of
 from gateway.demo.central.operations import Operation, operations
@@ -28,6 +28,33 @@ from gateway.demo.central.tables import Tables, save
 from gateway.runtime.clock import Clock, Stamp
 from gateway.web.catalogue import RELAYED
 from gateway.web.catalogue.operation import Operation as Relayed
+
+_KEPT = 200_000
+
+
+class KeysSeen:
+    """What was answered to which key. Without `honoured` nothing is remembered."""
+
+    def __init__(self, *, honoured: bool) -> None:
+        self._honoured = honoured
+        self._answers: OrderedDict[tuple[str, str], tuple[bytes, JsonObject]] = OrderedDict()
+
+    def answered(self, operation: str, key: str, body: bytes) -> JsonObject | None:
+        """The answer to this write when it came before. Raises Refusal (409) when it came with another body."""
+        known = self._answers.get((operation, key))
+        if known is None:
+            return None
+        if known[0] != hashlib.sha256(body).digest():
+            raise Refusal(409, "Idempotency-Key: was used for another body")
+        return known[1]
+
+    def remember(self, operation: str, key: str, body: bytes, answer: JsonObject) -> None:
+        """A write was carried out."""
+        if self._honoured and key:
+            self._answers[operation, key] = (hashlib.sha256(body).digest(), answer)
+            while len(self._answers) > _KEPT:
+                self._answers.popitem(last=False)
+
 
 _KEPT_REQUESTS = 100_000
 _SAVE_SECONDS = 1.0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.contract import ProtocolViolation
-from drivers.serial_line.forms import Reading, read_line
+from drivers.serial_line.reader import Reading, read_line
 from gateway.domain.credentials import Credential, h10301_alias, h10301_bits
 
 

@@ -10,7 +10,7 @@ import pytest
 from drivers.contract import CardPresented, DeviceConnected, DeviceLost
 from drivers.link import LinkSpec
 from drivers.serial_line.reader import SerialReader
-from gateway.demo.card_reader import CardReaderFarEnd
+from gateway.demo.devices import CardReaderFarEnd
 from gateway.domain.credentials import h10301_bits
 
 

@@ -17,7 +17,7 @@ from drivers.serial_line.profile import TagReaderProfile, load_gate_profile, loa
 from drivers.serial_line.reader import SerialReader
 from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader
 from gateway.demo.barrier import Barrier
-from gateway.demo.card_reader import CardReaderFarEnd
+from gateway.demo.devices import CardReaderFarEnd
 from gateway.demo.serial_devices import SerialBarrier, SerialTags
 from gateway.demo.serial_far_end import SerialFarEnd
 

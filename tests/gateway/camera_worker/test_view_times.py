@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame
-from gateway.camera_worker.view_times import ViewTimes
+from gateway.camera_worker.viewer import ViewTimes
 
 
 def frame(pts: int, arrived: float) -> EncodedFrame:

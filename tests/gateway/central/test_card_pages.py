@@ -14,8 +14,8 @@ import pytest
 
 from gateway.central.pull import card_pages
 from gateway.central.pull.card_pages import CardPages
+from gateway.central.pull.cards import listed_elsewhere
 from gateway.central.pull.field_map import CardFieldMap
-from gateway.central.pull.listed_card import listed_elsewhere
 from gateway.central.pull.pull import DownSync
 from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.errors import CentralUnavailable

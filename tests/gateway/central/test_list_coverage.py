@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.central.client.list_pages import ListPage
 from gateway.central.client.list_proof import read_listing
-from gateway.central.push.list_coverage import Coverage
+from gateway.central.push.list_search import Coverage
 from gateway.demo.central import Chances
 from gateway.demo.central.fate import Bend, Fate, fate_of
 from gateway.demo.central.records import Table

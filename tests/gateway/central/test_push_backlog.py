@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.central.push.backlog import BacklogNews
+from gateway.central.runner import BacklogNews
 from gateway.domain.events import EventKind
 from gateway.domain.writes import DEVICE_CONFIG
 from gateway.runtime.clock import SystemClock

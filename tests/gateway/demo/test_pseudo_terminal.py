@@ -7,7 +7,7 @@ import asyncio
 import pytest
 import serial
 
-from gateway.demo.card_reader import CardReaderFarEnd
+from gateway.demo.devices import CardReaderFarEnd
 from gateway.demo.pseudo_terminal import PseudoTerminal
 
 

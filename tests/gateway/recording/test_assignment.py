@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from gateway.domain.errors import ConfigError
-from gateway.recording.assignment import groups, worker_camera
+from gateway.recording.camera_workers import groups, worker_camera
 from gateway.site import Camera, Secrets
 
 CAMERA = Camera(id=7, name="Gate", url="rtsp://10.0.0.8:554/stream?channel=1")

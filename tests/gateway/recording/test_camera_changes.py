@@ -20,7 +20,7 @@ from drivers.rtsp.source import RtspSource
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition, GapReason
-from gateway.recording.assignment import regrouped
+from gateway.recording.camera_workers import regrouped
 from gateway.site.footage_sections import RtspSection
 
 

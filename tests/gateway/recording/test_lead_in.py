@@ -1,6 +1,6 @@
 from drivers.rtsp.frames import Entry
 from gateway.domain.footage import GapReason
-from gateway.recording.lead_in import lead_in
+from gateway.recording.clips import lead_in
 from gateway.store import Segment
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from gateway.site.keep_section import KeepSection
+from gateway.site.models import KeepSection
 
 
 def test_what_is_unread_is_kept_for_longer_than_the_rest_not_for_less():
