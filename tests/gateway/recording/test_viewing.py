@@ -3,10 +3,14 @@
 from dataclasses import dataclass, field
 
 import pytest
+from aiortc import RTCConfiguration, RTCPeerConnection
 
 from gateway.domain.errors import CameraUnavailable
-from gateway.domain.viewing import NotShown
+from gateway.domain.footage import WorkerCamera
+from gateway.domain.viewing import NotShown, ViewRefusal
 from gateway.recording.viewing import Viewing
+from gateway.recording.worker_client import WorkerClient
+from tests.gateway.camera_worker.conftest import own_camera, start_worker  # noqa: F401 (fixtures)
 
 
 @dataclass
@@ -29,6 +33,28 @@ async def test_a_view_is_not_ended_under_another_cameras_path():
         await viewing.end(20, "201-name")
     await viewing.end(201, "201-name")
     assert worker.ended == ["201-name"]
+
+
+async def test_an_open_view_is_found_until_it_has_ended(start_worker, own_camera):  # noqa: F811
+    camera = await own_camera()
+    process = await start_worker()
+    await process.assign(WorkerCamera(camera_id=201, url=camera.url, segment_seconds=0.5))
+    await process.until(lambda: process.segments(201))
+    player = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    player.addTransceiver("video", "recvonly")
+    await player.setLocalDescription(await player.createOffer())
+    async with WorkerClient(socket=process.socket) as client:
+        worker = Living(client=client)
+        viewing = Viewing(cameras=lambda: worker.cameras, workers=lambda: (worker,), most=1)
+        view = (await viewing.open(201, player.localDescription.sdp)).view
+        await viewing.look(201, view)
+        with pytest.raises(NotShown):
+            await viewing.look(20, view)
+        await viewing.end(201, view)
+        with pytest.raises(NotShown) as refused:
+            await viewing.look(201, view)
+        assert refused.value.refusal is ViewRefusal.UNKNOWN
+    await player.close()
 
 
 async def test_a_worker_is_told_once_in_its_life_that_a_viewer_may_come():
@@ -61,3 +87,10 @@ class Expecting(Worker):
         self.told += 1
         if self.gone:
             raise CameraUnavailable("it is being restarted")
+
+
+@dataclass
+class Living:
+    client: WorkerClient
+    cameras: frozenset[int] = frozenset({20, 201})
+    viewers: int = 0
