@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 _AGAIN_SECONDS = 5.0
 
 
-class Declaring:
+class DeviceRegistration:
     """Notes what the site file names, as soon as the disk takes it."""
 
     def __init__(self, *, store: Store, clock: Clock, site: Site) -> None:

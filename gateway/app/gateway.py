@@ -22,10 +22,10 @@ from gateway.app.central import (
     relay_to_central,
     sync_with_central,
 )
-from gateway.app.device_registration import Declaring
+from gateway.app.device_registration import DeviceRegistration
 from gateway.app.devices import build_field
 from gateway.app.systemd import Notify, feed_watchdog
-from gateway.app.watchdog import Pulse
+from gateway.app.watchdog import Watchdog
 from gateway.central.central_status import CentralStanding
 from gateway.central.push.refused import OutboxDesk
 from gateway.central.push.writes import CentralWrites
@@ -41,7 +41,7 @@ from gateway.runtime.logs import Logs
 from gateway.runtime.process_memory import give_memory_back, set_aside
 from gateway.runtime.redaction import Redaction
 from gateway.runtime.supervision import Progress, Supervisor
-from gateway.runtime.trusted_time import TrustedTimeKeeper, read_trusted_time
+from gateway.runtime.trusted_time import TrustedTimeFile, read_trusted_time
 from gateway.site import Secrets, Site, doubtful, load, secrets_folder
 from gateway.site.line_locks import LineLocks
 from gateway.site.running import RunningSite
@@ -75,13 +75,13 @@ def run(*, site_path: Path, data: Path) -> int:
             log.error("gateway_starts_without_recording", why=folder.takes_nothing)
         for doubt in doubtful(site, site_path):
             log.warning("site_file_doubtful", doubt=doubt)
-        house = House(site=site, site_path=site_path, folder=folder, secrets=secrets, notify=notify)
+        house = Gateway(site=site, site_path=site_path, folder=folder, secrets=secrets, notify=notify)
         set_aside()
         asyncio.run(house.live())
     return 0
 
 
-class House:
+class Gateway:
     """Everything of one site, from start to stop. `live` is its whole life."""
 
     def __init__(self, *, site: Site, site_path: Path, folder: DataFolder, secrets: Secrets, notify: Notify) -> None:
@@ -92,7 +92,7 @@ class House:
         self._clock = SystemClock()
         if (last := read_trusted_time(folder.path)) is not None:
             self._clock.recall(last, boot_id=boot_id())
-        self._trusted_time = TrustedTimeKeeper(folder=folder.path, clock=self._clock, boot_id=boot_id())
+        self._trusted_time = TrustedTimeFile(folder=folder.path, clock=self._clock, boot_id=boot_id())
         self._progress = Progress(clock=self._clock)
         self._stop = asyncio.Event()
         self._reload_asked = asyncio.Event()
@@ -106,7 +106,7 @@ class House:
             now=self._now,
             backlog_bytes=round(site.central.backlog_gigabytes * GIGABYTE) if site.central else DEFAULT_BYTES,
         )
-        self._declaring = Declaring(store=self._store, clock=self._clock, site=site)
+        self._declaring = DeviceRegistration(store=self._store, clock=self._clock, site=site)
         self._site_file = RunningSite(
             path=site_path,
             site=site,
@@ -223,9 +223,9 @@ class House:
         house.once("readiness", self._tell_when_ready())
 
     def _watch(self, house: Supervisor) -> None:
-        pulse = Pulse(progress=self._progress, store=self._store, buses=self._field.buses, clock=self._clock)
-        pulse.expect()
-        house.keep("beat", pulse.run)
+        watchdog = Watchdog(progress=self._progress, store=self._store, buses=self._field.buses, clock=self._clock)
+        watchdog.expect()
+        house.keep("beat", watchdog.run)
         house.keep("watchdog", lambda: feed_watchdog(notify=self._notify, progress=self._progress, status=self._status))
 
     async def _serve(self) -> None:

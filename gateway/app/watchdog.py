@@ -17,7 +17,7 @@ _BUS_ANSWERS_WITHIN = 10.0
 _BEAT_SECONDS = 1.0
 
 
-class Pulse:
+class Watchdog:
     """Looks once a second, and tells `progress` of what has moved on since."""
 
     def __init__(self, *, progress: Progress, store: Store, buses: Mapping[str, Bus], clock: Clock) -> None:

@@ -31,7 +31,7 @@ _TOLD_FROM: Final = 0.8
 _OVER_BELOW: Final = 0.7
 
 
-class BacklogNews:
+class BacklogWarning:
     """The last look at the backlog's size."""
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
@@ -128,7 +128,7 @@ class Sync:
         `clock_alert_seconds`: central's clock and this machine's may differ by so much.
         `away_backoff` spaces pulls while central does not answer, unless they come more often anyway.
         """
-        self._backlog = BacklogNews(store=store, clock=clock)
+        self._backlog = BacklogWarning(store=store, clock=clock)
         self._evidence = evidence
         self._commands = commands
         self._reconcile = reconcile

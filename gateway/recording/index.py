@@ -40,7 +40,7 @@ _GAP_MICROS = 1_000_000
 _LAST_MICROS = 600_000_000
 
 
-class UntoldGap(NamedTuple):
+class UnreportedGap(NamedTuple):
     """Footage of a camera is missing between these wall micros, and no event says so."""
 
     camera_id: int
@@ -123,7 +123,7 @@ class FootageIndex:
                 self._left_out = 0
             self._written.set()
 
-    async def recover(self, cameras: tuple[int, ...]) -> tuple[UntoldGap, ...]:
+    async def recover(self, cameras: tuple[int, ...]) -> tuple[UnreportedGap, ...]:
         """Bring rows and files together: finish deletions, drop rows without a file, adopt files without a row.
 
         Returns gaps before adopted files, which nobody can have told of: a gateway that died twice in a few seconds
@@ -139,14 +139,14 @@ class FootageIndex:
             latest = await self._store.segments.latest(camera_id, before=self._not_after())
             if latest is not None:
                 self._covered[camera_id] = latest.ended_at
-        found, untold = 0, list[UntoldGap]()
+        found, untold = 0, list[UnreportedGap]()
         ends = dict(self._covered)
         async for segments in self._adopted(None, since="", ended_before=_EVER):
             found += len(segments)
             for segment in segments:
                 ended_at = ends.get(segment.camera_id)
                 if ended_at is not None and segment.started_at - ended_at > _GAP_MICROS:
-                    untold.append(UntoldGap(segment.camera_id, ended_at, segment.started_at))
+                    untold.append(UnreportedGap(segment.camera_id, ended_at, segment.started_at))
                 ends[segment.camera_id] = max(ended_at or 0, segment.started_at + segment.duration)
         if garbage or lost or cut or found:
             log.info(

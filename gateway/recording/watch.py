@@ -13,7 +13,7 @@ from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import CameraCondition, GapReason, Missing, SegmentFinished, WorkerBeat, WorkerReport
 from gateway.recording.cameras import CameraSnapshot, CameraState
-from gateway.recording.index import FootageIndex, UntoldGap
+from gateway.recording.index import FootageIndex, UnreportedGap
 from gateway.recording.readiness import Coverage
 from gateway.recording.worker_pool import CameraWorker
 from gateway.runtime.clock import Clock
@@ -85,7 +85,7 @@ class CameraWatch:
             return missing
         return replace(missing, reason=state.why_away, lasts=state.condition is not CameraCondition.RECORDING)
 
-    def footage_is_indexed(self, untold: Iterable[UntoldGap] = ()) -> None:
+    def footage_is_indexed(self, untold: Iterable[UnreportedGap] = ()) -> None:
         """The index has been set right: what it covers is what there is. `untold` are gaps without an event yet."""
         now = self._clock.wall()
         for gap in untold:

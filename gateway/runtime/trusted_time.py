@@ -45,7 +45,7 @@ def keep_trusted_time(folder: Path, moment: TrustedTime) -> None:
     sync_folder(folder)
 
 
-class TrustedTimeKeeper:
+class TrustedTimeFile:
     """Keeps the time on disk while it is trusted: once a minute, and sooner when the clock was corrected."""
 
     def __init__(self, *, folder: Path, clock: Clock, boot_id: str, look: float = _LOOK_SECONDS) -> None:

@@ -17,7 +17,7 @@ import structlog
 from gateway.central.client.answers import JsonObject
 from gateway.central.client.client import CentralClient
 from gateway.central.push.newest_ids import NewestIds
-from gateway.central.push.requests import Shipment, answered_record, given_id, shipment_of
+from gateway.central.push.requests import DeliveryRequest, answered_record, delivery_request, given_id
 from gateway.central.push.unknown_outcomes import Sought
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.domain.references import may_name_provisional
@@ -42,7 +42,7 @@ def goes_along(row: OutboxRow) -> bool:
     return new and not may_name_provisional(row.body)
 
 
-class Convoy:
+class BatchUpload:
     """Rows of different records, oldest first. Few go one after the other; many, several at once.
 
     `park`, `missed` and `through` are told what became of a row that no operation takes, of one that central did not
@@ -57,7 +57,7 @@ class Convoy:
         clock: Clock,
         rows: Sequence[OutboxRow],
         park: Callable[[OutboxRow, str], Awaitable[None]],
-        missed: Callable[[OutboxRow, Shipment, CentralUnavailable | CentralRefused], Awaitable[bool]],
+        missed: Callable[[OutboxRow, DeliveryRequest, CentralUnavailable | CentralRefused], Awaitable[bool]],
         named: Callable[[Sought, JsonObject], Awaitable[JsonObject]],
         through: Callable[[OutboxRow], Awaitable[None]],
         newest: NewestIds,
@@ -149,19 +149,19 @@ class Convoy:
                 self._stop(error)
 
     async def _try(self, row: OutboxRow) -> None:
-        shipment = shipment_of(row)
-        if isinstance(shipment, str):
-            await self._park(row, shipment)
+        request = delivery_request(row)
+        if isinstance(request, str):
+            await self._park(row, request)
             return
-        operation = shipment.operation
+        operation = request.operation
         self._untried.discard(row.id)
         try:
-            answer = await self._client.call(operation.method, operation.path, shipment.body, key=row.key)
+            answer = await self._client.call(operation.method, operation.path, request.body, key=row.key)
         except (CentralUnavailable, CentralRefused) as error:
-            if not await self._missed(row, shipment, error):
+            if not await self._missed(row, request, error):
                 self._stopped = True
             return
-        answer = await self._named(Sought(row, operation, shipment.body), answer)
+        answer = await self._named(Sought(row, operation, request.body), answer)
         names = operation.resources
         self._answered.append(Delivery(row, given_id(answer, names), answered_record(answer, names)))
         self._came.set()

@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 _SECONDS = 3600.0
 
 
-class Sparing:
+class EventLimit:
     """Says which of many alike are told. `monotonic` is the gateway's own clock."""
 
     def __init__(self, *, monotonic: Callable[[], float], most: int) -> None:
@@ -41,13 +41,13 @@ _PARKED_TOLD = 20  # an hour; the outbox lists them all
 _LONGEST_TOLD = 1000
 
 
-class OutboxNews:
+class OutboxEvents:
     """Tells. Every method raises StoreError."""
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._parked = Sparing(monotonic=clock.monotonic, most=_PARKED_TOLD)
+        self._parked = EventLimit(monotonic=clock.monotonic, most=_PARKED_TOLD)
 
     async def parked(self, row: OutboxRow, reason: str) -> None:
         """A row waits for a person; of many, some an hour are told, with how many more there were."""

@@ -22,12 +22,21 @@ from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObj
 from gateway.central.client.client import CentralClient
 from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.pull.field_map import CardFieldMap
-from gateway.central.push.batch_upload import Convoy, goes_along
-from gateway.central.push.events import OutboxNews
+from gateway.central.push.batch_upload import BatchUpload, goes_along
+from gateway.central.push.events import OutboxEvents
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.paused_operations import PausedOperations, action_of
-from gateway.central.push.requests import Shipment, answered_record, given_id, shipment_of
-from gateway.central.push.unknown_outcomes import ASK_AFTER, Found, Looks, Lookups, NotThere, NotYet, Sought, Unclear
+from gateway.central.push.requests import DeliveryRequest, answered_record, delivery_request, given_id
+from gateway.central.push.unknown_outcomes import (
+    ASK_AFTER,
+    Found,
+    Looks,
+    NotThere,
+    NotYet,
+    OutcomeSearch,
+    Sought,
+    Unclear,
+)
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
 from gateway.domain.conflicts import READS, settle
@@ -90,13 +99,13 @@ class OutboxSender:
         looks = Looks(monotonic=clock.monotonic, may_take=may_take, ask_after=ask_after)
         self._longest = max(self._row_backoff.longest, looks.longest)
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
-        self._lookups = Lookups(
+        self._lookups = OutcomeSearch(
             client=client, store=store, clock=clock, looks=looks, newest=self._newest, may_take=may_take
         )
         self._failures = 0
         self._is_away = False  # as this turn found
         self._paused = PausedOperations(monotonic=clock.monotonic, failing_backoff=self._away_backoff)
-        self._news = OutboxNews(store=store, clock=clock)
+        self._news = OutboxEvents(store=store, clock=clock)
 
     @property
     def failing(self) -> tuple[str, ...]:
@@ -151,8 +160,8 @@ class OutboxSender:
     def _goes_along(self, row: OutboxRow) -> bool:
         return not self._failures and goes_along(row) and not self._paused.is_doubtful(action_of(row))
 
-    def _convoy(self, rows: list[OutboxRow]) -> Convoy:
-        return Convoy(
+    def _convoy(self, rows: list[OutboxRow]) -> BatchUpload:
+        return BatchUpload(
             client=self._client,
             store=self._store,
             clock=self._clock,
@@ -186,56 +195,58 @@ class OutboxSender:
 
     async def _send(self, row: OutboxRow) -> bool:
         """Try one row and keep the outcome; whether the next one may be tried at once."""
-        shipment = await self._shipment(row)
-        if isinstance(shipment, Resolved):
-            await self._cannot_go(row, shipment)
+        request = await self._request_of(row)
+        if isinstance(request, Resolved):
+            await self._cannot_go(row, request)
             return True
         try:
-            if row.begun and not await self._is_to_go(row, shipment):
+            if row.begun and not await self._is_to_go(row, request):
                 return True
         except (CentralUnavailable, CentralDenied) as error:
             return await self._failed(row, error)
         try:
-            settled = await self._settled(row, shipment)
+            settled = await self._settled(row, request)
             if settled is None or not await self._begin(settled[0]):
                 return True
-            row, shipment = settled
-            operation = shipment.operation
-            answer = await self._client.call(operation.method, operation.path, shipment.body, key=row.key)
+            row, request = settled
+            operation = request.operation
+            answer = await self._client.call(operation.method, operation.path, request.body, key=row.key)
         except (CentralUnavailable, CentralRefused) as error:
-            return await self._missed(row, shipment, error)
-        answer = await self._lookups.named(Sought(row, operation, shipment.body), answer)
-        await self._delivered(row, shipment, answer)
+            return await self._missed(row, request, error)
+        answer = await self._lookups.named(Sought(row, operation, request.body), answer)
+        await self._delivered(row, request, answer)
         await self._through(row)
         return True
 
     async def _begin(self, row: OutboxRow) -> bool:
         return await self._store.outbox.begin(row, newest=self._newest.seen, begun_at=self._newest.now())
 
-    async def _missed(self, row: OutboxRow, shipment: Shipment, error: CentralUnavailable | CentralRefused) -> bool:
+    async def _missed(
+        self, row: OutboxRow, request: DeliveryRequest, error: CentralUnavailable | CentralRefused
+    ) -> bool:
         """Keep that a row was not taken; whether the next one may be tried at once."""
         if isinstance(error, CentralDenied) and error.status:
             return await self._not_permitted(row, error)
         if isinstance(error, CentralUnavailable | CentralDenied):
             sent = isinstance(error, CentralUnavailable) and error.sent
             return await self._failed(row, error, at_central=sent)
-        if (doubtful := await doubt(self._client, error, of=shipment.operation)) is not None:
+        if (doubtful := await doubt(self._client, error, of=request.operation)) is not None:
             return await self._failed(row, doubtful, at_central=False)
-        await self._refused(row, shipment, error)
+        await self._refused(row, request, error)
         await self._through(row)
         return True
 
-    async def _is_to_go(self, row: OutboxRow, shipment: Shipment) -> bool:
+    async def _is_to_go(self, row: OutboxRow, request: DeliveryRequest) -> bool:
         """Whether a row that may have reached central is sent again now; otherwise it has found its end, or waits."""
-        if shipment.operation.effect is not Effect.CREATE:
+        if request.operation.effect is not Effect.CREATE:
             return True  # carried out twice it comes to the same
         if row.taken_as is not None:
-            await self._delivered(row, shipment, {"success": True, "id": row.taken_as})
+            await self._delivered(row, request, {"success": True, "id": row.taken_as})
             return False
-        told = await self._lookups.judge(Sought(row, shipment.operation, shipment.body))
+        told = await self._lookups.judge(Sought(row, request.operation, request.body))
         match told:
             case Found():
-                await self._delivered(row, shipment, told.record)
+                await self._delivered(row, request, told.record)
             case NotYet():
                 next_at = self._clock.wall().micros + int(told.wait * 1_000_000)
                 await self._store.unknown.look_later(row, reason=told.reason, next_at=next_at)
@@ -245,20 +256,20 @@ class OutboxSender:
                 return True
         return False
 
-    async def _shipment(self, row: OutboxRow) -> Shipment | Resolved:
+    async def _request_of(self, row: OutboxRow) -> DeliveryRequest | Resolved:
         """Build the request for a row with central's ids, or tell why it cannot go up (now, or ever)."""
-        shipment = shipment_of(row)
-        if isinstance(shipment, str):
-            return Resolved({}, reason=shipment)
-        resolved = await self._store.references.resolve(shipment.body)
+        request = delivery_request(row)
+        if isinstance(request, str):
+            return Resolved({}, reason=request)
+        resolved = await self._store.references.resolve(request.body)
         if resolved.reason:
             return resolved
-        if shipment.operation.effect is Effect.CREATE:
-            return replace(shipment, body=resolved.body)
+        if request.operation.effect is Effect.CREATE:
+            return replace(request, body=resolved.body)
         central_id = await self._store.held.central_id(row.kind, row.record_id)
         if central_id is None:
             return replace(resolved, reason="central has never got its record")
-        return replace(shipment, body={**resolved.body, "id": central_id})
+        return replace(request, body={**resolved.body, "id": central_id})
 
     async def _cannot_go(self, row: OutboxRow, resolved: Resolved) -> None:
         """Put a row off until the record that it names is at central, or park it when that will never be."""
@@ -268,46 +279,46 @@ class OutboxSender:
         next_at = self._clock.wall().micros + int(self._longest * 1_000_000)
         await self._store.references.waits(row.id, resolved, next_at=next_at)
 
-    async def _settled(self, row: OutboxRow, shipment: Shipment) -> tuple[OutboxRow, Shipment] | None:
+    async def _settled(self, row: OutboxRow, request: DeliveryRequest) -> tuple[OutboxRow, DeliveryRequest] | None:
         """The row as it is to go up once central's record was looked at; None when nothing of it is left.
 
         A change that waited is compared with what central has now: see `gateway.domain.conflicts`.
         """
         base = await self._store.bases.base(row)
         if not base:
-            return row, shipment
-        theirs = await self._at_central(shipment)
+            return row, request
+        theirs = await self._at_central(request)
         if theirs is None:
-            return row, shipment
+            return row, request
         base = (await self._store.references.resolve(base)).body
-        settled = settle(shipment.operation, shipment.body, base, theirs)
-        if settled.body == shipment.body and not settled.conflicts:
-            return row, shipment
+        settled = settle(request.operation, request.body, base, theirs)
+        if settled.body == request.body and not settled.conflicts:
+            return row, request
         if settled.conflicts:
             await self._news.conflicts(row, settled.conflicts)
         async with self._store.cards.turn:
             now = self._clock.wall().micros
             left = await self._store.bases.settled(row, settled, theirs, now=now)
             if row.kind == CARD:
-                await self._cards.settle(shipment.operation, row.record_id, {**theirs, "id": row.record_id})
-        return None if left is None else (left, replace(shipment, body=settled.body))
+                await self._cards.settle(request.operation, row.record_id, {**theirs, "id": row.record_id})
+        return None if left is None else (left, replace(request, body=settled.body))
 
-    async def _at_central(self, shipment: Shipment) -> JsonObject | None:
+    async def _at_central(self, request: DeliveryRequest) -> JsonObject | None:
         """Central's record of a change as it is now; None when it is not to be had by this account.
 
         Raises what the client raises, CentralRefused when central has no such record.
         """
-        operation = shipment.operation
+        operation = request.operation
         try:
-            answer = await self._client.call("POST", READS[operation.kind], {"id": shipment.body["id"]})
+            answer = await self._client.call("POST", READS[operation.kind], {"id": request.body["id"]})
         except CentralRefused as error:
             if error.status in (0, NOT_FOUND):
                 raise
             return None
         return answered_record(answer, operation.resources)
 
-    async def _delivered(self, row: OutboxRow, shipment: Shipment, answer: JsonObject) -> None:
-        operation = shipment.operation
+    async def _delivered(self, row: OutboxRow, request: DeliveryRequest, answer: JsonObject) -> None:
+        operation = request.operation
         record = answered_record(answer, operation.resources)
         async with self._store.cards.turn:
             now = self._clock.wall()
@@ -323,13 +334,13 @@ class OutboxSender:
                 if known != row.record_id and self._card_renamed is not None:
                     self._card_renamed(row.record_id, known)
 
-    async def _refused(self, row: OutboxRow, shipment: Shipment, error: CentralRefused) -> None:
+    async def _refused(self, row: OutboxRow, request: DeliveryRequest, error: CentralRefused) -> None:
         """A record that central has no more is nobody's to change; anything else waits for a person."""
-        effect = shipment.operation.effect
+        effect = request.operation.effect
         if error.status != NOT_FOUND or effect is Effect.CREATE:
             await self._park(row, str(error))
         elif effect is Effect.DELETE:
-            await self._delivered(row, shipment, {})
+            await self._delivered(row, request, {})
         else:
             log.warning("record_gone_at_central", kind=row.kind, record_id=row.record_id)
             async with self._store.cards.turn:

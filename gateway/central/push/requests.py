@@ -16,7 +16,7 @@ _BODY = TypeAdapter(JsonObject)
 
 
 @dataclass(frozen=True, slots=True)
-class Shipment:
+class DeliveryRequest:
     """A row as the operation that delivers it."""
 
     operation: WriteOperation
@@ -33,14 +33,16 @@ class Shipment:
         return self.operation.path
 
 
-def shipment_of(row: OutboxRow) -> Shipment | str:
+def delivery_request(row: OutboxRow) -> DeliveryRequest | str:
     """The operation for a row, or why there is none."""
     try:
         body = _BODY.validate_json(row.body)
     except ValidationError:
         return "its body is not a JSON object"
     operation = WRITES.get((row.kind, row.action))
-    return f"no operation takes '{row.action}' of '{row.kind}'" if operation is None else Shipment(operation, body)
+    return (
+        f"no operation takes '{row.action}' of '{row.kind}'" if operation is None else DeliveryRequest(operation, body)
+    )
 
 
 def answered_record(answer: JsonObject, resources: tuple[str, ...]) -> JsonObject | None:

@@ -20,7 +20,7 @@ from gateway.central.client.list_pages import read_page
 from gateway.central.client.not_found import doubt
 from gateway.central.push.list_search import Bounds, Compare, ListSearch
 from gateway.central.push.newest_ids import NewestIds
-from gateway.central.push.requests import given_id, shipment_of
+from gateway.central.push.requests import delivery_request, given_id
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.record_match import Likeness, likeness
 from gateway.domain.writes import Effect, JsonObject, Lookup, WriteOperation
@@ -161,7 +161,7 @@ class _Glance:
     problem: str = ""
 
 
-class Lookups:
+class OutcomeSearch:
     """Looks for creates in central's lists. Those that are sought in one turn share a look."""
 
     def __init__(
@@ -225,11 +225,11 @@ class Lookups:
 
     async def _sought_in(self, row: OutboxRow) -> Sought | None:
         """Return a create that may have reached central, with central's ids; None for any other row."""
-        shipment = shipment_of(row) if row.begun else ""
-        if isinstance(shipment, str) or shipment.operation.effect is not Effect.CREATE:
+        request = delivery_request(row) if row.begun else ""
+        if isinstance(request, str) or request.operation.effect is not Effect.CREATE:
             return None
-        resolved = await self._store.references.resolve(shipment.body)
-        return None if resolved.reason else Sought(row, shipment.operation, resolved.body)
+        resolved = await self._store.references.resolve(request.body)
+        return None if resolved.reason else Sought(row, request.operation, resolved.body)
 
     async def _told(self, sought: Sought, glance: _Glance) -> Told:
         row, unknown = sought.row, self._store.unknown

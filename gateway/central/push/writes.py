@@ -12,7 +12,7 @@ import structlog
 from gateway.central.client.client import CentralClient
 from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.pull.field_map import CardFieldMap
-from gateway.central.push.events import Sparing
+from gateway.central.push.events import EventLimit
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import answered_record, given_id
 from gateway.central.site_cards import KIND as CARD
@@ -56,7 +56,7 @@ class CentralWrites:
         self._store = store
         self._clock = clock
         self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
-        self._turned_away = Sparing(monotonic=clock.monotonic, most=1)
+        self._turned_away = EventLimit(monotonic=clock.monotonic, most=1)
         self._turns: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
 
     @property

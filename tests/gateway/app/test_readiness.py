@@ -10,7 +10,7 @@ import aiohttp
 import structlog
 from far_end_site import a_barrier
 
-from gateway.app.gateway import House
+from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
 from gateway.demo.modbus_far_end import Misbehaviour
 from gateway.runtime.data_folder import DataFolder
@@ -44,7 +44,7 @@ async def running(folder, port):
     secrets = Secrets(folder=folder, environ={"EDGE_GATEWAY_SECRET_CHIEF": "hunter2-hunter2"})
     with structlog.testing.capture_logs() as logs, DataFolder.open(folder / "data") as data:
         site = load(path, secrets=secrets)
-        house = House(site=site, site_path=path, folder=data, secrets=secrets, notify=Notify(address=None))
+        house = Gateway(site=site, site_path=path, folder=data, secrets=secrets, notify=Notify(address=None))
         async with asyncio.timeout(50), asyncio.TaskGroup() as group:
             living = group.create_task(house.live())
             while not (ports := [entry["port"] for entry in logs if entry["event"] == "interface_served"]):

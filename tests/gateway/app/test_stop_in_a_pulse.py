@@ -9,7 +9,7 @@ from pathlib import Path
 
 from drivers.modbus.messages import Write
 from drivers.modbus.profile import load_profile
-from gateway.app.gateway import House
+from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import ModbusFarEnd
@@ -44,7 +44,7 @@ async def test_the_output_is_off_when_the_house_has_ended(tmp_path):
         path.write_text(SITE.format(port=port))
         with DataFolder.open(tmp_path / "data") as folder:
             secrets = Secrets(folder=tmp_path, environ={})
-            house = House(
+            house = Gateway(
                 site=load(path, secrets=secrets),
                 site_path=path,
                 folder=folder,

@@ -10,7 +10,7 @@ import pytest
 from fresh_ids import fresh_ids
 
 from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.requests import given_id, shipment_of
+from gateway.central.push.requests import delivery_request, given_id
 from gateway.demo.central import Chances, ErrorKind, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
@@ -372,6 +372,6 @@ def test_the_id_that_central_gave_is_found_in_the_shapes_it_may_come_in():
 async def test_a_shipment_carries_the_body_as_recorded(store, see):
     await see()
     (row,) = await store.outbox.due(now=NOW)
-    shipment = shipment_of(row)
-    assert (shipment.method, shipment.path) == ("PUT", "/v1/camera/event")
-    assert shipment.body == json.loads(row.body)
+    request = delivery_request(row)
+    assert (request.method, request.path) == ("PUT", "/v1/camera/event")
+    assert request.body == json.loads(row.body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.central.runner import BacklogNews
+from gateway.central.runner import BacklogWarning
 from gateway.domain.events import EventKind
 from gateway.domain.writes import DEVICE_CONFIG
 from gateway.runtime.clock import SystemClock
@@ -24,7 +24,7 @@ async def told(store):
 
 
 async def test_a_backlog_beyond_four_fifths_is_told_once_and_shown_until_it_is_smaller(store):
-    news = BacklogNews(store=store, clock=SystemClock())
+    news = BacklogWarning(store=store, clock=SystemClock())
     for number, shown in ((1, ""), (2, "bring central back, or raise backlog_gigabytes")):
         await store.held.hold(DEVICE_CONFIG, number, {"description": "x" * 41_000}, now=1, sends=True)
         await news.look()

@@ -11,7 +11,7 @@ import pytest
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import GapReason, SegmentFinished, segment_path
-from gateway.recording.index import FootageIndex, UntoldGap, utc_hour
+from gateway.recording.index import FootageIndex, UnreportedGap, utc_hour
 from gateway.runtime.clock import Stamp
 from gateway.store import Choice
 
@@ -61,7 +61,7 @@ async def test_start_up_finishes_deletions_drops_lost_rows_and_adopts_files(stor
     untold = await index.recover((7, 8))
 
     last = adopted[-1]
-    assert untold == (UntoldGap(8, last.started_at + last.duration, late.started_at),)
+    assert untold == (UnreportedGap(8, last.started_at + last.duration, late.started_at),)
     assert await store.segments.paths() == {kept.path, late.path, *(item.path for item in adopted)}
     assert not (media / garbage.path).exists()
     assert (media / "clips" / "5.mp4").exists()

@@ -9,7 +9,7 @@ from set_machine import NOON, SetMachine
 
 from gateway.runtime.clock import Stamp, SystemClock, TrustedTime
 from gateway.runtime.supervision import Supervisor
-from gateway.runtime.trusted_time import TrustedTimeKeeper, keep_trusted_time, read_trusted_time
+from gateway.runtime.trusted_time import TrustedTimeFile, keep_trusted_time, read_trusted_time
 
 DAY = 86_400_000_000
 
@@ -74,7 +74,7 @@ async def test_trusted_time_is_kept_on_disk_and_an_untrusted_one_is_not(tmp_path
     machine = SetMachine(synchronised=False)
     clock = SystemClock(machine)
     async with Supervisor(clock=clock) as supervisor:
-        supervisor.keep("keeper", TrustedTimeKeeper(folder=tmp_path, clock=clock, boot_id="boot", look=0.01).run)
+        supervisor.keep("keeper", TrustedTimeFile(folder=tmp_path, clock=clock, boot_id="boot", look=0.01).run)
         await asyncio.sleep(0.1)
         assert read_trusted_time(tmp_path) is None
         machine.synchronised = True
