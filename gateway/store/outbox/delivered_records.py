@@ -190,7 +190,8 @@ class GivenRecords:
                 )
                 record_rename(connection, card_holder(central_id), card_holder(made[central_id]))
                 connection.execute(
-                    "UPDATE parking_entry SET card_id = ? WHERE card_id = ?", (made[central_id], central_id)
+                    "UPDATE parking_entry SET card_id = ? WHERE card_id IN (?, ?)",
+                    (made[central_id], central_id, owner),
                 )
             return made
 

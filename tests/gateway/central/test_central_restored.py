@@ -21,9 +21,9 @@ from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Exhibit, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
-from gateway.domain.writes import CARD_CREATE
+from gateway.domain.writes import CARD_CREATE, ENTRY_CREATE
 from gateway.recording.lost_evidence import LostExhibits
-from gateway.runtime.clock import SystemClock
+from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
 
@@ -327,3 +327,27 @@ async def test_cards_that_go_up_again_take_no_ids_from_those_that_are_still_to_g
     assert [at_central.count(number) for number in numbers] == [1] * 12
     for number in numbers:
         assert await site.store.cards.matching([f"text:{number}"])
+
+
+async def test_an_entry_that_goes_up_again_names_its_card_by_whichever_id_it_has_it(site, running, until):
+    await site.backup()
+    held = await site.store.held.hold(CARD_CREATE, None, {"number": "8800"}, now=site.now, sends=True)
+    await site.go_up()
+    came = {
+        "device_id": 101,
+        "type": "entry",
+        "date_at": iso_utc(site.now - 3600 * SECOND),
+        "access_id": held.record_id,
+    }
+    await site.store.held.hold(ENTRY_CREATE, None, came, now=site.now, sends=True)
+    await site.go_up()
+    # As when the entry was on its way to the disk while its card got central's id.
+    kept = "UPDATE parking_entry SET card_id = ?"
+    await site.store.given._database.write(lambda connection: connection.execute(kept, (held.record_id,)))
+    await site.restore()
+    for number in range(5):
+        site.central.tables.cards.add({"number": f"47{number}", "status": "active"})
+    await reconcile(site, running, until)
+    await site.go_up()
+    (card,) = [number for number, card in site.central.cards.items() if card.get("number") == "8800"]
+    assert [entry["access_id"] for entry in site.central.entries] == [card]
