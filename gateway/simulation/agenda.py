@@ -29,6 +29,7 @@ class Fault(StrEnum):
     STOPS = "stops that fail"
     HAND = "something in the beam"
     CUT = "line cut"
+    DEAF = "controller starts again"
     MODULE_AWAY = "input module without power"
     MODULE_SILENT = "input module silent"
     FIRE = "fire alarm"
@@ -53,6 +54,7 @@ _PER_DAY: dict[Fault, float] = {
     Fault.STOPS: 8,
     Fault.HAND: 8,
     Fault.CUT: 16,
+    Fault.DEAF: 40,
     Fault.MODULE_AWAY: 8,
     Fault.MODULE_SILENT: 10,
     Fault.FIRE: 2,
@@ -76,6 +78,7 @@ _LASTS: dict[Fault, tuple[float, float]] = {
     Fault.STOPS: (60, 300),
     Fault.HAND: (0.5, 15),
     Fault.CUT: (0.4, 5),
+    Fault.DEAF: (0.05, 0.3),
     Fault.MODULE_AWAY: (2, 30),
     Fault.MODULE_SILENT: (4, 40),
     Fault.FIRE: (5, 60),

@@ -39,7 +39,12 @@ class Dropping:
 
 @dataclass(slots=True)
 class Troubles:
-    """What is wrong with the way to a gate and with its inputs, each until an instant."""
+    """What is wrong with the way to a gate and with its inputs, each until an instant.
+
+    Attributes:
+        next_cut: for how long the line is cut once the next command is on it; 0 for no such cut.
+        deaf_until: the controller starts again, behind a converter that keeps the connection.
+    """
 
     away_until: float = _NEVER
     losing_until: float = _NEVER
@@ -48,6 +53,8 @@ class Troubles:
     hand_until: float = _NEVER
     stops_until: float = _NEVER
     cut_until: float = _NEVER
+    next_cut: float = 0.0
+    deaf_until: float = _NEVER
     modules_away: dict[int, float] = field(default_factory=dict)
     modules_silent: dict[int, float] = field(default_factory=dict)
     fire_until: float = _NEVER
@@ -57,7 +64,7 @@ class Troubles:
 
     def last_until(self) -> float:
         """When the last of them ends or ended."""
-        ways = (self.away_until, self.losing_until, self.late_until, self.jammed_until, self.cut_until)
+        ways = (self.away_until, self.losing_until, self.late_until, self.jammed_until, self.cut_until, self.deaf_until)
         modules = (*self.modules_away.values(), *self.modules_silent.values(), self.fire_until)
         ends = (*ways, *modules, self.hand_until, self.dropping.until)
         return max(*ends, *(end for _, end in self.stuck.values()), *self.chattering.values(), _NEVER)

@@ -9,12 +9,13 @@ from gateway.simulation.agenda import Fault, Trouble
 from gateway.simulation.card_list import CardList
 from gateway.simulation.disk import CutAt
 from gateway.simulation.lane_field import POINTS, Dropping, LaneField, Troubles
+from gateway.simulation.scene import is_wired
 from gateway.simulation.world import World
 
 _OFF_BY_AT_MOST = 300 * 86_400.0
 _OF_THE_BOX = frozenset({Fault.CLOCK_STEP, Fault.CARD, Fault.POWER_CUT, Fault.RESTART})
 _OF_MODULES = frozenset({Fault.MODULE_AWAY, Fault.MODULE_SILENT, Fault.FIRE})
-_OF_WAYS = _OF_MODULES | {Fault.AWAY, Fault.LOSING, Fault.LATE, Fault.JAMMED, Fault.STOPS, Fault.CUT}
+_OF_WAYS = _OF_MODULES | {Fault.AWAY, Fault.LOSING, Fault.LATE, Fault.JAMMED, Fault.STOPS, Fault.CUT, Fault.DEAF}
 _ENDED_BY_HAND = frozenset({Fault.LOCKED, Fault.BROKEN, Fault.HAND})
 
 
@@ -29,6 +30,8 @@ class Injector:
         """Let this trouble come, and go."""
         world, now, field = self._world, self._world.now(), self._world.fields[trouble.lane]
         if trouble.kind in _OF_MODULES and not field.modules:
+            return
+        if trouble.kind is Fault.DEAF and not is_wired(trouble.lane):
             return
         where, until = field.lane_id, now + trouble.seconds
         detail = f"{trouble.seconds:.1f} s"
@@ -58,6 +61,8 @@ class Injector:
             case kind if kind in _OF_WAYS:
                 modules = tuple(field.modules) or (0,)
                 self._way(kind, troubles, until, module=modules[int(trouble.chance * len(modules))])
+                if kind is Fault.CUT:
+                    troubles.next_cut = trouble.seconds
             case Fault.STUCK:
                 on = trouble.chance * 10 % 1 < 0.5
                 troubles.stuck[point] = (on, until)
@@ -95,6 +100,8 @@ class Injector:
                 troubles.stops_until = until
             case Fault.CUT:
                 troubles.cut_until = until
+            case Fault.DEAF:
+                troubles.deaf_until = until
             case Fault.MODULE_AWAY:
                 troubles.modules_away[module] = until
             case Fault.MODULE_SILENT:

@@ -94,6 +94,8 @@ class Controller(asyncio.Protocol):
 
     def _take(self, asked: Asked) -> None:
         now, troubles, dice = self._monotonic(), self._field.troubles, self._field.dice
+        if troubles.deaf_until > now:
+            return
         if asked.unit == _NEIGHBOUR:
             self._answer(encode_reply("tcp", asked=asked, reply=Written()), after=dice.uniform(*_NEIGHBOUR_TAKES))
             return
@@ -245,7 +247,9 @@ class WiredGate:
         wish = self._wiring.wish_of(asked.request) if isinstance(asked.request, Write | WriteMany) else None
         if wish is None:
             return
-        action = GateAction(wish.value)
+        action, troubles = GateAction(wish.value), self._field.troubles
+        if troubles.next_cut:
+            troubles.cut_until, troubles.next_cut = max(troubles.cut_until, at + troubles.next_cut), 0.0
         known, hidden = self._field.known_in_the_way()
         deadline = self._deadlines.get(action, at)
         self._see(seen.Wrote(at, self._field.lane_id, action, deadline, in_the_way=known, hidden=hidden))
