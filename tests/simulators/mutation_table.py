@@ -186,7 +186,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         4,
         "sent again without a look",
         "gateway/central/push/outbox.py",
-        "if row.begun and not await self._is_to_go(row, shipment):",
+        "if row.begun and not await self._is_to_go(row, request):",
         "if False:",
     ),
     Mutation(
