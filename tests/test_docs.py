@@ -26,7 +26,7 @@ def blocks(document: str) -> list[str]:
 def commands() -> list[tuple[str, str]]:
     """Whole commands of the documents: all of the README's, and those that stand in a block of their own."""
     found = []
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))):
         text = path.read_text("utf-8")
         lines = re.findall(r"^(?:sudo )?(edge-gateway [^#\n]+)", text, re.MULTILINE)
         if path.name == "README.md":
@@ -90,12 +90,37 @@ def is_there(name: str) -> bool:
     return not name.startswith("make ") or name.split()[1] in TARGETS
 
 
-@pytest.mark.parametrize(
-    "document", ["README.md", "ARCHITECTURE.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT))
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/decisions/*.md"))
 )
+
+
+@pytest.mark.parametrize("document", [name for name in DOCUMENTS if name != "CHANGELOG.md"])  # names what is gone, too
 def test_what_a_document_names_is_there(document):
     prose = re.sub(r"```.*?```", "", (ROOT / document).read_text("utf-8"), flags=re.DOTALL)
     assert [name for name in re.findall(r"`([^`\n]+)`", prose) if not is_there(name)] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_what_a_document_links_to_is_there(document):
+    path = ROOT / document
+    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", path.read_text("utf-8"))
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def test_the_architecture_is_short_enough_to_be_read():
+    assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").split()) <= 2500
+
+
+def test_decisions_are_numbered_listed_and_whole():
+    records = sorted(path for path in ROOT.glob("docs/decisions/*.md") if path.name != "README.md")
+    assert [int(path.name[:3]) for path in records] == list(range(1, len(records) + 1))
+    listed = re.findall(r"\]\(([^)]+)\)", (ROOT / "docs/decisions/README.md").read_text("utf-8"))
+    assert listed == [path.name for path in records]
+    for path in records:
+        headings = re.findall(r"^## (.+)$", path.read_text("utf-8"), re.MULTILINE)
+        assert headings == ["Context", "Decision", "Consequences"], path.name
 
 
 def test_what_the_table_of_packages_says_lives_there_does():
