@@ -236,7 +236,7 @@ class Gateway:
             app = build_app(
                 site=site,
                 store=self._store,
-                board=self._lanes,
+                lanes=self._lanes,
                 areas=self._lanes.areas,
                 recording=self._recording,
                 central=self._standing,

@@ -1,9 +1,8 @@
-"""How the site and central stand, as pages show it."""
+"""State of the link to central, in words for the page and the log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import structlog
 
@@ -12,45 +11,10 @@ from gateway.central.client.state import CentralState
 from gateway.central.pull.pull import DownSync, Progress, PullReport
 from gateway.central.pull.refresh import Part
 from gateway.central.runner import Sync
+from gateway.domain.central_status import CentralStatus
 from gateway.runtime.clock import iso_utc
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How the two stand. Times are wall micros UTC.
-
-    Attributes:
-        reachable: whether the last exchange reached central; None before the first.
-        since: since when that is so; the gateway's start before the first exchange.
-        error: what the last exchange failed with; "" after a success.
-        last_sign_in: when the last sign-in succeeded, None for never.
-        pulled_at: when the last pull ended, None for never.
-        pulled: what it brought, in words.
-        progress: how far the pull under way is; between pulls what is still to come anew, or "".
-        refreshing: whether everything is, or will be, fetched anew.
-        reconciling: whether what was sent is, or will be, compared with central.
-        reconciled: what the last such comparing found, in words.
-        incomplete: whether the last pull lacks a list, or one could not be believed.
-        notices: what a technician should know, a sentence each.
-        clock_ahead: by how many seconds central's clock is ahead of this machine's at most; None while central does not
-            answer, since either clock may be set meanwhile.
-    """
-
-    reachable: bool | None
-    since: int
-    error: str
-    last_sign_in: int | None
-    pulled_at: int | None = None
-    pulled: str = ""
-    progress: str = ""
-    refreshing: bool = False
-    reconciling: bool = False
-    reconciled: str = ""
-    incomplete: bool = False
-    notices: tuple[str, ...] = ()
-    clock_ahead: float | None = None
 
 
 class CentralStanding:
@@ -62,10 +26,10 @@ class CentralStanding:
         self._sync = sync
         self._started_at = started_at
 
-    def snapshot(self) -> Standing:
-        """How the two stand now."""
+    def snapshot(self) -> CentralStatus:
+        """Return the state of the link now. Never waits."""
         state, report = self._client.state, self._down.report
-        return Standing(
+        return CentralStatus(
             reachable=state.reachable,
             since=state.since.micros if state.since else self._started_at,
             error=state.last_error,
@@ -78,6 +42,7 @@ class CentralStanding:
             refreshing=self._sync.refreshing,
             reconciling=self._sync.reconciling,
             reconciled=self._sync.reconciled,
+            incomplete=report is not None and bool(report.problems),
             notices=tuple(
                 notices(
                     state,

@@ -12,7 +12,7 @@ from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.page import DEMO_PRESENT
 from gateway.web.http.errors import RequestRefused
-from gateway.web.rooms import DemoCard
+from gateway.web.status.snapshot import DemoCard
 
 _SECONDS = 3.0
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
@@ -162,6 +162,27 @@ class Written:
     def sync_of_deleted(self) -> Literal["in_step", "waiting", "taken_back"]:
         """How a deleted record stands with central."""
         return "waiting" if self.held else "taken_back" if self.taken_back else "in_step"
+
+
+class RecordWriter(Protocol):
+    """Writer of the records that central also keeps."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is no central, so that what is written stays at the site."""
+        ...
+
+    async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
+        """Send a write to central while it answers; otherwise hold it at the site until central does.
+
+        `body` is as the interface has it, with the `id` of a record that exists. Raises CentralRefused with central's
+        status and words, StoreError when the disk takes nothing, NoRoom when the backlog is full.
+        """
+        ...
+
+    async def admit(self) -> None:
+        """Raise NoRoom when the backlog is full, for what is written by another way."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

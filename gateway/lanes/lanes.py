@@ -45,7 +45,7 @@ _COMMAND_RECORDED_WITHIN = 1.0
 
 
 class Lanes:
-    """The site's lanes; fulfils `Board`. `report` is what drivers report to."""
+    """The site's lanes. Reading never waits; every change bumps the store's `Changes`. Drivers report to `report`."""
 
     def __init__(
         self,
@@ -144,7 +144,18 @@ class Lanes:
         return self._intake.devices()
 
     async def command(self, *, device_id: int, action: GateAction, source: str, command_id: str = "") -> Command:
-        """See `Board.command`. `command_id`: one that whoever commands has given it already."""
+        """Record a command for a gate and start it; return once it is on disk.
+
+        A disk that refuses, or does not answer in time, does not keep a person from commanding a gate: the command is
+        carried out, and its `recorded` is False. Raises NotFoundError for an id that is no gate of this site,
+        CommandRefused when the device is away or the command is not allowed now (the refusal is recorded).
+
+        Args:
+            device_id: the gate.
+            action: what it is to do.
+            source: who commands.
+            command_id: an id that the caller has already given it; "" to make one.
+        """
         runner = self._by_gate.get(device_id)
         if runner is None:
             raise NotFoundError(f"device {device_id} is not a gate of this site")
@@ -176,7 +187,11 @@ class Lanes:
         return replace(command, recorded=recorded)
 
     async def order(self, *, lane_id: str, kind: OrderKind | None, reason: str, source: str) -> None:
-        """See `Board.order`."""
+        """Set, change or lift a lane's order; None follows the schedule again.
+
+        Returns once it is on disk. Raises NotFoundError for an id that is no lane of this site, StoreError when it
+        cannot be recorded in time: it holds all the same, and is recorded as soon as the disk takes it.
+        """
         runner = next((runner for runner in self._runners if runner.rules.lane_id == lane_id), None)
         if runner is None:
             raise NotFoundError(f"no lane '{lane_id}' at this site")

@@ -42,7 +42,7 @@ class Areas:
         return {area_id: self._presence.count(area_id) for area_id in self._areas}
 
     def areas(self) -> tuple[AreaSnapshot, ...]:
-        """See `AreaBoard.areas`."""
+        """Return every area, in the site file's order."""
         return tuple(
             AreaSnapshot(area.id, area.name, self._presence.count(area.id), area.limit) for area in self._areas.values()
         )

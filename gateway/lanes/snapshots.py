@@ -1,14 +1,12 @@
-"""The board: what is seen of lanes and devices from outside, as frozen values. Pages and the interface read it."""
+"""Snapshots of lanes, devices and areas: frozen values that the page and the interface serialise."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 from drivers.contract import GatePosition, PointState
-from gateway.domain.commands import Command, GateAction
-from gateway.lanes.machine.order_values import OrderKind
+from gateway.domain.wall_time import WallMicros
 
 
 class Phase(StrEnum):
@@ -53,7 +51,7 @@ class DeviceSnapshot:
     name: str
     kind: str
     online: bool | None
-    since: int
+    since: WallMicros
     detail: str
     position: GatePosition | None
     points: tuple[PointSnapshot, ...]
@@ -92,7 +90,7 @@ class LaneSnapshot:
     name: str
     direction: str
     phase: Phase
-    since: int
+    since: WallMicros
     gate_id: int
     position: GatePosition
     vehicle: PointState
@@ -105,35 +103,6 @@ class LaneSnapshot:
     unable: tuple[str, ...] = ()
 
 
-class Board(Protocol):
-    """What the web layer knows of lanes. Reading never waits; every change bumps the store's `Changes`."""
-
-    def lanes(self) -> tuple[LaneSnapshot, ...]:
-        """Every lane, in the site file's order."""
-        ...
-
-    def devices(self) -> tuple[DeviceSnapshot, ...]:
-        """Every device, in the site file's order."""
-        ...
-
-    async def command(self, *, device_id: int, action: GateAction, source: str) -> Command:
-        """Record a command for a gate and set it going; returns once it is on disk.
-
-        A disk that refuses, or does not answer in time, does not keep a person from commanding a gate: the command is
-        carried out, and its `recorded` is False. Raises NotFoundError for an id that is no gate of this site,
-        CommandRefused when the device is away or the command is not allowed now (the refusal is recorded).
-        """
-        ...
-
-    async def order(self, *, lane_id: str, kind: OrderKind | None, reason: str, source: str) -> None:
-        """Hold a lane open, lock it down, or let it work as usual against its schedule; None: as the schedule says.
-
-        Returns once that is on disk. Raises NotFoundError for an id that is no lane of this site, StoreError when it
-        cannot be recorded in time: it holds all the same, and is recorded as soon as the disk takes it.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class AreaSnapshot:
     """An area as it is now: how many are inside, and how many may be (None: no limit)."""
@@ -142,22 +111,3 @@ class AreaSnapshot:
     name: str
     count: int
     limit: int | None
-
-
-class AreaBoard(Protocol):
-    """What the web layer knows of areas. Corrections return once they are on disk.
-
-    They raise StoreError when they are not on disk in time; they take effect and are recorded later.
-    """
-
-    def areas(self) -> tuple[AreaSnapshot, ...]:
-        """Every area, in the site file's order."""
-        ...
-
-    async def correct_count(self, area_id: str, count: int, *, source: str) -> None:
-        """An operator says how many (0 or more) are in an area. Raises NotFoundError for one that is not here."""
-        ...
-
-    async def forgive(self, card_id: int | None, *, source: str) -> None:
-        """An operator lets a card's next passage be its first, None everybody's. NotFoundError for an unknown card."""
-        ...

@@ -15,6 +15,7 @@ from gateway.domain.footage import (
     GapReason,
     SegmentFinished,
 )
+from gateway.domain.wall_time import WallMicros
 from gateway.runtime.clock import Stamp
 
 _MICROS = 1_000_000
@@ -48,8 +49,8 @@ class CameraSnapshot:
     name: str
     condition: CameraCondition
     detail: str
-    since: int
-    last_segment_at: int | None
+    since: WallMicros
+    last_segment_at: WallMicros | None
     bits_per_second: int
     reconnects: int
 

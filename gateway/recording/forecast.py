@@ -81,7 +81,7 @@ def forecast(
         cap_bytes=limits.cap,
         free_bytes=use.free,
         bytes_per_day=per_day,
-        full_in_days=days,
+        full_in_days=None if days is None else round(days, 2),
         text=f"{use.footage / _GIGABYTE:.1f} GB, {text}",
         short=strain.held or strain.paused,
     )

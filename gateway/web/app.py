@@ -16,17 +16,21 @@ import structlog
 from aiohttp import web
 
 from gateway.domain.errors import StoreError
+from gateway.domain.writes import RecordWriter
+from gateway.lanes import Lanes
 from gateway.lanes.grants import Granting
 from gateway.lanes.places import places_of
-from gateway.lanes.snapshots import AreaBoard, Board
+from gateway.lanes.presence import Areas
+from gateway.recording import Recording
 from gateway.runtime.clock import Clock
 from gateway.site.models import Site
+from gateway.site.running import RunningSite
 from gateway.store import Store
 from gateway.web.auth.accounts import Roster
 from gateway.web.auth.admission import Admission, Route
 from gateway.web.auth.api_keys import ApiKeys
 from gateway.web.auth.central_sessions import CentralSessions
-from gateway.web.auth.central_sign_in import CentralSignIn
+from gateway.web.auth.central_sign_in import CentralAccounts, CentralSignIn
 from gateway.web.auth.external_sign_in import ExternalSignIn
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.site_file_accounts import Accounts
@@ -34,7 +38,7 @@ from gateway.web.auth.view_tokens import ViewTokens
 from gateway.web.auth.viewers import Viewers
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.description import Description
-from gateway.web.health import Health
+from gateway.web.health import Health, Readiness
 from gateway.web.http.connection_limits import ConnectionLimits
 from gateway.web.http.forwarded import TRUSTED_PROXIES
 from gateway.web.http.host_names import HOST_NAMES, served_names
@@ -46,33 +50,22 @@ from gateway.web.legacy.access import LegacyAccess
 from gateway.web.legacy.admission import LegacyAdmission
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
-from gateway.web.legacy.webhooks import LegacyWebhooks
+from gateway.web.legacy.webhooks import LegacyWebhooks, WebhookDesk
 from gateway.web.open_views import OpenViews
 from gateway.web.read_cursors import Readers
 from gateway.web.register.register import Register
 from gateway.web.register.socket import listening
-from gateway.web.relay import Relayed
+from gateway.web.relay import Relay, Relayed
 from gateway.web.relayed_ids import RelayedIds
-from gateway.web.rooms import (
-    Central,
-    CentralAccounts,
-    CentralWrites,
-    DemoCard,
-    OutboxDesk,
-    Readiness,
-    Recording,
-    Relay,
-    SiteFile,
-    WebhookDesk,
-)
 from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.consumers import StatusReaders
 from gateway.web.status.evidence import Evidence
 from gateway.web.status.live import Live
 from gateway.web.status.orders import Standing
-from gateway.web.status.outbox import StatusOutbox
+from gateway.web.status.outbox import OutboxDesk, StatusOutbox
 from gateway.web.status.page import StatusPage
-from gateway.web.status.sync import StatusSync
+from gateway.web.status.snapshot import DemoCard
+from gateway.web.status.sync import Central, StatusSync
 from gateway.web.status.updates import Watch
 from gateway.web.status.webhooks import StatusWebhooks
 from gateway.web.v1.auth import Auth
@@ -95,11 +88,11 @@ def build_app(
     *,
     site: Site,
     store: Store,
-    board: Board,
-    areas: AreaBoard,
+    lanes: Lanes,
+    areas: Areas,
     recording: Recording,
     central: Central | None,
-    writes: CentralWrites,
+    writes: RecordWriter,
     clock: Clock,
     accounts: Accounts,
     data: Path,
@@ -110,14 +103,14 @@ def build_app(
     central_accounts: CentralAccounts | None = None,
     extra_routes: Sequence[Route] = (),
     demo_cards: tuple[DemoCard, ...] = (),
-    site_file: SiteFile | None = None,
+    site_file: RunningSite | None = None,
 ) -> web.Application:
     """The whole interface and the page.
 
     Args:
         site: the site file.
         store: opened and running.
-        board: lanes and devices.
+        lanes: lanes and devices.
         areas: who is where.
         recording: footage.
         central: None for a site that stands alone.
@@ -135,6 +128,7 @@ def build_app(
         site_file: the file that `site` was read from, where it may be read again.
     """
     release = version("edge-gateway")
+    central_status = central.snapshot if central else None
     roster = Roster(site=accounts, store=store)
     keys = ApiKeys(store=store, clock=clock)
     central_sessions = CentralSessions()
@@ -152,10 +146,10 @@ def build_app(
     watch = Watch(
         site=site,
         store=store,
-        board=board,
+        lanes=lanes,
         areas=areas,
         recording=recording,
-        central=central,
+        central_status=central_status,
         clock=clock,
         readiness=readiness,
         version=release,
@@ -167,13 +161,13 @@ def build_app(
     viewers = Viewers(tokens=ViewTokens(monotonic=clock.monotonic), sessions=sessions, keys=keys)
     views = OpenViews(viewing=recording.viewing, viewers=viewers)
     segments = SegmentFiles(monotonic=clock.monotonic)
-    moments = Moments(clock=clock, central=central, zone=ZoneInfo(site.site.timezone))
+    moments = Moments(clock=clock, central_status=central_status, zone=ZoneInfo(site.site.timezone))
     live = Live(watch=watch, sessions=sessions, clock=clock)
     routes = (
         *Health(readiness=readiness, version=release).routes(),
         *Description(release=release).routes(),
         *Auth(sessions=sessions).routes(),
-        *Devices(site=site, store=store, board=board, writes=writes).routes(),
+        *Devices(site=site, store=store, lanes=lanes, writes=writes).routes(),
         *EntriesFamily(
             site=site,
             store=store,
@@ -202,16 +196,16 @@ def build_app(
         *EvidenceFamily(store=store, shelf=recording.exhibits, writes=writes, clock=clock).routes(),
         *StatusPage().routes(),
         *Evidence(store=store, recording=recording, folder=data, site_name=site.site.name, clock=clock).routes(),
-        *Standing(store=store, board=board, areas=areas).routes(),
+        *Standing(store=store, lanes=lanes, areas=areas).routes(),
         *live.routes(),
-        *StatusOutbox(desk=outbox).routes(),
+        *StatusOutbox(desk=outbox, outbox=store.outbox, refused=store.refused).routes(),
         *StatusSync(central=central).routes(),
         *status_readers.routes(),
         *StatusWebhooks(desk=webhooks, zone=ZoneInfo(site.site.timezone)).routes(),
-        *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), board=board).routes(),
+        *LegacyAccess(granting=Granting(site=site, store=store, clock=clock), lanes=lanes).routes(),
         *LegacyDevices(
             store=store,
-            board=board,
+            lanes=lanes,
             writes=writes,
             clock=clock,
             places=places_of(site),

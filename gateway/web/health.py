@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aiohttp import web
 
 from gateway.web.auth.admission import Route
@@ -10,7 +12,9 @@ from gateway.web.catalogue.health import LIVE, READY, ROOT
 from gateway.web.catalogue.operation import SIGNED_IN
 from gateway.web.catalogue.page import STATUS_PAGE
 from gateway.web.http.envelope import as_json, success
-from gateway.web.rooms import Readiness
+
+Readiness = Callable[[], tuple[str, ...]]
+"""Returns what is not ready, one sentence each; empty when the gateway is ready."""
 
 
 class Health:

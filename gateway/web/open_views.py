@@ -9,10 +9,10 @@ import structlog
 
 from gateway.domain.errors import CameraUnavailable, NotFoundError, StoreError
 from gateway.domain.viewing import NotShown
+from gateway.recording.viewing import Viewing
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.viewers import Viewers
 from gateway.web.catalogue.cameras import CAMERA_VIEW_RULE
-from gateway.web.rooms import Viewing
 
 log = structlog.get_logger(__name__)
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
 from functools import partial
+from typing import Protocol
 
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
@@ -21,7 +23,6 @@ from gateway.web.catalogue import RELAYED
 from gateway.web.catalogue.operation import Operation
 from gateway.web.http.errors import AUTHENTICATION_REQUIRED, RequestRefused
 from gateway.web.relayed_ids import RelayedIds
-from gateway.web.rooms import Relay
 
 _IDLE_SECONDS = 30.0
 _WHOLE_SECONDS = 600.0
@@ -96,6 +97,23 @@ _SENT_ON = frozenset({301, 302, 303, 307, 308})
 
 class _Error(BaseModel):
     error: str
+
+
+class Relay(Protocol):
+    """The way to central for operations that only central answers."""
+
+    @property
+    def largest(self) -> int:
+        """Largest body in bytes."""
+        ...
+
+    def away(self) -> bool:
+        """Whether central is known not to answer. Never waits."""
+        ...
+
+    def answer(self, asked: RelayedRequest) -> AbstractAsyncContextManager[RelayedAnswer]:
+        """Send a request and give central's answer, whose body is to be read inside. Raises NotRelayed."""
+        ...
 
 
 class Relayed:

@@ -201,7 +201,7 @@ class RunningSite:
             for line in answer:
                 if line.startswith(b"data: ") and b'"lanes"' in line:
                     lanes = json.loads(line.removeprefix(b"data: "))["lanes"]
-                    return next(lane for lane in lanes if lane["id"] == lane_id)
+                    return next(lane for lane in lanes if lane["lane_id"] == lane_id)
         raise AssertionError("the page's stream ended")
 
     def tail(self) -> str:

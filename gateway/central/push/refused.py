@@ -18,7 +18,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.record_match import Likeness, likeness
 from gateway.domain.writes import WRITES, Effect, JsonObject, changed_by
 from gateway.runtime.clock import Clock
-from gateway.store import Books, Held, OutboxRow, Reason, Store
+from gateway.store import Held, OutboxRow, Store
 from gateway.store.outbox.rows import body_object, body_text
 
 _LONGEST_TOLD = 300
@@ -42,22 +42,6 @@ class OutboxDesk:
         self._store = store
         self._clock = clock
         self._cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
-
-    async def page(self, *, after: int, limit: int, refused: bool) -> tuple[OutboxRow, ...]:
-        """Rows above a number, oldest first; those that central refused, or all that wait."""
-        return await self._store.refused.page(after=after, limit=limit, refused=refused)
-
-    async def books(self) -> Books:
-        """How many rows there ever were, and what became of them."""
-        return await self._store.outbox.books()
-
-    async def reasons(self) -> tuple[Reason, ...]:
-        """Why what central has not refused still waits."""
-        return await self._store.refused.reasons()
-
-    async def get(self, row_id: int) -> OutboxRow:
-        """One row."""
-        return await self._store.refused.get(row_id)
 
     async def retry(self, row_id: int, *, by: str) -> OutboxRow:
         """Send it to central again as it is."""

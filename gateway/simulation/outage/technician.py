@@ -41,7 +41,7 @@ class Technician:
         """Deal with all that waits now. Central has its cameras again."""
         while self._cameras:
             self._tables.cameras.put(self._cameras.pop())
-        for row in await house.desk.page(after=0, limit=_MOST, refused=True):
+        for row in await house.store.refused.page(after=0, limit=_MOST, refused=True):
             if not alive():
                 return
             try:

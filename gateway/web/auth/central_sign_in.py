@@ -11,6 +11,7 @@ stands in the way: a right password is not answered as a wrong one, nor counted 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import structlog
 from pydantic import JsonValue
@@ -22,7 +23,6 @@ from gateway.runtime.clock import Clock
 from gateway.store import RememberedAccount, Store
 from gateway.web.auth.accounts import Roster
 from gateway.web.http.errors import RequestRefused
-from gateway.web.rooms import CentralAccounts
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +41,30 @@ _NOT_JUDGED = (
     " or sign in with an account of the site"
 )
 _ONLY_CENTRAL = "central cannot be reached, and only it can judge this account's second factor; try again later"
+
+
+class CentralAccounts(Protocol):
+    """Central's accounts. A refusal of a person does not change the state of the gateway's own link to central."""
+
+    async def sign_in(self, username: str, password: str) -> CentralAdmission:
+        """Open a session at central. Raises CentralRefused, and CentralUnavailable when central does not say."""
+        ...
+
+    async def is_believed(self, refusal: CentralRefused) -> bool:
+        """Return whether a refusal is central's own, not that of a proxy before it. Never raises."""
+        ...
+
+    def admitted(self, answer: JsonObject) -> CentralAdmission | None:
+        """Read an answer of central's that signs somebody in; None for one without a session."""
+        ...
+
+    async def prove(self, token: str, code: str) -> None:
+        """Prove a session's second factor. Raises CentralRefused for a wrong code, CentralUnavailable."""
+        ...
+
+    async def sign_out(self, token: str) -> None:
+        """End a session, within 2 s. Never raises: one that cannot be ended now ends by central's own time."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,7 @@ from gateway.web.catalogue import RELAYED
 from gateway.web.catalogue.operation import Operation
 from gateway.web.http.bodies import read_bytes
 from gateway.web.http.errors import RequestRefused
-from gateway.web.relay import STRANGERS, headers_of, passed_headers, path_of, query_of, refused
-from gateway.web.rooms import Relay
+from gateway.web.relay import STRANGERS, Relay, headers_of, passed_headers, path_of, query_of, refused
 
 _LARGEST = 256 * 1024
 _COOKIES = re.compile(r"[!-~ ]{1,4096}")

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 from aiohttp import web
 
+from gateway.web.auth.api_keys import ApiKeys
 from gateway.web.auth.callers import NOBODY, Caller, Carrier
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.view_tokens import TOKEN, Issued, View, ViewTokens
 from gateway.web.catalogue.operation import Rule
 from gateway.web.http.public_address import public_origin
-from gateway.web.rooms import Keys
 
 
 class Viewers:
     """Gives out addresses with tokens, and tells who stands behind a token."""
 
-    def __init__(self, *, tokens: ViewTokens, sessions: Sessions, keys: Keys) -> None:
+    def __init__(self, *, tokens: ViewTokens, sessions: Sessions, keys: ApiKeys) -> None:
         self._tokens = tokens
         self._sessions = sessions
         self._keys = keys

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
+from gateway.domain.central_status import CentralStatus
 from gateway.runtime.clock import Clock
 from gateway.web.http.dates import from_micros
 from gateway.web.http.errors import RequestRefused
-from gateway.web.rooms import Central
 
 _SLACK = 60_000_000  # whoever asks may have a clock that is a little ahead
 _DOUBTED = 10 * 365 * 86_400 * 1_000_000  # how far behind a clock may be that nothing has set
@@ -35,9 +36,9 @@ class Moments:
     is not known to have been.
     """
 
-    def __init__(self, *, clock: Clock, central: Central | None, zone: ZoneInfo) -> None:
+    def __init__(self, *, clock: Clock, central_status: Callable[[], CentralStatus] | None, zone: ZoneInfo) -> None:
         self._clock = clock
-        self._central = central
+        self._central_status = central_status
         self._zone = zone
 
     def read(self, place: str, text: str) -> int:
@@ -66,5 +67,5 @@ class Moments:
         now = self._clock.wall()
         if now.trusted:
             return now.micros + _SLACK
-        ahead = None if self._central is None else self._central.snapshot().clock_ahead
+        ahead = None if self._central_status is None else self._central_status().clock_ahead
         return None if ahead is None else now.micros + round(ahead * 1_000_000) + _SLACK

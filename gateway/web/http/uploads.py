@@ -11,8 +11,8 @@ from aiohttp import BodyPartReader, MultipartReader, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from gateway.domain.evidence import TooLarge
+from gateway.recording.incoming import Incoming
 from gateway.web.http.errors import RequestRefused
-from gateway.web.rooms import Incoming
 
 _CHUNK = 256 * 1024
 _MOST_FIELDS = 16

@@ -7,8 +7,8 @@ from aiohttp import web
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.grants import Grant
+from gateway.lanes import Lanes
 from gateway.lanes.grants import Granting
-from gateway.lanes.snapshots import Board
 from gateway.runtime.clock import iso_utc
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
@@ -31,9 +31,9 @@ from gateway.web.shapes.legacy import (
 class LegacyAccess:
     """Grant, revoke, permissions, unlock."""
 
-    def __init__(self, *, granting: Granting, board: Board) -> None:
+    def __init__(self, *, granting: Granting, lanes: Lanes) -> None:
         self._granting = granting
-        self._board = board
+        self._lanes = lanes
 
     def routes(self) -> tuple[Route, ...]:
         """The operations of this family."""
@@ -68,7 +68,7 @@ class LegacyAccess:
         """One opening, as any command: recorded, with a deadline, and refused with its reason."""
         wanted = await read_body(request, UnlockBody)
         gate = self._granting.lane_of(number_of(wanted.device_id, "device")).gate
-        command = await self._board.command(device_id=gate, action=GateAction.OPEN, source=f"user:{caller.username}")
+        command = await self._lanes.command(device_id=gate, action=GateAction.OPEN, source=f"user:{caller.username}")
         return told(
             UnlockTold(
                 status="accepted",

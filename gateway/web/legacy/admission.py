@@ -6,17 +6,16 @@ from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
 from gateway.web.auth.admission import Route
-from gateway.web.auth.api_keys import bearer
+from gateway.web.auth.api_keys import ApiKeys, bearer
 from gateway.web.auth.callers import SIGNED_IN
 from gateway.web.auth.sessions import Caller, Carrier
 from gateway.web.http.errors import RequestRefused
-from gateway.web.rooms import Keys
 
 
 class LegacyAdmission:
     """Lets programs in by their operation's rule. A session's token is no key, nor a key a session."""
 
-    def __init__(self, *, keys: Keys) -> None:
+    def __init__(self, *, keys: ApiKeys) -> None:
         self._keys = keys
 
     def entered(self, route: Route) -> RawHandler:

@@ -6,8 +6,8 @@ from aiohttp import web
 
 from gateway.domain.announcements import Places
 from gateway.domain.errors import CommandRefused, NotFoundError
-from gateway.domain.writes import DEVICE_CREATE
-from gateway.lanes.snapshots import Board
+from gateway.domain.writes import DEVICE_CREATE, RecordWriter
+from gateway.lanes import Lanes
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import KnownRecord, Store
 from gateway.web.auth.admission import Route
@@ -15,7 +15,6 @@ from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.legacy import DEVICE, DEVICE_DELETE, DEVICE_REGISTER, DEVICES
 from gateway.web.http.bodies import read_body, read_query
 from gateway.web.legacy.answers import number_of, told
-from gateway.web.rooms import CentralWrites
 from gateway.web.shapes.legacy import DeviceBody, DevicesTold, DeviceTold, PageQuery
 from gateway.web.v1.records import Record, device_record
 
@@ -26,11 +25,11 @@ class LegacyDevices:
     """List, register, get, remove. Registered devices are central's: this gateway handles those of its site file."""
 
     def __init__(
-        self, *, store: Store, board: Board, writes: CentralWrites, clock: Clock, places: Places, stands_alone: bool
+        self, *, store: Store, lanes: Lanes, writes: RecordWriter, clock: Clock, places: Places, stands_alone: bool
     ) -> None:
         """`stands_alone`: there is no central that keeps devices too."""
         self._store = store
-        self._board = board
+        self._lanes = lanes
         self._writes = writes
         self._clock = clock
         self._places = places
@@ -87,7 +86,7 @@ class LegacyDevices:
         return known
 
     async def _told(self, known: KnownRecord) -> DeviceTold:
-        seen = next((item for item in self._board.devices() if item.device_id == known.id), None)
+        seen = next((item for item in self._lanes.devices() if item.device_id == known.id), None)
         record = device_record(known, seen, location=self._places.devices.get(known.id, ""))
         return DeviceTold(
             id=str(known.id),

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.passages import CameraEvent
+from gateway.recording import CameraSnapshot, Recording
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.models import Site
 from gateway.store import Store
@@ -23,7 +24,6 @@ from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import MP4, as_file, in_time
 from gateway.web.http.public_address import public_origin
 from gateway.web.legacy.answers import number_of, told
-from gateway.web.rooms import CameraView, Recording
 from gateway.web.shapes.legacy import (
     CamerasTold,
     CameraTold,
@@ -103,7 +103,7 @@ class LegacyVideo:
         async with in_time():
             return as_file(await self._recording.clip(known), MP4)
 
-    def _camera(self, seen: CameraView) -> CameraTold:
+    def _camera(self, seen: CameraSnapshot) -> CameraTold:
         return CameraTold(
             id=str(seen.camera_id),
             name=seen.name,

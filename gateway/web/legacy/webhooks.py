@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from aiohttp import web
 
 from gateway.domain.errors import ReceiverRefused, SecretRefused
@@ -13,10 +16,40 @@ from gateway.web.catalogue.legacy import WEBHOOK_CREATE, WEBHOOK_DELETE, WEBHOOK
 from gateway.web.http.bodies import read_body
 from gateway.web.http.errors import RequestRefused
 from gateway.web.legacy.answers import told
-from gateway.web.rooms import WebhookDesk
 from gateway.web.shapes.legacy import WebhookBody, WebhookCreated, WebhookDeleted, WebhooksTold, WebhookTold
 
 _MASK = "********"
+
+
+class WebhookDesk(Protocol):
+    """Management of webhooks. Raises NotFoundError for an unknown id."""
+
+    async def create(self, *, url: str, types: Sequence[str], secret: str | None, by: str) -> Webhook:
+        """Register a receiver; draw a secret where none is given.
+
+        Raises ReceiverRefused, SecretRefused and CommandRefused.
+        """
+        ...
+
+    async def all(self) -> tuple[Webhook, ...]:
+        """Return every webhook, the oldest first."""
+        ...
+
+    async def remove(self, webhook_id: str) -> None:
+        """Remove a webhook with its queue."""
+        ...
+
+    async def enable(self, webhook_id: str, *, by: str) -> Webhook:
+        """Enable a disabled webhook."""
+        ...
+
+    async def replay(self, webhook_id: str, *, since: int | None, until: int | None) -> int:
+        """Queue again what was given up, or all events of a time (wall micros). Raises CommandRefused."""
+        ...
+
+    async def test(self, webhook_id: str) -> str:
+        """Send a test message; return "" when the receiver took it, else why not."""
+        ...
 
 
 class LegacyWebhooks:

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from gateway.domain.errors import GatewayError
 from gateway.runtime.unix_sockets import connect, listen
+from gateway.site.running import RunningSite
 from gateway.web.register.changes import ASKED, Answer, Change, Reload
 from gateway.web.register.register import Register
-from gateway.web.rooms import SiteFile
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +31,9 @@ class NobodyThere(GatewayError):
 
 
 @asynccontextmanager
-async def listening(register: Register, *, run_folder: Path, site_file: SiteFile | None = None) -> AsyncIterator[None]:
+async def listening(
+    register: Register, *, run_folder: Path, site_file: RunningSite | None = None
+) -> AsyncIterator[None]:
     """Take changes for as long as the context lasts, and have the site file read again where there is one.
 
     A folder that takes no socket is logged, and none are taken.
@@ -86,7 +88,7 @@ async def ask(change: Change | Reload, *, run_folder: Path) -> Answer:
         raise GatewayError("the gateway's answer is of another release; restart it") from error
 
 
-async def _answer(register: Register, site_file: SiteFile | None, line: bytes) -> Answer:
+async def _answer(register: Register, site_file: RunningSite | None, line: bytes) -> Answer:
     try:
         change = ASKED.validate_json(line)
     except ValidationError:

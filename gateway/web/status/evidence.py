@@ -25,6 +25,7 @@ from gateway.evidence import (
     SiteKey,
     write_package,
 )
+from gateway.recording import Recording
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import Segment, Store
 from gateway.web.auth.admission import Route
@@ -34,8 +35,7 @@ from gateway.web.http.bodies import path_id
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import as_file, in_time
-from gateway.web.rooms import Recording
-from gateway.web.status.showing import trace_of
+from gateway.web.status.snapshot import trace_of
 
 _MOST_KEPT = 10
 _UNHASHED = "0" * 64

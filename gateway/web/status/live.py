@@ -80,7 +80,7 @@ class Live:
         checked = wrote = self._clock.monotonic()
         await _write(response, b"retry: 1000\n\n")
         while not self._closing and not _gone(request):
-            text = look.snapshot.seen_by(caller).model_dump_json()
+            text = look.snapshot.visible_to(caller).json()
             now = self._clock.monotonic()
             if text != sent:
                 await _write(response, f'event: snapshot\ndata: {{"now":{self._moment()},{text[1:]}\n\n'.encode())

@@ -9,8 +9,9 @@ from pydantic import Field
 
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import NotFoundError
+from gateway.lanes import Lanes
 from gateway.lanes.machine.order_values import OrderKind
-from gateway.lanes.snapshots import AreaBoard, Board
+from gateway.lanes.presence import Areas
 from gateway.store import Store
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
@@ -55,9 +56,9 @@ class Standing:
     Success means recorded, of a stop as of any command: `recorded` says otherwise.
     """
 
-    def __init__(self, *, store: Store, board: Board, areas: AreaBoard) -> None:
+    def __init__(self, *, store: Store, lanes: Lanes, areas: Areas) -> None:
         self._store = store
-        self._board = board
+        self._lanes = lanes
         self._areas = areas
 
     def routes(self) -> tuple[Route, ...]:
@@ -72,7 +73,7 @@ class Standing:
     async def _order(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, LaneOrder)
         source = f"user:{caller.username}"
-        await self._board.order(
+        await self._lanes.order(
             lane_id=wanted.lane_id, kind=wanted.order, reason=" ".join(wanted.reason.split()), source=source
         )
         return success(lane={"id": wanted.lane_id, "order": wanted.order})
@@ -80,11 +81,11 @@ class Standing:
     async def _stop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Whether the gate stands still is told by its position and by events."""
         wanted = await read_body(request, LaneStop)
-        lane = next((lane for lane in self._board.lanes() if lane.lane_id == wanted.lane_id), None)
+        lane = next((lane for lane in self._lanes.lanes() if lane.lane_id == wanted.lane_id), None)
         if lane is None:
             raise NotFoundError(f"no lane '{wanted.lane_id}' at this site")
         source = f"user:{caller.username}"
-        command = await self._board.command(device_id=lane.gate_id, action=GateAction.STOP, source=source)
+        command = await self._lanes.command(device_id=lane.gate_id, action=GateAction.STOP, source=source)
         return success(lane={"id": lane.lane_id}, command=command_record(command))
 
     async def _count(self, request: web.Request, caller: Caller) -> web.StreamResponse:

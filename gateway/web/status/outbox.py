@@ -6,13 +6,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from aiohttp import web
 from pydantic import BaseModel, Field
 
+from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import iso_utc
 from gateway.store import OutboxRow
+from gateway.store.outbox.outbox import Outbox
+from gateway.store.outbox.refused import RefusedRows
 from gateway.store.outbox.rows import body_object
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
@@ -20,13 +23,12 @@ from gateway.web.catalogue.page import OUTBOX_BOOKS, OUTBOX_DROP, OUTBOX_EDIT, O
 from gateway.web.http.bodies import LARGEST_RECORD, Body, ById, Fields, Id, read_body, validated
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.rooms import OutboxDesk
 from gateway.web.shapes.camera_events import ChangedCameraEvent, NewCameraEvent
 from gateway.web.shapes.cameras import ChangedCamera, NewCamera
 from gateway.web.shapes.cards import CardBody, LifecycleBody, NewCardBody
 from gateway.web.shapes.devices import DeviceConfigBody, NewDeviceBody
 from gateway.web.shapes.entries import ChangedEntry, NewEntry
-from gateway.web.status.showing import books_shown
+from gateway.web.status.snapshot import books_fields
 
 _MODELS: Mapping[tuple[str, str], type[BaseModel]] = MappingProxyType(
     {
@@ -73,11 +75,36 @@ class SettledRow(Body):
     not_there: Annotated[bool, Field(strict=True)] = False
 
 
+class OutboxDesk(Protocol):
+    """Decisions of people on rows that central refused. `by` is recorded.
+
+    Raises NotFoundError for an unknown number, CommandRefused for a row that central has not refused.
+    """
+
+    async def retry(self, row_id: int, *, by: str) -> OutboxRow:
+        """Send a row again as it is."""
+        ...
+
+    async def edit(self, row_id: int, fields: JsonObject, *, by: str) -> OutboxRow:
+        """Send a row again with other fields; null removes one."""
+        ...
+
+    async def settle(self, row_id: int, central_id: int | None, *, by: str) -> OutboxRow:
+        """Record under which id central has a row of unknown outcome; None: central does not have it."""
+        ...
+
+    async def drop(self, row_id: int, *, by: str) -> OutboxRow:
+        """Delete a row."""
+        ...
+
+
 class StatusOutbox:
     """`/status/outbox/…`."""
 
-    def __init__(self, *, desk: OutboxDesk) -> None:
+    def __init__(self, *, desk: OutboxDesk, outbox: Outbox, refused: RefusedRows) -> None:
         self._desk = desk
+        self._outbox = outbox
+        self._refused = refused
 
     def routes(self) -> tuple[Route, ...]:
         """The operations of this family."""
@@ -93,14 +120,14 @@ class StatusOutbox:
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, WantedRows)
         if wanted.id is not None:
-            return success(waiting=[row_told(await self._desk.get(wanted.id))], next=None)
-        rows = await self._desk.page(after=wanted.after, limit=wanted.limit, refused=not wanted.all)
+            return success(waiting=[row_told(await self._refused.get(wanted.id))], next=None)
+        rows = await self._refused.page(after=wanted.after, limit=wanted.limit, refused=not wanted.all)
         return success(waiting=[row_told(row) for row in rows], next=rows[-1].id if len(rows) == wanted.limit else None)
 
     async def _books(self, request: web.Request, _: Caller) -> web.StreamResponse:
         await read_body(request, Body)
-        reasons = [{**asdict(reason), "since": iso_utc(reason.since)} for reason in await self._desk.reasons()]
-        return success(books=books_shown(await self._desk.books()), reasons=reasons)
+        reasons = [{**asdict(reason), "since": iso_utc(reason.since)} for reason in await self._refused.reasons()]
+        return success(books=books_fields(await self._outbox.books()), reasons=reasons)
 
     async def _retry(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
@@ -110,7 +137,7 @@ class StatusOutbox:
         wanted = await read_body(request, EditedRow)
         if not wanted.fields.keys() - {"id"}:
             raise RequestRefused(400, "fields: names none to change")
-        fields = judged(await self._desk.get(wanted.id), wanted.fields)
+        fields = judged(await self._refused.get(wanted.id), wanted.fields)
         return success(waiting=row_told(await self._desk.edit(wanted.id, fields, by=caller.username)))
 
     async def _settle(self, request: web.Request, caller: Caller) -> web.StreamResponse:

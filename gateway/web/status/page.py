@@ -10,7 +10,7 @@ from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.page import STATUS_PAGE, STATUS_SESSION
 from gateway.web.http.envelope import success
-from gateway.web.status.snapshot import user_shown
+from gateway.web.status.snapshot import user_state
 
 STATIC = Path(__file__).parent / "static"
 
@@ -30,4 +30,4 @@ class StatusPage:
     async def _session(self, _: web.Request, caller: Caller) -> web.StreamResponse:
         """Who is signed in, or null: the page asks before it opens the stream."""
         whole = caller.signed_in and not caller.mfa_pending
-        return success(user=user_shown(caller) if whole else None, mfa_pending=caller.mfa_pending)
+        return success(user=user_state(caller) if whole else None, mfa_pending=caller.mfa_pending)

@@ -1,10 +1,23 @@
-"""What the page shows at one moment, as frozen values that become its JSON, and what of it a caller may see."""
+"""The page's snapshot: the snapshots of lanes, recording, central and store, serialised as they are."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated
 
-from gateway.domain.footage import Extent
+from pydantic import PlainSerializer, TypeAdapter
+
+from gateway.domain.central_status import CentralStatus
+from gateway.domain.events import EventKind, RecordedEvent, Severity
+from gateway.domain.footage import Extent, Missing, extent_of
+from gateway.domain.passages import CameraEvent
+from gateway.domain.wall_time import WallMicros
+from gateway.lanes.snapshots import AreaSnapshot, DeviceSnapshot, LaneSnapshot
+from gateway.recording import CameraSnapshot
+from gateway.recording.forecast import StorageForecast
+from gateway.store import Books
 from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.camera_events import CAMERA_EVENT
 from gateway.web.catalogue.cameras import CAMERA_LIST
@@ -14,85 +27,24 @@ from gateway.web.catalogue.page import AREA_COUNT, SYNC_REFRESH
 from gateway.web.status.consumers import ReaderShown
 
 
-class _Shown(BaseModel):
-    model_config = ConfigDict(frozen=True)
+@dataclass(frozen=True, slots=True)
+class DemoCard:
+    """A card that the demo's page can present: what the reader would send, and its label."""
+
+    card: str
+    label: str
 
 
-class LaneShown(_Shown):
-    """A lane."""
+@dataclass(frozen=True, slots=True)
+class DemoState:
+    """Offers of a demo's page."""
 
-    id: str
-    name: str
-    direction: str
-    phase: str
-    since: str
-    gate_id: int
-    position: str
-    vehicle: str
-    under: str
-    note: str
-    can_stop: bool
-    order: str
-    order_text: str
-    troubles: tuple[str, ...]
-    unable: tuple[str, ...] = ()
+    cards: tuple[DemoCard, ...]
 
 
-class AreaShown(_Shown):
-    """An area: how many are inside, and how many may be."""
-
-    id: str
-    name: str
-    count: int
-    limit: int | None
-
-
-class PointShown(_Shown):
-    """An input of a device."""
-
-    name: str
-    state: str
-
-
-class DeviceShown(_Shown):
-    """A device."""
-
-    id: int
-    name: str
-    kind: str
-    online: bool | None
-    since: str
-    detail: str
-    points: tuple[PointShown, ...]
-
-
-class CameraShown(_Shown):
-    """A camera."""
-
-    id: int
-    name: str
-    condition: str
-    detail: str
-    since: str
-    last_segment_at: str | None
-    bits_per_second: int
-    reconnects: int
-
-
-class StorageShown(_Shown):
-    """How much footage there is, and when it will be full; `text` says it in words."""
-
-    footage_bytes: int
-    cap_bytes: int
-    free_bytes: int
-    bytes_per_day: int
-    full_in_days: float | None
-    text: str
-    short: bool
-
-
-class FootageShown(_Shown):
-    """A camera event that proves an event. `missing`: what of it is not there, in words."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FootageState:
+    """A camera event that belongs to an event. `missing`: the parts that are not there, in words."""
 
     id: int
     camera_id: int
@@ -101,7 +53,8 @@ class FootageShown(_Shown):
     missing: str
 
 
-class EventShown(_Shown):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EventState:
     """An event. `passed_back`: the card that anti-passback refused, which may be forgiven."""
 
     id: int
@@ -110,58 +63,31 @@ class EventShown(_Shown):
     severity: str
     name: str
     description: str
-    date_at: str
+    date_at: WallMicros
     clock_trusted: bool
     lane_id: str
     trace: tuple[str, ...]
     passed_back: int | None
-    footage: tuple[FootageShown, ...]
+    footage: tuple[FootageState, ...]
 
 
-class CentralShown(_Shown):
-    """How the site and central stand."""
-
-    reachable: bool | None
-    since: str
-    error: str
-    last_sign_in: str | None
-    pulled_at: str | None
-    pulled: str
-    progress: str
-    refreshing: bool
-    reconciling: bool
-    reconciled: str
-    incomplete: bool
-    notices: tuple[str, ...]
-
-
-class BooksShown(_Shown):
-    """The outbox's books."""
-
-    accepted: int
-    delivered: int
-    replaced: int
-    dropped: int
-    waiting: int
-    parked: int
-    balance: bool
-
-
-class GatewayShown(_Shown):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GatewayState:
     """The gateway itself. `not_ready`, `store_failing` and `notices`, of the site file, are sentences."""
 
     site: str
     timezone: str
     version: str
-    started_at: str
+    started_at: WallMicros
     not_ready: tuple[str, ...]
     store_failing: str
-    notices: tuple[str, ...] = ()
+    notices: tuple[str, ...]
     clock_trusted: bool
 
 
-class UserShown(_Shown):
-    """Who looks, and what the page may offer."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UserState:
+    """The page's user, and which controls the page offers."""
 
     username: str
     role: str
@@ -175,56 +101,55 @@ class UserShown(_Shown):
     edit_settings: bool
 
 
-class DemoCardShown(_Shown):
-    """A card that the demo can present."""
-
-    card: str
-    label: str
+def books_fields(books: Books) -> dict[str, int]:
+    """Return the outbox's books with whether they balance."""
+    return {**asdict(books), "balance": books.balance()}
 
 
-class DemoShown(_Shown):
-    """What the demo offers."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """Everything that the page shows, `now` aside: a client computes ages from it."""
 
-    cards: tuple[DemoCardShown, ...]
+    user: UserState | None = None
+    gateway: GatewayState
+    lanes: tuple[LaneSnapshot, ...]
+    areas: tuple[AreaSnapshot, ...]
+    devices: tuple[DeviceSnapshot, ...]
+    cameras: tuple[CameraSnapshot, ...]
+    storage: StorageForecast | None
+    events: tuple[EventState, ...]
+    central: CentralStatus | None
+    books: Annotated[Books, PlainSerializer(books_fields)] | None
+    readers: tuple[ReaderShown, ...]
+    demo: DemoState | None
 
-
-class Snapshot(_Shown):
-    """Everything that the page shows, `now` aside: a client tells ages by it."""
-
-    user: UserShown | None = None
-    gateway: GatewayShown
-    lanes: tuple[LaneShown, ...]
-    areas: tuple[AreaShown, ...] = ()
-    devices: tuple[DeviceShown, ...]
-    cameras: tuple[CameraShown, ...]
-    storage: StorageShown | None = None
-    events: tuple[EventShown, ...]
-    central: CentralShown | None
-    books: BooksShown | None
-    readers: tuple[ReaderShown, ...] = ()
-    demo: DemoShown | None
-
-    def seen_by(self, caller: Caller) -> Snapshot:
-        """What of this the caller may see."""
-        user = user_shown(caller)
-        return self.model_copy(
-            update={
-                "user": user,
-                "lanes": self.lanes if user.view_devices else (),
-                "areas": self.areas if user.view_devices else (),
-                "devices": self.devices if user.view_devices else (),
-                "cameras": self.cameras if user.view_cameras else (),
-                "storage": self.storage if user.view_cameras else None,
-                "events": _events_seen(self.events, user),
-                "readers": self.readers if user.edit_settings else (),
-                "demo": self.demo if user.control_devices else None,
-            }
+    def visible_to(self, caller: Caller) -> Snapshot:
+        """Return the parts that the caller may see."""
+        user = user_state(caller)
+        return replace(
+            self,
+            user=user,
+            lanes=self.lanes if user.view_devices else (),
+            areas=self.areas if user.view_devices else (),
+            devices=self.devices if user.view_devices else (),
+            cameras=self.cameras if user.view_cameras else (),
+            storage=self.storage if user.view_cameras else None,
+            events=_visible_events(self.events, user),
+            readers=self.readers if user.edit_settings else (),
+            demo=self.demo if user.control_devices else None,
         )
 
+    def json(self) -> str:
+        """Return the snapshot as a JSON object."""
+        return _SNAPSHOT.dump_json(self).decode()
 
-def user_shown(caller: Caller) -> UserShown:
-    """Who looks, and what the catalogue lets them."""
-    return UserShown(
+
+_SNAPSHOT = TypeAdapter(Snapshot)
+
+
+def user_state(caller: Caller) -> UserState:
+    """Return the page's user with the controls that the operations' rules allow."""
+    return UserState(
         username=caller.username,
         role=caller.role,
         central=caller.central,
@@ -238,7 +163,50 @@ def user_shown(caller: Caller) -> UserShown:
     )
 
 
-def _events_seen(events: tuple[EventShown, ...], user: UserShown) -> tuple[EventShown, ...]:
+def footage_state(item: CameraEvent, missing: Sequence[Missing] | None) -> FootageState:
+    """Return a camera event for the page; `missing` is None while footage may still come."""
+    extent: Extent = "coming" if missing is None else extent_of(missing, item.pinned_from, item.pinned_until)
+    text = "; ".join(f"{(gap.end - gap.begin) / 1e6:.1f} s are missing: {gap.why}" for gap in missing or ())
+    if extent == "none" and missing:
+        text = f"there is no footage: {missing[0].why}"
+    return FootageState(id=item.id, camera_id=item.camera_id, ready=item.ready, footage=extent, missing=text)
+
+
+def event_state(event: RecordedEvent, footage: tuple[FootageState, ...]) -> EventState:
+    """Return an event for the page, with its footage."""
+    return EventState(
+        id=event.id,
+        type=event.type,
+        category=event.category,
+        severity=Severity(event.subcategory).name.lower(),
+        name=event.name,
+        description=event.description,
+        date_at=event.date_at,
+        clock_trusted=event.clock_trusted,
+        lane_id=event.lane_id,
+        trace=trace_of(event),
+        passed_back=_passed_back(event),
+        footage=footage,
+    )
+
+
+def trace_of(event: RecordedEvent) -> tuple[str, ...]:
+    """Return each rule of a decision, in words; empty for other events."""
+    if '"trace"' not in event.data:
+        return ()
+    trace = json.loads(event.data).get("trace")
+    return tuple(trace.split("; ")) if isinstance(trace, str) else ()
+
+
+def _passed_back(event: RecordedEvent) -> int | None:
+    if event.type != EventKind.ACCESS_DENIED or '"anti_passback"' not in event.data:
+        return None
+    data = json.loads(event.data)
+    card_id = data.get("card_id")
+    return card_id if data.get("reason") == "anti_passback" and isinstance(card_id, int) else None
+
+
+def _visible_events(events: tuple[EventState, ...], user: UserState) -> tuple[EventState, ...]:
     if not user.view_events:
         return ()
-    return events if user.view_footage else tuple(event.model_copy(update={"footage": ()}) for event in events)
+    return events if user.view_footage else tuple(replace(event, footage=()) for event in events)

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from aiohttp import web
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
+from gateway.domain.central_status import CentralStatus
 from gateway.web.auth.admission import Route
 from gateway.web.auth.sessions import Caller
 from gateway.web.catalogue.page import SYNC_RECONCILE, SYNC_REFRESH, SYNC_STATE
 from gateway.web.http.bodies import Body, read_body
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.rooms import Central
-from gateway.web.status.showing import central_shown
 
 
 class ReconcileDays(Body):
     """Of how many days the records are compared."""
 
     days: Annotated[int, Field(strict=True, ge=1, le=400)] = 30
+
+
+class Central(Protocol):
+    """The central service."""
+
+    def snapshot(self) -> CentralStatus:
+        """Return the state of the link now. Never waits."""
+        ...
+
+    async def reconcile(self, *, days: int, by: str) -> None:
+        """Compare the records sent in these days with central, and send missing ones again. Raises StoreError."""
+        ...
+
+    async def refresh(self, *, by: str) -> None:
+        """Fetch everything anew, now or as soon as central answers. The request is on disk. Raises StoreError."""
+        ...
 
 
 class StatusSync:
@@ -39,23 +54,30 @@ class StatusSync:
 
     async def _state(self, request: web.Request, _: Caller) -> web.StreamResponse:
         await read_body(request, Body)
-        return success(sync=central_shown(self._known().snapshot()).model_dump(mode="json"))
+        return success(sync=_json(self._known().snapshot()))
 
     async def _refresh(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Success means that it will be done, also after a restart; `/status/sync` tells how far it is."""
         await read_body(request, Body)
         central = self._known()
         await central.refresh(by=f"user:{caller.username}")
-        return success(sync=central_shown(central.snapshot()).model_dump(mode="json"))
+        return success(sync=_json(central.snapshot()))
 
     async def _reconcile(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Success means that it will be done, also after a restart; `/status/sync` tells how far it is."""
         wanted = await read_body(request, ReconcileDays)
         central = self._known()
         await central.reconcile(days=wanted.days, by=f"user:{caller.username}")
-        return success(sync=central_shown(central.snapshot()).model_dump(mode="json"))
+        return success(sync=_json(central.snapshot()))
 
     def _known(self) -> Central:
         if self._central is None:
             raise RequestRefused(409, "this site stands alone: its site file names no central service")
         return self._central
+
+
+_STATUS = TypeAdapter(CentralStatus)
+
+
+def _json(status: CentralStatus) -> object:
+    return _STATUS.dump_python(status, mode="json")

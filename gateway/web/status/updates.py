@@ -7,26 +7,26 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import StoreError
-from gateway.lanes.snapshots import AreaBoard, Board
-from gateway.runtime.clock import Clock, iso_utc
+from gateway.lanes import Lanes
+from gateway.lanes.presence import Areas
+from gateway.recording import Recording
+from gateway.runtime.clock import Clock
 from gateway.site.models import Site
-from gateway.store import Store
-from gateway.web.rooms import Central, DemoCard, Readiness, Recording
+from gateway.store import Books, Store
+from gateway.web.health import Readiness
 from gateway.web.status.consumers import ReaderShown
-from gateway.web.status.showing import (
-    area_shown,
-    books_shown,
-    camera_shown,
-    central_shown,
-    demo_shown,
-    device_shown,
-    event_shown,
-    footage_shown,
-    lane_shown,
-    storage_shown,
+from gateway.web.status.snapshot import (
+    DemoCard,
+    DemoState,
+    EventState,
+    FootageState,
+    GatewayState,
+    Snapshot,
+    event_state,
+    footage_state,
 )
-from gateway.web.status.snapshot import BooksShown, EventShown, FootageShown, GatewayShown, Snapshot
 
 SHORTEST_SECONDS = 0.25
 LONGEST_SECONDS = 2.0
@@ -49,10 +49,10 @@ class Watch:
         *,
         site: Site,
         store: Store,
-        board: Board,
-        areas: AreaBoard,
+        lanes: Lanes,
+        areas: Areas,
         recording: Recording,
-        central: Central | None,
+        central_status: Callable[[], CentralStatus] | None,
         clock: Clock,
         readiness: Readiness,
         version: str,
@@ -65,15 +65,15 @@ class Watch:
         self._notices = notices
         self._site = site
         self._store = store
-        self._board = board
+        self._lanes = lanes
         self._areas = areas
         self._recording = recording
-        self._central = central
+        self._central_status = central_status
         self._clock = clock
         self._readiness = readiness
         self._version = version
-        self._demo = demo_shown(demo_cards)
-        self._started_at = iso_utc(clock.wall().micros)
+        self._demo = DemoState(demo_cards) if demo_cards else None
+        self._started_at = clock.wall().micros
         self._lock = asyncio.Lock()
         self._last: Look | None = None
         self._last_at = float("-inf")
@@ -101,9 +101,8 @@ class Watch:
 
     async def _take(self) -> Snapshot:
         events, books, readers, failing = await self._read()
-        storage = self._recording.storage()
         return Snapshot(
-            gateway=GatewayShown(
+            gateway=GatewayState(
                 site=self._site.site.name,
                 timezone=self._site.site.timezone,
                 version=self._version,
@@ -113,34 +112,34 @@ class Watch:
                 notices=self._notices(),
                 clock_trusted=self._clock.wall().trusted,
             ),
-            lanes=tuple(lane_shown(lane) for lane in self._board.lanes()),
-            areas=tuple(area_shown(area) for area in self._areas.areas()),
-            devices=tuple(device_shown(device) for device in self._board.devices()),
-            cameras=tuple(camera_shown(camera) for camera in self._recording.cameras()),
-            storage=storage_shown(storage) if storage else None,
+            lanes=self._lanes.lanes(),
+            areas=self._areas.areas(),
+            devices=self._lanes.devices(),
+            cameras=self._recording.cameras(),
+            storage=self._recording.storage(),
             events=events,
-            central=central_shown(self._central.snapshot()) if self._central else None,
+            central=self._central_status() if self._central_status else None,
             books=books,
             readers=readers,
             demo=self._demo,
         )
 
-    async def _read(self) -> tuple[tuple[EventShown, ...], BooksShown | None, tuple[ReaderShown, ...], str]:
+    async def _read(self) -> tuple[tuple[EventState, ...], Books | None, tuple[ReaderShown, ...], str]:
         """What comes from the store, and why it fails. A store that cannot be read must not hide the lanes."""
         try:
             events = await self._events()
-            books = books_shown(await self._store.outbox.books()) if self._central else None
+            books = await self._store.outbox.books() if self._central_status else None
             readers = await self._readers()
         except StoreError as error:
             last = self._last.snapshot if self._last else None
             return (last.events, last.books, last.readers, str(error)) if last else ((), None, (), str(error))
         return events, books, readers, self._store.failing
 
-    async def _events(self) -> tuple[EventShown, ...]:
+    async def _events(self) -> tuple[EventState, ...]:
         events = await self._store.events.latest(limit=_EVENTS)
-        footage: defaultdict[int, list[FootageShown]] = defaultdict(list)
+        footage: defaultdict[int, list[FootageState]] = defaultdict(list)
         camera_events = await self._store.camera_events.of_events(tuple(event.id for event in events))
         missing = await self._recording.missing(item for item in camera_events if item.ready)
         for item in camera_events:
-            footage[item.event_id].append(footage_shown(item, missing.get(item.id)))
-        return tuple(event_shown(event, tuple(footage[event.id])) for event in events)
+            footage[item.event_id].append(footage_state(item, missing.get(item.id)))
+        return tuple(event_state(event, tuple(footage[event.id])) for event in events)

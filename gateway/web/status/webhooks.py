@@ -13,8 +13,7 @@ from gateway.web.http.bodies import Body, Text, read_body
 from gateway.web.http.dates import from_micros, until_micros
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.legacy.webhooks import webhook_told
-from gateway.web.rooms import WebhookDesk
+from gateway.web.legacy.webhooks import WebhookDesk, webhook_told
 
 
 class WebhookById(Body):

@@ -15,7 +15,8 @@ from gateway.domain.passages import CameraEvent, Moment
 from gateway.domain.read_cursors import PageTold
 from gateway.domain.writes import CAMERA_EVENT_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_EVENT_UPDATE as WRITE_UPDATE
-from gateway.domain.writes import JsonObject, WaitingWrite
+from gateway.domain.writes import JsonObject, RecordWriter, WaitingWrite
+from gateway.recording import Recording
 from gateway.runtime.clock import Clock
 from gateway.site import Site
 from gateway.store import LONGEST_PIN, CameraEventFilter, Entry, Reader, Store
@@ -43,7 +44,6 @@ from gateway.web.http.files import JPEG, MP4, as_file, as_playlist, in_time
 from gateway.web.http.segments import SegmentFiles
 from gateway.web.http.times import Moments
 from gateway.web.read_cursors import Readers
-from gateway.web.rooms import CentralWrites, Recording
 from gateway.web.shapes.camera_events import (
     CameraEventListBody,
     CameraEventRecord,
@@ -76,7 +76,7 @@ class CameraEventsFamily:
         site: Site,
         store: Store,
         recording: Recording,
-        writes: CentralWrites,
+        writes: RecordWriter,
         clock: Clock,
         moments: Moments,
         segments: SegmentFiles,

@@ -12,7 +12,8 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.writes import CAMERA_CREATE as WRITE_CREATE
 from gateway.domain.writes import CAMERA_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_UPDATE as WRITE_UPDATE
-from gateway.domain.writes import WaitingWrite
+from gateway.domain.writes import RecordWriter, WaitingWrite
+from gateway.recording import CameraSnapshot, Recording
 from gateway.site import Camera
 from gateway.store import KnownRecord, Store
 from gateway.web.auth.admission import Route
@@ -35,7 +36,6 @@ from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import JPEG, as_file, as_playlist, in_time
 from gateway.web.http.segments import SegmentFiles
-from gateway.web.rooms import CameraView, CentralWrites, Recording
 from gateway.web.shapes.cameras import ChangedCamera, NewCamera
 from gateway.web.v1.records import Record, camera_record, camera_status
 from gateway.web.v1.whep import PREFIX
@@ -55,7 +55,7 @@ class Cameras:
         store: Store,
         recording: Recording,
         viewers: Viewers,
-        writes: CentralWrites,
+        writes: RecordWriter,
         segments: SegmentFiles,
     ) -> None:
         self._segments = segments
@@ -170,5 +170,5 @@ class Cameras:
             waiting=waiting,
         )
 
-    def _seen(self, camera_id: int) -> CameraView | None:
+    def _seen(self, camera_id: int) -> CameraSnapshot | None:
         return next((item for item in self._recording.cameras() if item.camera_id == camera_id), None)

@@ -18,6 +18,7 @@ from gateway.domain.writes import (
     CARD_LIFECYCLE,
     CARD_UPDATE,
     JsonObject,
+    RecordWriter,
     WaitingWrite,
     Written,
 )
@@ -39,7 +40,6 @@ from gateway.web.http.bodies import ById, read_body, read_change, read_new
 from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
-from gateway.web.rooms import CentralWrites
 from gateway.web.shapes.cards import CardBody, CardListBody, CardToDeviceBody, LifecycleBody, NewCardBody, UsernameBody
 from gateway.web.v1.records import Record, standing_with_central
 
@@ -54,7 +54,7 @@ SECRETS = ("pin", "pin_code")
 class CardsFamily:
     """`/v1/access`, but for its sheet. A card is found by any id that it ever had."""
 
-    def __init__(self, *, store: Store, writes: CentralWrites, clock: Clock, zone: ZoneInfo) -> None:
+    def __init__(self, *, store: Store, writes: RecordWriter, clock: Clock, zone: ZoneInfo) -> None:
         self._zone = zone
         self._store = store
         self._clock = clock

@@ -10,8 +10,8 @@ from gateway.domain.commands import GateAction
 from gateway.domain.errors import NotFoundError, StoreError
 from gateway.domain.writes import DEVICE_CONFIG as WRITE_CONFIG
 from gateway.domain.writes import DEVICE_CREATE as WRITE_CREATE
-from gateway.domain.writes import JsonObject, WaitingWrite
-from gateway.lanes.snapshots import Board
+from gateway.domain.writes import JsonObject, RecordWriter, WaitingWrite
+from gateway.lanes import Lanes
 from gateway.site.models import Site
 from gateway.store import KnownRecord, Store
 from gateway.web.auth.admission import Route
@@ -27,7 +27,6 @@ from gateway.web.catalogue.devices import (
 from gateway.web.http.bodies import ById, Cursored, read_body, read_change, read_new
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
-from gateway.web.rooms import CentralWrites
 from gateway.web.shapes.devices import DeviceConfigBody, NewDeviceBody
 from gateway.web.v1.records import Record, command_record, device_record, standing_with_central
 
@@ -38,10 +37,10 @@ _OF_THE_SITE_FILE = ("name", "type", "location")
 class Devices:
     """`/v1/device`. A device's location is the lane that has it."""
 
-    def __init__(self, *, site: Site, store: Store, board: Board, writes: CentralWrites) -> None:
+    def __init__(self, *, site: Site, store: Store, lanes: Lanes, writes: RecordWriter) -> None:
         self._store = store
         self._writes = writes
-        self._board = board
+        self._lanes = lanes
         self._locations: Mapping[int, str] = dict(_locations(site))
 
     def routes(self) -> tuple[Route, ...]:
@@ -108,7 +107,7 @@ class Devices:
         Whether the gate moves is told by its position and by events.
         """
         wanted = await read_body(request, ById)
-        command = await self._board.command(device_id=wanted.id, action=action, source=f"user:{caller.username}")
+        command = await self._lanes.command(device_id=wanted.id, action=action, source=f"user:{caller.username}")
         try:
             known = await self._store.devices.get(wanted.id)
         except StoreError:  # the gate is told already
@@ -128,7 +127,7 @@ class Devices:
         return self._record(known, await self._store.held.waiting(_KIND, known.id))
 
     def _record(self, known: KnownRecord, waiting: tuple[WaitingWrite, ...] = ()) -> Record:
-        seen = next((item for item in self._board.devices() if item.device_id == known.id), None)
+        seen = next((item for item in self._lanes.devices() if item.device_id == known.id), None)
         shown = device_record(known, seen, location=self._locations.get(known.id, ""))
         return {**shown, **standing_with_central(waiting)}
 

@@ -13,7 +13,14 @@ from aiohttp import web
 from gateway.domain.errors import NotFoundError
 from gateway.domain.parking import ParkingEntry
 from gateway.domain.read_cursors import PageTold
-from gateway.domain.writes import ENTRY_CREATE, ENTRY_UPDATE, FIRST_PROVISIONAL_ID, JsonObject, WaitingWrite
+from gateway.domain.writes import (
+    ENTRY_CREATE,
+    ENTRY_UPDATE,
+    FIRST_PROVISIONAL_ID,
+    JsonObject,
+    RecordWriter,
+    WaitingWrite,
+)
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.models import LaneSection, Site
 from gateway.store import EntryFilter, EntryTotals, Reader, Store
@@ -34,7 +41,6 @@ from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.times import Moments
 from gateway.web.read_cursors import Readers
-from gateway.web.rooms import CentralWrites
 from gateway.web.shapes.entries import ChangedEntry, EntryListBody, EntryWhich, NewEntry
 from gateway.web.spreadsheets import Cell, Spreadsheets
 from gateway.web.v1.entry_records import COLUMNS, entry_record, entry_row, totals_record, totals_rows
@@ -59,7 +65,7 @@ class EntriesFamily:
         *,
         site: Site,
         store: Store,
-        writes: CentralWrites,
+        writes: RecordWriter,
         clock: Clock,
         moments: Moments,
         spreadsheets: Spreadsheets,

@@ -22,6 +22,8 @@ from gateway.domain.evidence import (
     shown_name,
 )
 from gateway.domain.passages import CameraEvent
+from gateway.domain.writes import RecordWriter
+from gateway.recording.evidence_files import ExhibitFiles
 from gateway.runtime.clock import Clock, Stamp, iso_utc
 from gateway.store import Entry, Store, TooMany
 from gateway.web.auth.admission import Route
@@ -34,7 +36,6 @@ from gateway.web.http.files import as_guarded_file
 from gateway.web.http.forwarded import address_of
 from gateway.web.http.public_address import public_origin
 from gateway.web.http.uploads import Form, UploadPlaces, receive_form
-from gateway.web.rooms import CentralWrites, ExhibitShelf
 from gateway.web.shapes.evidence import EvidenceAccess, EvidenceAccessBody, EvidenceForm, evidence_record
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -50,7 +51,7 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 class EvidenceFamily:
     """`/v1/camera/event/evidence`."""
 
-    def __init__(self, *, store: Store, shelf: ExhibitShelf, writes: CentralWrites, clock: Clock) -> None:
+    def __init__(self, *, store: Store, shelf: ExhibitFiles, writes: RecordWriter, clock: Clock) -> None:
         self._store = store
         self._writes = writes
         self._shelf = shelf

@@ -14,10 +14,10 @@ from gateway.domain.footage import Missing, extent_of
 from gateway.domain.passages import CameraEvent
 from gateway.domain.writes import WaitingWrite
 from gateway.lanes.snapshots import DeviceSnapshot
+from gateway.recording import CameraSnapshot
 from gateway.runtime.clock import iso_utc
 from gateway.store import KnownRecord
 from gateway.store.outbox.pending_writes import HeldWrites
-from gateway.web.rooms import CameraView
 from gateway.web.shapes.camera_events import CameraEventRecord
 from gateway.web.shapes.cameras import CameraStatus, Status
 from gateway.web.shapes.evidence import evidence_record
@@ -158,7 +158,7 @@ def command_record(command: Command) -> Record:
 
 def camera_record(
     known: KnownRecord,
-    seen: CameraView | None,
+    seen: CameraSnapshot | None,
     *,
     stream: str = "",
     hls_url: str = "",
@@ -178,7 +178,7 @@ def camera_record(
     return record
 
 
-def camera_status(seen: CameraView) -> CameraStatus:
+def camera_status(seen: CameraSnapshot) -> CameraStatus:
     """A camera's state as the interface shows it."""
     return CameraStatus(
         id=seen.camera_id,

@@ -25,6 +25,7 @@ from aiohttp import web
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.viewing import NotShown, ViewRefusal
+from gateway.recording.viewing import Viewing
 from gateway.web.auth.admission import Route
 from gateway.web.auth.api_keys import bearer
 from gateway.web.auth.sessions import NOBODY, Caller
@@ -42,7 +43,6 @@ from gateway.web.catalogue.operation import ViewKind
 from gateway.web.http.bodies import path_id, read_text
 from gateway.web.http.errors import RequestRefused
 from gateway.web.open_views import OpenViews
-from gateway.web.rooms import Viewing
 
 SDP = "application/sdp"
 FRAGMENT = "application/trickle-ice-sdpfrag"

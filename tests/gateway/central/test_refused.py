@@ -103,11 +103,11 @@ async def test_it_is_edited_and_counts_at_the_site_too(central, store, desk, ref
         await desk.edit(change.id, {"number": "1"}, by="tess")
 
 
-async def test_an_edit_that_leaves_nothing_is_refused(desk, refused):
+async def test_an_edit_that_leaves_nothing_is_refused(desk, store, refused):
     change, _ = refused
     with pytest.raises(CommandRefused, match="let it go"):
         await desk.edit(change.id, {"number": None, "note": None}, by="tess")
-    assert (await desk.get(change.id)).parked
+    assert (await store.refused.get(change.id)).parked
 
 
 async def test_what_is_let_go_of_is_counted_and_told_and_central_counts_again(
@@ -128,7 +128,7 @@ async def test_what_is_let_go_of_is_counted_and_told_and_central_counts_again(
 
 
 async def test_what_waits_for_its_turn_is_nobodys_to_touch(desk, store, refused):
-    (behind,) = [row for row in await desk.page(after=0, limit=10, refused=False) if not row.parked]
+    (behind,) = [row for row in await store.refused.page(after=0, limit=10, refused=False) if not row.parked]
     for deed in (desk.retry(behind.id, by="t"), desk.drop(behind.id, by="t"), desk.edit(behind.id, {"a": 1}, by="t")):
         with pytest.raises(CommandRefused, match="goes up by itself"):
             await deed

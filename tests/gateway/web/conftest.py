@@ -30,10 +30,11 @@ from gateway.central.push.writes import CentralWrites
 from gateway.central.relay.relay import CentralRelay, RelayLimits
 from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.domain.accounts import CentralAdmission
+from gateway.domain.central_status import CentralStatus
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CameraUnavailable, CentralRefused, CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.footage import GapReason, Missing, SegmentFinished
+from gateway.domain.footage import CameraCondition, GapReason, Missing, SegmentFinished
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.domain.viewing import NotShown, ViewOpened, ViewRefusal
 from gateway.domain.writes import JsonObject
@@ -41,9 +42,11 @@ from gateway.lanes.machine.order_values import Order, OrderKind
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, Phase, PointSnapshot
+from gateway.recording import CameraSnapshot
 from gateway.recording.evidence_files import ExhibitFiles
 from gateway.recording.forecast import StorageForecast
 from gateway.recording.incoming import ExhibitLimits
+from gateway.recording.viewing import Viewing
 from gateway.runtime.clock import Stamp, SystemClock
 from gateway.site.api_section import TlsSection
 from gateway.site.central_sections import CentralAccountsSection, CentralSection
@@ -52,9 +55,11 @@ from gateway.store import CardRecord, Entry, KnownRecord, Segment, Store
 from gateway.web.app import build_app
 from gateway.web.auth.admission import Route
 from gateway.web.auth.api_keys import key_hash
+from gateway.web.auth.central_sign_in import CentralAccounts
 from gateway.web.auth.site_file_accounts import Accounts, KnownAccount, hash_accounts, hash_password
 from gateway.web.http.server import serve
-from gateway.web.rooms import CentralAccounts, DemoCard, Relay, Viewing
+from gateway.web.relay import Relay
+from gateway.web.status.snapshot import DemoCard
 from gateway.webhooks.desk import WebhookDesk
 from gateway.webhooks.post import Post
 
@@ -189,16 +194,16 @@ class FieldInMemory:
         return replace(command, recorded=self.records)
 
 
-@dataclass
-class CameraInMemory:
-    camera_id: int = 201
-    name: str = "Entry overview"
-    condition: str = "recording"
-    detail: str = ""
-    since: int = START
-    last_segment_at: int | None = START + 2_000_000
-    bits_per_second: int = 1_843_000
-    reconnects: int = 1
+CAMERA = CameraSnapshot(
+    camera_id=201,
+    name="Entry overview",
+    condition=CameraCondition.RECORDING,
+    detail="",
+    since=START,
+    last_segment_at=START + 2_000_000,
+    bits_per_second=1_843_000,
+    reconnects=1,
+)
 
 
 class NewestFootage:
@@ -253,16 +258,19 @@ class FootageOnDisk:
     exhibits: ExhibitFiles
     store: Store
     forgotten: list[int] = field(default_factory=list)
-    camera: CameraInMemory = field(default_factory=CameraInMemory)
+    camera: CameraSnapshot = CAMERA
     viewing: Viewing = field(default_factory=NobodyWatches)
 
-    def cameras(self) -> tuple[CameraInMemory, ...]:
+    def show(self, *, condition: str, detail: str = "") -> None:
+        self.camera = replace(self.camera, condition=CameraCondition(condition), detail=detail)
+
+    def cameras(self) -> tuple[CameraSnapshot, ...]:
         return (self.camera,)
 
     def storage(self) -> StorageForecast:
         return StorageForecast(
             footage_bytes=5_100_000_000, cap_bytes=20_000_000_000, free_bytes=60_000_000_000,
-            bytes_per_day=1_650_000_000, full_in_days=9.0303, text="5.1 GB, full in 9 days at this rate", short=False,
+            bytes_per_day=1_650_000_000, full_in_days=9.03, text="5.1 GB, full in 9 days at this rate", short=False,
         )  # fmt: skip
 
     @property
@@ -320,38 +328,29 @@ class FootageOnDisk:
             raise CameraUnavailable(f"camera {self.camera.camera_id}: {self.camera.detail}")
 
 
-@dataclass
-class CentralView:
-    reachable: bool | None = True
-    since: int = START
-    error: str = ""
-    last_sign_in: int | None = START
-    pulled_at: int | None = START
-    pulled: str = "40 access cards, 3 devices, 1 cameras"
-    progress: str = ""
-    refreshing: bool = False
-    reconciling: bool = False
-    reconciled: str = ""
-    incomplete: bool = False
-    notices: tuple[str, ...] = ()
-    clock_ahead: float | None = None
+CENTRAL_STATUS = CentralStatus(
+    reachable=True, since=START, last_sign_in=START, pulled_at=START, pulled="40 access cards, 3 devices, 1 cameras"
+)
 
 
 @dataclass
 class CentralInMemory:
-    view: CentralView = field(default_factory=CentralView)
+    view: CentralStatus = CENTRAL_STATUS
     asked_by: list[str] = field(default_factory=list)
 
-    def snapshot(self) -> CentralView:
+    def show(self, **changed: object) -> None:
+        self.view = replace(self.view, **changed)  # type: ignore[arg-type]  # fields of the status
+
+    def snapshot(self) -> CentralStatus:
         return self.view
 
     async def refresh(self, *, by: str) -> None:
         self.asked_by.append(by)
-        self.view.refreshing = True
+        self.show(refreshing=True)
 
     async def reconcile(self, *, days: int, by: str) -> None:
         self.asked_by.append(f"{by}: {days} days")
-        self.view.reconciling = True
+        self.show(reconciling=True)
 
 
 @dataclass(frozen=True)
@@ -578,7 +577,7 @@ def open_house(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenHous
         app = build_app(
             site=site if people is None else site.model_copy(update={"central": CENTRAL}),
             store=store,
-            board=board,
+            lanes=board,
             areas=areas,
             recording=recording,
             central=central,

@@ -37,7 +37,7 @@ async def test_everything_is_fetched_anew_and_what_is_wrong_with_central_is_seen
         central = page.locator("#central-section")
         await expect(central).to_contain_text("40 access cards, 3 devices, 1 cameras, fetched")
         await expect(central.locator("#central-notices")).to_be_hidden()
-        house.central.view.notices = ("central's clock is 90 s behind this machine's",)
+        house.central.show(notices=("central's clock is 90 s behind this machine's",))
         house.store.changes.bump()
         await expect(central.locator("#central-notices li")).to_have_text(
             "central's clock is 90 s behind this machine's"
@@ -45,7 +45,7 @@ async def test_everything_is_fetched_anew_and_what_is_wrong_with_central_is_seen
         await central.get_by_role("button", name="Fetch everything anew").click()
         await expect(page.get_by_text("Everything is fetched anew, as soon as central answers.")).to_be_visible()
         assert house.central.asked_by == ["user:chief"]
-        house.central.view.progress = "access cards: 20 of 40"
+        house.central.show(progress="access cards: 20 of 40")
         house.store.changes.bump()
         await expect(central).to_contain_text("Fetching access cards: 20 of 40")
         await expect(central.get_by_role("button", name="Fetching everything anew")).to_be_disabled()

@@ -214,7 +214,7 @@ async def test_an_answer_that_closes_says_nothing_of_keeping(house):
 
 
 async def test_every_503_says_when_to_try_again(house):
-    house.recording.camera.condition = "offline"
+    house.recording.show(condition="unreachable")
     headers = await house.sign_in()
     async with house.client.get(f"{house.url}/v1/camera/thumbnail/201", headers=headers) as answer:
         assert (answer.status, answer.headers["Retry-After"]) == (503, "5")

@@ -175,7 +175,7 @@ async def test_camera_records_and_state(house):
     camera = answer["cameras"][0]
     assert (camera["name"], camera["model"], camera["status"]) == ("Entry overview", "M1", "online")
     assert camera["stream"].startswith(f"{house.url}/v1/camera/whep/201?token=")
-    house.recording.camera.condition, house.recording.camera.detail = "unreachable", "connection refused"
+    house.recording.show(condition="unreachable", detail="connection refused")
     _, answer = await house.call("/v1/camera/status/201", method="GET")
     assert (answer["status"]["status"], answer["status"]["condition"]) == ("offline", "unreachable")
 

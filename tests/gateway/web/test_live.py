@@ -80,7 +80,7 @@ async def test_changes_arrive_by_themselves(house):
         assert snapshot["lanes"][0]["note"] == "card 0042"
         await house.happened("A vehicle backed out.")
         await live.until(lambda seen: seen["events"][0]["description"] == "A vehicle backed out.")
-        house.central.view.reachable = False  # no one tells of this one
+        house.central.show(reachable=False)  # no one tells of this one
         await live.until(lambda seen: seen["central"]["reachable"] is False)
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from dataclasses import asdict
 
 import pytest
 
@@ -11,7 +12,7 @@ from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.evidence import verify
 from gateway.store import Entry
-from gateway.web.status.showing import footage_shown
+from gateway.web.status.snapshot import footage_state
 
 
 async def test_a_clip_plays(house, tmp_path):
@@ -118,7 +119,7 @@ async def test_evidence_of_a_visit_is_whole_though_a_camera_has_no_footage(house
         assert [item.trace for item in found.manifest.visit if item.id == granted] == [tuple(trace.split("; "))]
         assert [item.camera_id for item in found.manifest.clips] == [201]
         assert f"no clip of camera 202 for event {recorded.event_ids[0]}: {away}" in found.notes
-    monkeypatch.setattr(house.recording.camera, "condition", "unreachable")
+    house.recording.show(condition="unreachable")
     async with house.client.get(f"{house.url}/status/evidence/{granted}", headers=headers) as answer:
         assert answer.status == 503, "its footage may still come"
     for camera_event_id in recorded.camera_event_ids:
@@ -144,7 +145,7 @@ async def test_what_of_an_events_footage_is_missing_is_told(house):
         assert listed["events"] == [answer["event"]]
         known = await house.store.camera_events.get(camera_event_id)
         missing = await house.store.segments.missing((known,)) if known.ready else {}
-        return answer["event"], footage_shown(known, missing.get(camera_event_id)).model_dump()
+        return answer["event"], asdict(footage_state(known, missing.get(camera_event_id)))
 
     event = Event(EventKind.VEHICLE_PASSED, now, clock_trusted=True, description="passed", lane_id="entry")
     moment = Moment(201, "Vehicle passed", "passed", begin, end, clock_trusted=True)
@@ -221,7 +222,7 @@ async def test_pictures(house, footage):
 
 
 async def test_a_camera_that_is_off_is_told(house):
-    house.recording.camera.condition, house.recording.camera.detail = "unreachable", "no route to host"
+    house.recording.show(condition="unreachable", detail="no route to host")
     for path in ("/v1/camera/thumbnail/201", f"/v1/camera/event/clip/{house.camera_event_id}"):
         status, answer = await house.call(path, method="GET")
         assert status == 503

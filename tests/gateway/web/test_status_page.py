@@ -20,7 +20,7 @@ from gateway.web.auth.admission import Route
 from gateway.web.catalogue.page import DEMO_PRESENT
 from gateway.web.http.bodies import Body, read_body
 from gateway.web.http.envelope import success
-from gateway.web.rooms import DemoCard
+from gateway.web.status.snapshot import DemoCard
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 expect.set_options(timeout=8000)

@@ -39,7 +39,7 @@ def folder(house, tmp_path):
 
 
 async def test_the_state_is_told(house, folder):
-    house.central.view.notices = ("central does not permit POST /v1/camera/list to the gateway's account",)
+    house.central.show(notices=("central does not permit POST /v1/camera/list to the gateway's account",))
     status, out, err = await ended(await begin(folder, "status"))
     assert (status, err) == (0, "")
     assert out.splitlines()[0].startswith("central answers, since ")
@@ -60,47 +60,45 @@ async def test_books_that_do_not_balance_are_told_and_are_the_exit_status(house,
 
 
 async def test_a_refresh_is_followed_to_its_end(house, folder):
-    house.central.view.progress = "access cards: 20 of 40"
+    house.central.show(progress="access cards: 20 of 40")
     program = await begin(folder, "refresh")
     assert (await asyncio.wait_for(program.stdout.readline(), 60)).decode() == "access cards: 20 of 40\n"
     assert house.central.asked_by == ["user:chief"]
-    house.central.view.progress, house.central.view.refreshing = "", False
+    house.central.show(progress="", refreshing=False)
     status, out, err = await ended(program)
     assert (status, err) == (0, "")
     assert "40 access cards" in out
 
 
 async def test_a_refresh_that_central_did_not_give_all_of_ends_with_1(house, folder):
-    house.central.view.progress = "access cards: 20 of 40"
+    house.central.show(progress="access cards: 20 of 40")
     program = await begin(folder, "refresh")
     await asyncio.wait_for(program.stdout.readline(), 60)
-    view = house.central.view
-    view.progress, view.refreshing, view.incomplete = "", False, True
-    view.notices = ("access_cards: the count says 2600, but 60 came",)
+    notices = ("access_cards: the count says 2600, but 60 came",)
+    house.central.show(progress="", refreshing=False, incomplete=True, notices=notices)
     status, out, err = await ended(program)
     assert (status, "! access_cards: the count says 2600, but 60 came" in out) == (1, True)
     assert "central did not give all of it" in err
 
 
 async def test_a_refresh_without_central_says_so(house, folder):
-    house.central.view.reachable, house.central.view.error = False, "POST /v1/auth/login: no answer within 15 s"
+    house.central.show(reachable=False, error="POST /v1/auth/login: no answer within 15 s")
     status, out, err = await ended(await begin(folder, "refresh"))
     assert (status, out) == (1, "")
     assert "no answer within 15 s; everything is fetched anew as soon as it does" in err
 
 
 async def test_comparing_with_central_is_followed_to_its_end(house, folder):
-    house.central.view.progress = "events: 500 looked at"
+    house.central.show(progress="events: 500 looked at")
     program = await begin(folder, "reconcile", "--days", "14")
     assert (await asyncio.wait_for(program.stdout.readline(), 60)).decode() == "events: 500 looked at\n"
     assert house.central.asked_by == ["user:chief: 14 days"]
-    view = house.central.view
-    view.progress, view.reconciling, view.reconciled = "", False, "7 records compared; sent again: 2 entries"
+    house.central.show(progress="", reconciling=False, reconciled="7 records compared; sent again: 2 entries")
     assert await ended(program) == (0, "7 records compared; sent again: 2 entries\n", "")
 
 
 async def test_comparing_without_central_says_so(house, folder):
-    house.central.view.reachable, house.central.view.error = False, "no answer within 15 s"
+    house.central.show(reachable=False, error="no answer within 15 s")
     status, _, err = await ended(await begin(folder, "reconcile"))
     assert status == 1
     assert "comparing goes on as soon as it does" in err

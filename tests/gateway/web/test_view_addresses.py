@@ -181,6 +181,6 @@ async def test_no_log_has_a_token(house, caplog):
     found = await addresses(house)
     for url in (*found, *(f"{url}x" for url in found)):
         await got(house, url)
-    house.recording.camera.condition = "unreachable"
+    house.recording.show(condition="unreachable")
     await got(house, found[2])
     assert not any(url.partition("token=")[2] in caplog.text for url in found)

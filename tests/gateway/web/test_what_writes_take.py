@@ -340,7 +340,8 @@ async def test_an_entry_is_of_a_moment_that_has_been(house):
 async def test_a_clock_that_nobody_set_is_told_by_central_what_is_to_come(house):
     house.clock.trusted = False
     for ahead in (0.0, 3 * 365 * 86_400.0, -3 * 365 * 86_400.0):  # of the same true present
-        house.clock.stepped, house.central.view.clock_ahead = -ahead, ahead
+        house.clock.stepped = -ahead
+        house.central.show(clock_ahead=ahead)
         present = house.clock.wall().micros + int(ahead * 1e6)
         for name in ("date_at", "exit_at"):
             for path, method in (("/v1/entry", "PUT"), ("/v1/entry", "PATCH")):
@@ -390,7 +391,7 @@ async def test_a_moment_that_only_a_wrong_clock_can_name_is_not_trusted(house):
     house.clock.trusted = False
     when = iso_utc(house.clock.wall().micros - 60_000_000)
     for ahead, trusted in ((None, True), (0.0, True), (-86_400.0, False)):
-        house.central.view.clock_ahead = ahead
+        house.central.show(clock_ahead=ahead)
         status, answer = await house.call("/v1/camera/event", {"camera_id": 201, "date_at": when}, method="PUT")
         assert (status, answer["event"]["clock_trusted"]) == (200, trusted), ahead
     first = {"camera_id": 201, "date_at": "1970-01-01T00:00:00Z"}

@@ -6,7 +6,7 @@ import { byId, fromTemplate, keyed, setClass, setText } from "./dom.js";
 export function showAreas({ areas, user }) {
   byId("areas-section").hidden = areas.length === 0;
   keyed(byId("areas"), areas, {
-    key: (area) => area.id,
+    key: (area) => area.area_id,
     create: () => {
       const node = fromTemplate("area-row");
       node.querySelector(".correct").addEventListener("click", () => correct(node.area));
@@ -34,7 +34,7 @@ async function correct(area) {
     value: String(area.count),
     field: { type: "number", min: "0", max: "1000000", required: "" },
     act: async (said) => {
-      await post("/status/area/count", { area_id: area.id, count: Number(said) });
+      await post("/status/area/count", { area_id: area.area_id, count: Number(said) });
       toast(`${area.name}: ${said} inside.`);
     },
   });

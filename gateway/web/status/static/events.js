@@ -31,8 +31,8 @@ function show(arriving) {
   if (last === null) return;
   const least = RANK[byId("severity").value];
   const words = byId("find").value.trim().toLowerCase();
-  const lanes = new Map(last.lanes.map((lane) => [lane.id, lane.name]));
-  const cameras = new Map(last.cameras.map((camera) => [camera.id, camera.name]));
+  const lanes = new Map(last.lanes.map((lane) => [lane.lane_id, lane.name]));
+  const cameras = new Map(last.cameras.map((camera) => [camera.camera_id, camera.name]));
   const wanted = last.events.filter(
     (event) => RANK[event.severity] >= least && `${event.name} ${event.description}`.toLowerCase().includes(words),
   );

@@ -19,7 +19,7 @@ const GATES = {
 export function showLanes(snapshot) {
   byId("lanes-section").hidden = !snapshot.user.view_devices;
   keyed(byId("lanes"), snapshot.lanes, {
-    key: (lane) => lane.id,
+    key: (lane) => lane.lane_id,
     create: create,
     update: (node, lane) => update(node, lane, snapshot),
   });
@@ -40,7 +40,7 @@ function create(lane) {
   });
   node.querySelector(".stop").addEventListener("click", () => command(node, "stop"));
   const orders = node.querySelector(".orders");
-  orders.id = `order-${lane.id}`;
+  orders.id = `order-${lane.lane_id}`;
   node.querySelector(".controls label").htmlFor = orders.id;
   orders.addEventListener("change", () => order(node, orders));
   node.lane = lane;
@@ -114,9 +114,9 @@ async function command(node, action) {
   const buttons = node.querySelectorAll(".controls button");
   for (const button of buttons) button.disabled = true;
   try {
-    const { id, gate_id } = node.lane;
+    const { lane_id, gate_id } = node.lane;
     const { command: told } = action === "stop"
-      ? await post("/status/lane/stop", { lane_id: id }) : await post(`/v1/device/${action}`, { id: gate_id });
+      ? await post("/status/lane/stop", { lane_id }) : await post(`/v1/device/${action}`, { id: gate_id });
     const word = { open: "Open", close: "Close", stop: "Stop" }[action];
     const look = action === "stop" ? "Look whether the gate stands." : "Watch the gate for the movement.";
     if (told.recorded) toast(`${word} recorded for ${node.lane.name}. ${look}`);
@@ -137,13 +137,13 @@ const ORDERS = {
 };
 
 async function order(node, select) {
-  const { id, name } = node.lane;
+  const { lane_id, name } = node.lane;
   const wanted = select.value; // snapshots set the select back while the question is open
   const [verb, rest, meaning] = ORDERS[wanted];
   const done = await asked({
     title: `${verb} ${name} ${rest}?`, text: meaning, label: "Why (kept with the event)", yes: `${verb} ${rest}`,
     act: async (reason) => {
-      await post("/status/lane/order", { lane_id: id, order: wanted || null, reason });
+      await post("/status/lane/order", { lane_id, order: wanted || null, reason });
       toast(`${name}: recorded.`);
     },
   });
@@ -154,7 +154,7 @@ async function order(node, select) {
 async function present(node, card, button) {
   button.disabled = true;
   try {
-    await post("/status/demo/present", { lane_id: node.lane.id, card: card.card });
+    await post("/status/demo/present", { lane_id: node.lane.lane_id, card: card.card });
     toast(`${card.label} presented at ${node.lane.name}.`);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;

@@ -9,9 +9,9 @@ export function showLive(camera) {
   closing = new AbortController();
   setText(byId("monitor-title"), camera.name);
   setText(byId("monitor-fault"), "");
-  byId("monitor-video").poster = `/v1/camera/thumbnail/${camera.id}`;
+  byId("monitor-video").poster = `/v1/camera/thumbnail/${camera.camera_id}`;
   byId("monitor").showModal();
-  keepWatching(camera.id, closing.signal);
+  keepWatching(camera.camera_id, closing.signal);
 }
 
 async function keepWatching(cameraId, signal) {

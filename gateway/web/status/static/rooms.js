@@ -28,9 +28,9 @@ export function showRooms(snapshot) {
   last = snapshot;
   byId("cameras-section").hidden = !snapshot.user.view_cameras || snapshot.cameras.length === 0;
   byId("devices-section").hidden = !snapshot.user.view_devices;
-  keyed(byId("cameras"), snapshot.cameras, { key: (camera) => camera.id, create: createCamera, update: updateCamera });
+  keyed(byId("cameras"), snapshot.cameras, { key: (camera) => camera.camera_id, create: createCamera, update: updateCamera });
   keyed(byId("devices"), snapshot.devices, {
-    key: (device) => device.id, create: () => fromTemplate("device-row"), update: updateDevice,
+    key: (device) => device.device_id, create: () => fromTemplate("device-row"), update: updateDevice,
   });
   showCentral(snapshot);
   ageRooms();
@@ -92,7 +92,7 @@ function updateCamera(node, camera) {
   if (camera.last_segment_at && camera.last_segment_at !== node.taken && due) {
     node.taken = camera.last_segment_at;
     node.takenAt = Date.now();
-    picture.src = `/v1/camera/thumbnail/${camera.id}?at=${encodeURIComponent(camera.last_segment_at)}`;
+    picture.src = `/v1/camera/thumbnail/${camera.camera_id}?at=${encodeURIComponent(camera.last_segment_at)}`;
   }
 }
 
@@ -102,7 +102,7 @@ function updateDevice(node, device) {
   setClass(node, `device ${device.online === false ? "lost" : ""}`);
   setClass(node.querySelector(".lamp"), `lamp ${kind}`);
   setText(node.querySelector("strong"), device.name);
-  setText(node.querySelector(".kind"), `${device.kind} · ${device.id}`);
+  setText(node.querySelector(".kind"), `${device.kind} · ${device.device_id}`);
   keyed(node.querySelector(".points"), device.points, {
     key: (point) => point.name,
     create: () => make("span"),

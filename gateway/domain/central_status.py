@@ -1,0 +1,43 @@
+"""The state of the link between the site and central."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.domain.wall_time import WallMicros
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CentralStatus:
+    """State of the link to central. Times are wall micros UTC.
+
+    Attributes:
+        reachable: whether the last exchange reached central; None before the first.
+        since: when that began; the gateway's start before the first exchange.
+        error: why the last exchange failed; "" after a success.
+        last_sign_in: time of the last successful sign-in, None for never.
+        pulled_at: when the last pull ended, None for never.
+        pulled: what it fetched, in words.
+        progress: how far the running pull or comparison is; between pulls the lists still to fetch anew, or "".
+        refreshing: whether a full fetch runs or is due.
+        reconciling: whether a comparison of sent records runs or is due.
+        reconciled: result of the last comparison, in words.
+        incomplete: whether the last pull lacks a list, or rejected one.
+        notices: what a technician should know, a sentence each.
+        clock_ahead: upper bound, in seconds, of central's clock ahead of this machine's; None while central does not
+            answer, since either clock may be set meanwhile.
+    """
+
+    reachable: bool | None
+    since: WallMicros
+    error: str = ""
+    last_sign_in: WallMicros | None = None
+    pulled_at: WallMicros | None = None
+    pulled: str = ""
+    progress: str = ""
+    refreshing: bool = False
+    reconciling: bool = False
+    reconciled: str = ""
+    incomplete: bool = False
+    notices: tuple[str, ...] = ()
+    clock_ahead: float | None = None

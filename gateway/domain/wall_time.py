@@ -1,0 +1,12 @@
+"""Wall time in values that are serialised."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import PlainSerializer
+
+from gateway.runtime.clock import iso_utc
+
+WallMicros = Annotated[int, PlainSerializer(iso_utc, return_type=str, when_used="json")]
+"""Microseconds since the epoch, UTC. JSON has them in ISO 8601."""
